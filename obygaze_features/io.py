@@ -50,13 +50,13 @@ __all__ = [
 
 
 PARTIAL_SUFFIX: Final = ".partial"
-"""Ends the name of everything that is not finished yet and may be swept once its writer is gone."""
+"""Suffix of unfinished files and folders, which may be removed once their writer has ended."""
 
 NO_LICENCE: Final = "NOASSERTION"
-"""SPDX's word where nobody stated a licence, in every record that is written."""
+"""SPDX's value for an unstated licence, in all records."""
 
 NO_SUCH_FILE: Final = "there is no such file"
-"""Reason of a failed clip whose video is absent, or lies where this machine does not see it."""
+"""Reason of a failed clip whose video is absent, or not visible from this machine."""
 
 SYNC_THREADS = 16
 
@@ -82,7 +82,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     except OSError as error:
         if error.filename in (None, str(partial)):
-            error.filename, error.filename2 = str(path), None  # users know the file by this name
+            error.filename, error.filename2 = str(path), None  # the name that users know
         raise
     finally:
         with suppress(OSError):
@@ -116,7 +116,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         Naming the file.
     """
     with ExitStack() as stack:
-        # The last to be entered is the first to be left, and so replaced.
+        # Contexts are left, and files replaced, in reverse order.
         partials = {path: stack.enter_context(whole_file(path)) for path in reversed(list(files))}
         for path, data in files.items():
             write_new(partials[path], data)
@@ -151,7 +151,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
     except OSError as error:
         if error.filename is None or Path(error.filename).is_relative_to(partial):
-            error.filename, error.filename2 = str(folder), None  # users know it by this name
+            error.filename, error.filename2 = str(folder), None  # the name that users know
         raise
     finally:
         remove_tree(partial, ignore_errors=True)
@@ -226,7 +226,7 @@ _QUOTED = re.compile(r'[,"\r\n]').search
 
 
 def sheet_line(cells: Sequence[str]) -> str:
-    r"""Write one line of a CSV table for people: no cell is one that a spreadsheet would run.
+    r"""Write one line of a CSV table for people, with no cell that a spreadsheet would run.
 
     Examples
     --------
@@ -255,14 +255,14 @@ def encode_line(entry: Mapping[str, object]) -> bytes:
 
 
 def checked_entry(line: bytes) -> bytes | None:
-    """Return the JSON of an entry, of a line without its line break; None if a single bit of it is wrong."""
+    """Return the JSON of an entry, given its line without line break; None if any bit is wrong."""
     start = len(_HEAD) + 8
     text = line[start + len(_MIDDLE) : -len(_TAIL)]
     return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
 
 
 def decode_line(line: bytes) -> dict[str, object] | None:
-    """Read one line without its line break; None if a single bit of it is wrong."""
+    """Return the entry of a line without line break; None if any bit is wrong."""
     text = checked_entry(line)
     if text is None:
         return None
@@ -274,7 +274,7 @@ def decode_line(line: bytes) -> dict[str, object] | None:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
-    """Yield (line number from 1, entry or None if damaged); a torn last line is taken as never written."""
+    """Yield (line number from 1, entry or None if damaged); a torn last line is skipped."""
     *lines, last = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
         yield number, decode_line(line)
@@ -341,7 +341,7 @@ def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: file_sha256(folder / name) for name in names}
 
 
-# --- steps of which such writes are made
+# --- steps of such writes
 # ---------------------------------------------------------------------------
 @contextmanager
 def naming(path: Path) -> Iterator[None]:

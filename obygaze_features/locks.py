@@ -44,12 +44,12 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
 
 
 def require_locks(path: Path) -> None:
-    """Refuse a place that is not there yet on a file system without locks, before anything is made.
+    """Refuse a path that does not exist yet on a file system without locks, before anything is created.
 
     Raises
     ------
     StoreError
-        Naming the folder that the place would be in.
+        Naming the folder that would contain it.
     """
     if path.exists():
         return
@@ -77,7 +77,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
             got = hold(descriptor, path, wait=wait)
         except StoreError:
             if path.is_dir():
-                with suppress(OSError):  # made for this lock; what is not empty stays
+                with suppress(OSError):  # created for this lock; kept if not empty
                     path.rmdir()
             raise
         yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())

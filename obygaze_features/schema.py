@@ -20,10 +20,10 @@ Schema = Any
 """A msgspec Struct, or a TypedDict for an object that stays a dict."""
 
 MOST_NAMED = 12
-"""Further wrong fields that a message names."""
+"""Most further wrong fields that a message names."""
 
 END: Final = r"$(?!\n)"
-"""The end of a text; `$` alone stands before a last line break too."""
+"""End of a text; `$` alone also matches before a last line break."""
 _WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
 
 LARGEST: Final = 2**63 - 1
@@ -81,7 +81,7 @@ def one_of(*names: str) -> Meta:
 
 
 def expected(kind: Any) -> str:
-    """Describe in words what a value of a kind is."""
+    """Describe the values of a kind."""
     if NoneType in choices(kind):
         return f"{expected(next(choice for choice in choices(kind) if choice is not NoneType))} or null"
     if get_origin(kind) is Annotated:
@@ -119,7 +119,7 @@ def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def choices(kind: Any) -> tuple[Any, ...]:
-    """List what a value may be, where it may be one of several kinds."""
+    """List the kinds of a union, or the kind itself."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
@@ -141,16 +141,16 @@ def check(
     error: type[ObygazeError] = StoreError,
     page: str = "docs/store-format.md",
 ) -> None:
-    """Refuse an object that is not as schemas say; the message names every wrong field, the first in full.
+    """Refuse an object that does not fit the schemas; the message names every wrong field, the first in full.
 
     Parameters
     ----------
     document
         A JSON object.
     schemas
-        What it should be; one with `forbid_unknown_fields` refuses fields that it does not have.
+        Schemas to check; one with `forbid_unknown_fields` refuses other fields.
     what
-        What messages call it.
+        Its name in messages.
     error
         The exception to raise.
     page

@@ -1,4 +1,4 @@
-"""Define the characters that texts may hold, how other ones are shown, and cells that no spreadsheet runs.
+"""Check and escape characters of texts; mask secrets in URLs; write cells that no spreadsheet runs.
 
 A text from elsewhere (a manifest, a store, a server's answer) may be shown on a terminal. Control characters
 move its cursor or rename its window (ECMA-48); bidirectional ones show letters in another order than they

@@ -105,8 +105,10 @@ class StoreDiff:
             "groups_first": list(self.groups_first),
             "groups_second": list(self.groups_second),
             "provenance": {
-                name: [{"field": field, "numerics": field in self.numerics[name]} for field, _, _ in some]
-                for name, some in self.provenance.items()
+                name: [
+                    {"field": field, "numerics": field in self.numerics[name]} for field, _, _ in fields_of
+                ]
+                for name, fields_of in self.provenance.items()
             },
             "arrays": [{field: getattr(array, field) for field in fields} for array in self.arrays],
         }
@@ -188,13 +190,13 @@ def _compare_values(
             worst, clip = apart, group.clip_ids[row]
         if array not in TIME_ARRAYS:
             cosine = min(cosine, min_cosine(a, b))
-    told = None if array in TIME_ARRAYS or not rows else cosine
-    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, worst, clip, told)
+    smallest = None if array in TIME_ARRAYS or not rows else cosine
+    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, worst, clip, smallest)
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
     apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    return float(apart.max(where=~np.isnan(apart), initial=0.0))  # NaN: a time that a store does not know
+    return float(apart.max(where=~np.isnan(apart), initial=0.0))  # NaN is an unknown time
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:

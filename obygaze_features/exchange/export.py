@@ -25,7 +25,7 @@ ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
 
 CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
-"""Bytes that HDF5 adds, on the high side: a clip's group with its attributes and datasets, and the file."""
+"""Upper estimates of the bytes that HDF5 adds: per clip (group, attributes, datasets) and per file."""
 
 
 def export_hdf5(
@@ -110,10 +110,10 @@ def export_anndata(
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
             sink.check()
-        told = ["movie", "status", "reason", *(["text"] if group.text else [])]
+        texts_of = ["movie", "status", "reason", *(["text"] if group.text else [])]
         known = labels or {}
-        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*told, *known, *SPAN])
-        for name in told:
+        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*texts_of, *known, *SPAN])
+        for name in texts_of:
             _texts(obs, name, [getattr(clip, name) for clip in clips])
         for name, texts in known.items():
             _texts(obs, name, [texts.get(clip.clip_id, "") for clip in clips])
@@ -176,15 +176,15 @@ def _texts(node: h5py.Group, name: str, texts: list[str]) -> None:
 
 
 def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
-    """Estimate the size of arrays in HDF5, on the high side."""
+    """Return an upper estimate of the size of arrays in HDF5."""
     a_clip = sum(math.prod(group.shape(array)[1:]) * group.dtype(array).itemsize for array in arrays)
     return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
 
 
 class _Sink:
-    """The file that HDF5 writes into; the first error of the system is kept, and HDF5 is not told.
+    """The file that HDF5 writes into; the first OSError is kept and hidden from HDF5.
 
-    When a write fails, HDF5 loses what it holds, then crashes at the end of the process or reports nothing.
+    When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -206,7 +206,7 @@ class _Sink:
         return len(data)
 
     def truncate(self, size: int) -> int:
-        """Give the file its size, where nothing has failed before."""
+        """Set the size of the file, unless a write has failed."""
         if self._error is None:
             try:
                 self._file.truncate(size)
@@ -215,7 +215,7 @@ class _Sink:
         return size
 
     def read(self, size: int) -> bytes:
-        """Read back what was written; what a failed write left out is zeros, and is never kept."""
+        """Read back what was written; zeros replace what a failed write left out."""
         try:
             data = self._file.read(size) or b""
         except OSError as error:
@@ -224,23 +224,23 @@ class _Sink:
         return data.ljust(size, b"\0")
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        """Go to a place of the file."""
+        """Move to a position in the file."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Give the place in the file."""
+        """Return the position in the file."""
         return self._file.tell()
 
     def flush(self) -> None:
-        """Do nothing: no byte is held back, and the file is forced to the disk when it is whole."""
+        """Do nothing: writes are not buffered, and the complete file is forced to the disk."""
 
 
 @contextmanager
 def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
-    """Write an HDF5 file that must not exist; it appears when it is whole. Same data, same bytes."""
+    """Write a new HDF5 file atomically. The same data give the same bytes."""
     work = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
-        remove_tree(work, ignore_errors=True)  # an export was killed after its end
+        remove_tree(work, ignore_errors=True)  # an export was killed after its rename
         raise StoreError(f"{path}: exists; choose another name")
     free = shutil.disk_usage(path.parent).free
     if free < size:

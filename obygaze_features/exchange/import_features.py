@@ -38,9 +38,9 @@ class Declared:
     array
         What a single array of a clip is: pooled [D], frames [F, D] or tokens [T, D].
     provenance
-        What is known of where they come from; the rest is unknown.
+        Known fields of the provenance; the others are unknown.
     dtype
-        Convert to this data type on purpose; None: nothing is converted.
+        Data type to convert to; None converts nothing.
     """
 
     backbone: str
@@ -62,10 +62,10 @@ def import_features(
     allow_missing: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Seal features that others made as `DESTINATION-VERSION` and return its path.
+    """Seal features of another tool as `DESTINATION-VERSION` and return its path.
 
-    Presentation times and frame indices that the features come without are stored as unknown (NaN, -1).
-    Nothing is left of an import that fails.
+    Missing presentation times and frame indices are stored as unknown (NaN, -1). An import that fails leaves
+    nothing behind.
 
     Parameters
     ----------
@@ -96,8 +96,7 @@ def import_features(
     stage_path = work / "part" / "stage"
     with alone_in(work, "importing here"):
         try:
-            # The files may have changed since: what a killed import left cannot be trusted to be what is in
-            # them.
+            # A killed import may have left rows of files that have changed since.
             empty(work)
             _stage(Stage.open(stage_path, clips, [kind], corpus), features, kind, declared, progress)
             return seal(
@@ -149,7 +148,7 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
 
 
 def _load(item: ImportItem, declared: Declared) -> Arrays:
-    """Read a clip's arrays under the names of the format, converted only where that was asked for."""
+    """Read a clip's arrays under the names of the format, converted only if declared."""
     arrays = item.load()
     known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     if len(arrays) == 1 and not arrays.keys() & set(known):

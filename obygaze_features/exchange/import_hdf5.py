@@ -22,18 +22,18 @@ from obygaze_features.exchange.import_items import (
 )
 
 DEEPEST = 8
-"""Groups within groups: a file may link a group into itself, and would never end."""
+"""Deepest nesting of groups: a file may link a group into itself."""
 
 _HEAP = b"GCOL\x01"
 
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
-"""Characters in a column of texts, and bytes of it read at a time: any text may be as long as the file."""
+"""Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
 
 
 def hdf5_items(path: Path) -> AbstractContextManager[FileContent]:
     """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
 
-    An exported group has its clip and status in its attributes. HDF5 runs in a process of its own.
+    An exported group has its clip and status in its attributes. HDF5 runs in a subprocess.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def hdf5_items(path: Path) -> AbstractContextManager[FileContent]:
 
 @contextmanager
 def groups_of_clips(path: Path) -> Iterator[FileContent]:
-    """Open an HDF5 file in this process, as `hdf5_items` does in another."""
+    """Open an HDF5 file in this process, as `hdf5_items` does in a subprocess."""
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
@@ -71,7 +71,7 @@ def groups_of_clips(path: Path) -> Iterator[FileContent]:
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open an HDF5 file of a stranger for reading.
+    """Open an untrusted HDF5 file for reading.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 
 
 def _refuse_endless_heaps(file: h5py.File, path: Path) -> None:
-    """Refuse heaps of texts that HDF5 walks for ever: an object has no size, or leads back past its end.
+    """Refuse heaps of texts on which HDF5 loops forever: an object has no size, or points beyond the heap.
 
     Source: HDF5 File Format Specification, III.E, global heap.
     """
@@ -110,7 +110,7 @@ def _refuse_endless_heaps(file: h5py.File, path: Path) -> None:
 
 @contextmanager
 def naming_damage(where: str) -> Iterator[None]:
-    """Turn what h5py raises for damaged bytes into an error that says where they are."""
+    """Turn what h5py raises for damaged bytes into a StoreError that names `where`."""
     try:
         yield
     except StoreError:
@@ -124,9 +124,9 @@ def naming_damage(where: str) -> Iterator[None]:
 
 
 def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) -> Iterator[h5py.Group]:
-    """Yield every group below that holds a dataset; `seen` maps the place of a group to its first name.
+    """Yield every group below that holds a dataset; `seen` maps the address of a group to its first name.
 
-    Hard links give a group many names: a few levels of such groups have more paths than could ever be walked.
+    Hard links give a group many names: a few levels of such groups have too many paths to visit.
     """
     if depth > DEEPEST:
         raise StoreError(f"{where}: groups within groups, more than {DEEPEST} deep")
@@ -150,7 +150,7 @@ def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) 
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:
-    """Return what a group holds under a name, or None where nothing is, or a link.
+    """Return what a group holds under a name; None if there is nothing, or a link.
 
     h5py's own `in` and `get` follow links, so they open whatever file an external link names.
 
@@ -168,12 +168,12 @@ def plain_node(group: h5py.Group, name: str | bytes) -> object:
 
 
 def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
-    """Return whether this is a dataset whose numbers lie in its own file."""
+    """Return whether a node is a dataset whose numbers are in its own file."""
     return isinstance(node, h5py.Dataset) and not node.external and not node.is_virtual
 
 
 def refuse_giant_chunks(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse chunks larger than a clip may be: reading one row unpacks its whole chunk."""
+    """Refuse chunks larger than a clip may be: reading one row decompresses its whole chunk."""
     size = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if size > MOST_BYTES:
         raise StoreError(
@@ -199,7 +199,7 @@ def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
-    """Read an attribute that is a text; empty where there is none."""
+    """Read an attribute that is a text; empty if there is none."""
     value = attributes.get(name, "")
     return value if isinstance(value, str) else ""
 
@@ -231,15 +231,15 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
         raise StoreError(f"{path}: {node.name} holds lists or references; expected texts or numbers")
     if texts is None:
         return np.asarray(node[()])
-    # Thousands of texts may all be the same one, as long as the file.
+    # Thousands of texts may all point to one text as long as the file.
     longest = texts.length or node.file.id.get_filesize()
     step = max(1, min(1 << 16, TEXT_AT_ONCE // longest))
     texts_read: list[str] = []
     size = 0
     for start in range(0, len(node), step):
-        some = node.asstr()[start : start + step].tolist()
-        size += sum(map(len, some))
+        batch = node.asstr()[start : start + step].tolist()
+        size += sum(map(len, batch))
         if size > MOST_TEXT:
             raise StoreError(f"{path}: {node.name} has more than {MOST_TEXT} characters; expected ids")
-        texts_read += some
+        texts_read += batch
     return np.array(texts_read, dtype=object)

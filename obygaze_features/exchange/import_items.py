@@ -34,16 +34,16 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ObygazeError, StoreError, WorkerError, first_line
 
 MOST_BYTES = 1 << 30
-"""More than this for one clip is no clip's features: the file is refused before it is read."""
+"""Most bytes of one clip's features; larger files are refused before they are read."""
 
 CPU_S = 60
-"""Processor time for one clip, and for opening a file, which gets one second more for every megabyte.
+"""CPU seconds for one clip, and for opening a file, plus one second per megabyte.
 
-It is the reader's own time, not the clock's: a busy machine or a slow disk ends no import.
+CPU time, not wall time: a busy machine or a slow disk ends no import.
 """
 
 NOT_NPY = (ValueError, TypeError, KeyError, EOFError, OverflowError, RuntimeError, SyntaxError, TokenError)
-"""What numpy raises for a header that is none; it reads the header as Python text."""
+"""Exceptions of numpy for an invalid header, which it reads as Python text."""
 _START = (
     "import sys; sys.path[:] = sys.argv[3:]; "
     "from obygaze_features.exchange.import_items import serve; serve(sys.argv[1], int(sys.argv[2]))"
@@ -53,12 +53,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class ImportItem:
-    """One clip's features, where others keep them.
+    """One clip's features in another tool's files.
 
     Attributes
     ----------
     where
-        What messages call it.
+        Its name in messages.
     load
         Reads its arrays by name; a single array's name does not matter.
     status, reason
@@ -72,12 +72,12 @@ class ImportItem:
 
 
 FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
-"""Name -> features, and texts that a file has about itself."""
+"""Name -> features, and texts about the file itself."""
 
 
 @dataclass(frozen=True)
 class MatchedItems:
-    """The matching of features to clips.
+    """Features matched to clips.
 
     Attributes
     ----------
@@ -200,12 +200,12 @@ def refuse_giants(size: int, where: str) -> None:
 def read_apart(
     library: str, reader: Callable[..., AbstractContextManager[FileContent]], path: Path, *words: str | None
 ) -> Iterator[FileContent]:
-    """Open a file with a reader that runs in another process; each `load` asks it for one clip.
+    """Open a file with a reader that runs in a subprocess; each `load` requests one clip from it.
 
     Parameters
     ----------
     library
-        What messages call the library that reads, e.g. HDF5.
+        Name of the library that reads, in messages, e.g. HDF5.
     reader
         Called as `reader(path, *words)`; importable by name.
 
@@ -231,7 +231,7 @@ def read_apart(
 
 
 class _Session:
-    """One file in a process of its own."""
+    """One file, read in a subprocess."""
 
     def __init__(self, library: str, path: Path, module: str) -> None:
         self._library, self._path = library, path
@@ -313,11 +313,11 @@ class _Server:
     def __init__(self, module: str) -> None:
         self.owner = os.getpid()
         self.control, theirs = socket.socketpair()
-        # A pool of threads of a matrix library would not survive a fork, and nothing is multiplied.
+        # Threads of a matrix library would not survive a fork, and none are needed.
         alone = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         with theirs:
             words = [module, str(theirs.fileno()), *map(os.path.abspath, sys.path)]
-            # In a session of its own, Ctrl-C in a terminal reaches this process alone, which ends that one.
+            # In a new session, Ctrl-C in a terminal reaches only this process, which then ends that one.
             self._process = subprocess.Popen(  # noqa: S603 - our own Python
                 [sys.executable, "-c", _START, *words],
                 pass_fds=[theirs.fileno()],
@@ -330,22 +330,22 @@ class _Server:
 
     @classmethod
     def take(cls, module: str) -> "_Server":
-        """Take a server that was kept, or start one."""
+        """Return the idle server, or start one."""
         with suppress(IndexError):
             while True:
-                kept = _KEPT.pop()  # of threads, one gets it
+                kept = _KEPT.pop()  # only one thread gets it
                 if kept.owner == os.getpid() and kept._process.poll() is None:
                     return kept
                 kept.end()
         return cls(module)
 
     def ended(self) -> int:
-        """Wait for the end of the file's process; return its exit code, of a signal the negative number."""
+        """Wait for the end of the file's process; return its exit code, negative for a signal."""
         status = self.control.recv(4)
         return os.waitstatus_to_exitcode(int.from_bytes(status, "little")) if status else self._process.wait()
 
     def give_back(self) -> None:
-        """Keep this server for the next file, if it lives and no other is kept."""
+        """Keep this server for the next file, if it runs and no other is kept."""
         if not _KEPT and self._process.poll() is None:
             _KEPT.append(self)
         else:
@@ -366,7 +366,7 @@ _KEPT: list[_Server] = []
 
 @atexit.register
 def end_kept_server() -> None:
-    """End the server that waits for the next file."""
+    """End the idle server."""
     while _KEPT:
         _KEPT.pop().end()
 
@@ -385,7 +385,7 @@ def _numbers(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 
 # --- errors cross as texts
 # ---------------------------------------------------------------------------
-def _told(error: Exception) -> dict[str, Any]:
+def _error_record(error: Exception) -> dict[str, Any]:
     if isinstance(error, ObygazeError):
         return {"error": "ours", "message": str(error)}
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
@@ -412,7 +412,7 @@ def serve(module: str, descriptor: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
     for number in (signal.SIGCHLD, signal.SIGXCPU):  # a parent may ignore them
         signal.signal(number, signal.SIG_DFL)
-    with suppress(OSError):  # where memory runs out, Linux kills this process first
+    with suppress(OSError):  # if memory runs out, Linux kills this process first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     importlib.import_module(module)
     with socket.socket(fileno=descriptor) as control:
@@ -429,12 +429,11 @@ def serve(module: str, descriptor: int) -> None:
 
 
 def _answer(channel: socket.socket) -> None:
-    """Open the file that the first request names; then send the clips that are asked for."""
+    """Open the file named by the first request, then send the requested clips."""
     stream = channel.makefile("rwb")
     items: list[ImportItem] = []
-    manager: AbstractContextManager[FileContent] | None = (
-        None  # never left: this process ends, whatever is open
-    )
+    # Never exited: this process ends with the file open.
+    manager: AbstractContextManager[FileContent] | None = None
     for line in stream:
         if (message := json.loads(line)) is None:
             return
@@ -457,14 +456,14 @@ def _answer(channel: socket.socket) -> None:
                 shapes = [array.shape for array in arrays]
                 answer = {"arrays": list(zip(loaded, types, shapes, strict=True))}
         except Exception as error:  # noqa: BLE001 - raised again in the parent
-            answer, arrays = _told(error), []
+            answer, arrays = _error_record(error), []
         _send(stream, answer)
         for array in arrays:
             channel.sendall(array.reshape(-1).view(np.uint8).data)
 
 
 def _allow(cpu_s: int) -> None:
-    """Let this process be killed (SIGXCPU) once it has taken so much more processor time."""
+    """Let this process be killed (SIGXCPU) after `cpu_s` more seconds of CPU time."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     wanted = math.ceil(time.process_time()) + cpu_s
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -36,7 +36,7 @@ from obygaze_features.exchange.import_items import (
 from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
-"""Names of the column or array of ids where --ids is not given."""
+"""Names of the column or array of ids if --ids is not given."""
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason"}
@@ -44,18 +44,18 @@ NO_FEATURES = frozenset(
 """Columns of manifests and of our exports: never features, even where they hold numbers."""
 
 MOST_UNPACKED = 16 << 30
-"""More than this in one array of a .npz is refused: it is unpacked into memory as a whole."""
+"""Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
 
 
 @contextmanager
 def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
-    """Open a table of features; yield row id -> its features, and texts that the file has about itself.
+    """Open a table of features; yield row id -> its features, and texts about the file itself.
 
     CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
     may have one column of lists instead. .npz, HDF5 and .npy hold arrays whose first axis is the clip.
     AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip, as `store export` writes it, is read
     too. Numbers in a CSV are text and are read as float32; other files keep their data type. HDF5 and Parquet
-    are read in a process of their own.
+    are read in a subprocess.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _parquet(path: Path, ids: str | None) -> AbstractContextManager[FileContent]
 
 @contextmanager
 def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
-    """Open a Parquet file in this process, as `table_items` does in another."""
+    """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
@@ -212,7 +212,7 @@ def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
             f"{path}: not readable as .npz ({reason}); ids are texts: save them with np.asarray(ids, str)"
         ) from error
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy gives the bytes of what is no .npy
+        if not isinstance(array, np.ndarray):  # numpy returns bytes for other files in the zip
             raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
     names, column = _ids_of(path, list(arrays), ids)
     labels = _texts(arrays.pop(column), f"{path}, {column}") if names is None else names
@@ -222,7 +222,7 @@ def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
 def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
     if member.file_size > MOST_UNPACKED:
         raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
-    if member.compress_size > path.stat().st_size:  # zipfile takes that much memory before it reads
+    if member.compress_size > path.stat().st_size:  # zipfile allocates that much before it reads
         raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
 
 
@@ -232,7 +232,7 @@ def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
 
 @contextmanager
 def hdf5_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
-    """Open HDF5 or AnnData in this process, as `table_items` does in another."""
+    """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
             content = _hdf5_table(path, file, ids)
@@ -286,7 +286,7 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> F
 # --- what all of them share
 # ---------------------------------------------------------------------------
 def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:
-    """Return where the ids are: a list that a file of ids holds, or the name of a column or array."""
+    """Return the ids of a file of ids, or the name of the column or array that holds them."""
     if ids is not None and ids not in names:
         return _ids_file(path, ids, names), ""
     if ids is not None:
@@ -382,12 +382,12 @@ def _texts(values: NDArray[Any], where: object) -> list[str]:
         return [
             value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values
         ]
-    except SystemError as error:  # numpy takes any number of 32 bits for a character
+    except SystemError as error:  # numpy accepts any number of 32 bits as a character
         raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
 
 
 def _delimiter(header: str) -> str:
-    """Find what stands between cells: Excel writes semicolons where the comma is the decimal sign."""
+    """Find the delimiter: Excel writes semicolons in locales with a decimal comma."""
     return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
 
 

@@ -136,7 +136,7 @@ def merge(
 
 
 def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
-    """Return the clips that are done already; they must be those of the stores."""
+    """Return the clips that are done already; refuse rows that differ from the stores."""
     entries = stage.status()
     for clip, entry in entries.items():
         if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
@@ -147,7 +147,7 @@ def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[
 
 
 def batched(results: Iterator[ClipResult]) -> Iterator[list[ClipResult]]:
-    """Group results as they are committed, so that few are held in memory."""
+    """Group results into commits, so that few are held in memory."""
     while batch := list(islice(results, COMMIT_GROUP)):
         yield batch
 
@@ -164,7 +164,7 @@ def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
 
 
 def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
-    """Give every clip and the position of the store that its row is taken from, in the order of ids.
+    """Map clip id to the clip and the position of the store that its row is taken from, sorted by id.
 
     A clip that several stores have must be the same in all of them, but where it is missing.
     """
@@ -223,23 +223,23 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     common = {
         key: value
         for key, value in corpora[0].items()
-        if all(key in other and not differences(value, other[key]) for other in corpora)
+        if all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
     }
     if name is not None:
         return {**common, "name": name}
     return common
 
 
-def _refuse_disagreement(stores: Sequence[Store], given: Mapping[str, str | None]) -> None:
+def _refuse_disagreement(stores: Sequence[Store], choices: Mapping[str, str | None]) -> None:
     """Refuse attributes that differ between the stores and are not given, all in one message."""
-    told = []
-    for field, chosen in given.items():
+    disagreements = []
+    for field, chosen in choices.items():
         values = [store.attributes[field] for store in stores]
         texts = sorted({str(value["name"] if field == "corpus" else value) for value in values})
         if chosen is None and len(texts) > 1:
-            told.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
-    if told:
-        raise StoreError(f"the stores' {', and their '.join(told)}")
+            disagreements.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
+    if disagreements:
+        raise StoreError(f"the stores' {', and their '.join(disagreements)}")
 
 
 def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
@@ -269,5 +269,5 @@ def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
                 )
                 for name in store
             }
-        # What is missing is not copied.
+        # Missing clips are not copied.
         yield ClipResult(clip.clip_id, cast("Status", clip.status), clip.reason, clip.source, features)

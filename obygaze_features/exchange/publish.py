@@ -34,7 +34,7 @@ from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
 
 WRITERS = 4
-"""Uploads under way at a time; each holds one object, at most a shard, in memory."""
+"""Concurrent uploads; each holds one object, at most a shard, in memory."""
 Progress = Callable[[int, int], None]
 
 
@@ -148,7 +148,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
                 raise
             if not ours:
                 raise StoreError(f"{partial}: another process is packing this store")
-            # The other may have finished since: what was locked is then its zip, under its final name.
+            # Another process may have finished meanwhile: the locked file is then its zip, already renamed.
             if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
                 raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
             try:
@@ -165,10 +165,10 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
                 os.fsync(file.fileno())
                 partial.rename(out)
             except BaseException:
-                partial.unlink()  # on a full disk it would be in everybody's way
+                partial.unlink()  # do not leave it on a full disk
                 raise
         finally:
-            with suppress(OSError):  # what was forced to the disk stays there
+            with suppress(OSError):  # its bytes are on the disk already
                 file.close()
     sync_name(out)
     return out
@@ -180,7 +180,7 @@ def _refuse_packed(out: Path) -> None:
 
 
 def folder_of(store: Place) -> FolderFiles:
-    """Find the folder of a store, in place of which its zip will not do."""
+    """Return the folder of a store; refuse a zip or a URL."""
     files = files_of(store)
     if isinstance(files, ZipFiles):
         raise StoreError(
@@ -195,7 +195,7 @@ def folder_of(store: Place) -> FolderFiles:
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Order the files by when they are read."""
+    """Return the sort key of a file: files that are read first come first."""
     ranks = {ROOT: 0, TABLE: 2}
     return ranks.get(
         name, 1 if not name.startswith(PAYLOAD) else 3 if name.endswith(ZARR_METADATA) else 4
@@ -222,7 +222,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expe
 # --- copies elsewhere; one that was stopped resumes
 # ---------------------------------------------------------------------------
 def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
-    """Copy a sealed store to `destination` and return where it is.
+    """Copy a sealed store to `destination` and return its location.
 
     Run again after a kill, it resumes where it stopped.
 
@@ -269,7 +269,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
 
 
 def _check_all(source: FolderFiles) -> None:
-    """Find damage before it is published."""
+    """Refuse a damaged store before it is published."""
     for name, expected in listed(source).items():
         if digest_of(source, name) != expected:
             raise StoreError(
@@ -317,7 +317,7 @@ class _Push:
     def run(self, known: Mapping[str, tuple[object, object, object]]) -> None:
         there = self._list()
         self._refuse_another(there)
-        if DIGESTS in there:  # it went last, so all was there: what still has its size is left alone
+        if DIGESTS in there:  # it is uploaded last, so only files of another size are uploaded again
             rest = {name for name in self._digests if there.get(name, (-1,))[0] != self._source.size(name)}
         else:
             rest = {
@@ -374,7 +374,7 @@ class _Push:
 
 
 def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
-    """Return name -> (digest, size, entity tag) of what was put; a torn line only costs an upload."""
+    """Return name -> (digest, size, entity tag) of uploaded files; a torn line only costs an upload."""
     entries = [entry for _, entry in read_lines(path) if entry]
     return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}
 

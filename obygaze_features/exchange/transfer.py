@@ -41,7 +41,7 @@ from obygaze_features.store.store_files import (
 
 
 def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
-    """Call `work` for every name; the first error ends it, and what has not begun by then is left."""
+    """Call `work` for every name in threads; the first error cancels the names not begun."""
     with ThreadPoolExecutor(threads) as pool:
         running = [pool.submit(work, name) for name in names]
         try:
@@ -54,7 +54,7 @@ def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) 
 
 
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
-"""The arrays that `clips` leaves parts out of; the others are small, and come whole."""
+"""Arrays of which `clips` selects parts; the others are small and always complete."""
 
 
 def wanted_files(
@@ -103,15 +103,15 @@ def wanted_files(
 
 
 ATTEMPTS = 5
-"""How often a file is asked for in turn without a single new byte coming, before giving up."""
+"""Attempts in a row without a new byte after which a download fails."""
 FIRST_WAIT_S = 0.1
 
 Count = Callable[[str, int, int], None]
-"""Called with (name, its size so far, bytes that just came)."""
+"""Called with (name, its size so far, new bytes)."""
 
 
 def download_file(files: StoreFiles, name: str, partial: Path, expected: str, count: Count) -> None:
-    """Fill `partial` with a file of the digest `said`; bytes that it has are not requested again.
+    """Complete `partial` as a file with digest `expected`; bytes that it has are not requested again.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
             except NoRangesError:
                 if not before:
                     raise
-                file.truncate(0)  # only the whole file can be had: start again
+                file.truncate(0)  # no ranges: start again
                 continue
             except InterruptedTransferError:
                 failures = 1 if partial.stat().st_size > before else failures + 1
@@ -137,7 +137,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 continue
             if digest == expected:
                 return
-            wrong += not before  # what an earlier run left may be at fault: that does not count
+            wrong += not before  # bytes of an earlier run may be at fault: not counted
             file.truncate(0)
     raise StoreError(
         f"{files.where}/{name}: what comes is not what its digest says, twice; the store there is damaged"
@@ -167,12 +167,12 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: 
 
 
 FileProgress = Callable[[int, int, int], None]
-"""Called with (files done, files in all, bytes that came)."""
+"""Called with (files done, files in all, bytes received)."""
 
 
 @dataclass(frozen=True)
 class Downloaded:
-    """The result of a transfer: files fetched, their bytes, files already here, files left out."""
+    """Result of a transfer: files fetched, their bytes, files already present, files left out."""
 
     path: Path
     files: int
@@ -212,9 +212,11 @@ def download(
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:
-            _refuse_another(files, destination, digests[DIGESTS])  # one may have been finished meanwhile
+            _refuse_another(
+                files, destination, digests[DIGESTS]
+            )  # another process may have finished meanwhile
         except StoreError:
-            with suppress(OSError):  # it holds what an earlier transfer left
+            with suppress(OSError):  # not empty: an earlier transfer left files
                 building.rmdir()
             raise
         return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
@@ -329,7 +331,7 @@ class _Transfer:
         sync(destination.absolute().parent)
 
     def _open(self) -> None:
-        """Refuse a store whose digests fit and whose groups nobody can open, before it gets its name."""
+        """Refuse a store whose groups cannot be opened, before it is renamed."""
         try:
             store = open_files(FolderFiles(self._building))
             for name in store:
@@ -338,14 +340,14 @@ class _Transfer:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
     def _sweep(self, left: set[str]) -> None:
-        """Remove what an earlier transfer of other things left."""
+        """Remove files of an earlier transfer that are not wanted now."""
         keep = {*(self._digests.keys() - left), TAG_DIGESTS, *((FETCH,) if left else ())}
         for path in list(self._building.rglob("*")):
             if not path.is_dir() and path.relative_to(self._building).as_posix() not in keep:
                 path.unlink()
         for path in sorted(self._building.rglob("*"), reverse=True):
             if path.is_dir():
-                with suppress(OSError):  # not empty: it is wanted
+                with suppress(OSError):  # not empty: it has wanted files
                     path.rmdir()
 
     def _path(self, name: str) -> Path:
@@ -353,7 +355,7 @@ class _Transfer:
         return held if self._growing and not (self._building / name).exists() else self._building / name
 
     def _fetch(self, name: str) -> None:
-        """Have a file here, checked; ask for nothing that is here already."""
+        """Fetch and check a file, unless it is present already."""
         expected = self._digests[name]
         for path in {self._path(name), self._building / name}:
             if here := path.is_file() and not path.is_symlink() and file_sha256(path) == expected:
@@ -366,7 +368,7 @@ class _Transfer:
                 download_file(self._files, name, partial, expected, self._count)
             sync(partial)
             partial.replace(path)
-        with self._lock:  # files come in several threads; what is shown never goes back
+        with self._lock:  # called from several threads; progress never goes back
             self._kept += here
             self._came += not here
             self._done += 1
@@ -374,7 +376,7 @@ class _Transfer:
                 self._progress(self._done, self._total, self._octets)
 
     def _count(self, name: str, size: int, more: int) -> None:
-        """Count bytes that came; refuse a file that is larger than its whole store."""
+        """Count received bytes; refuse a file that is larger than its whole store."""
         with self._lock:
             self._octets += more
         if size > self._limit:

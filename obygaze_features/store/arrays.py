@@ -1,4 +1,4 @@
-"""Lay out and read the arrays of a sealed store, in whole chunks and shards; take and check their bytes."""
+"""Define the layout of a sealed store's arrays, and read whole chunks and shards."""
 
 import atexit
 import math
@@ -112,7 +112,7 @@ def row_bytes(values: NDArray[Any]) -> bytes:
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()
 
 
-_PIECE = 1 << 17  # numbers looked at together: they stay in the processor's cache
+_PIECE = 1 << 17  # numbers checked together: they stay in the processor's cache
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -148,7 +148,7 @@ _CODECS = (
 )
 
 LINE = 64
-"""Bytes in a line of the processor's cache."""
+"""Bytes of a cache line of the processor."""
 
 
 def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -172,7 +172,7 @@ def read_chunks(
     """
     little = dtype.newbyteorder("<")
     size, *row = chunk
-    # Room for whole chunks: the last one is read into place like the others.
+    # Memory for whole chunks: the last one is read into place like the others.
     whole = _aligned((-(-len(rows) // size) * size, *row), little)
 
     def read(first: int) -> None:
@@ -190,10 +190,10 @@ def read_chunks(
 
 
 # --- reading strings within bounds
-# Zarr believes the sizes that a chunk of strings claims: 17 bytes of one can ask for 10 GB.
+# Zarr trusts the sizes in a chunk of strings: a chunk of 17 bytes can make it allocate 10 GB.
 # ---------------------------------------------------------------------------
 FEW = 1 << 20
-"""Bytes of strings in one chunk that are read without asking how large the table of clips is."""
+"""Bytes of strings in one chunk up to which the size of the table of clips is not checked."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
@@ -245,7 +245,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
 
 def _zstd_size(data: bytes) -> int | None:
-    """Return how large a Zstandard frame says that it becomes (RFC 8878, 3.1.1.1); None if it does not."""
+    """Return the decompressed size that a Zstandard frame states (RFC 8878, 3.1.1.1), or None."""
     if data[:4] != _ZSTD_MAGIC or len(data) < 5:
         return None
     flags = data[4]
@@ -257,7 +257,7 @@ def _zstd_size(data: bytes) -> int | None:
 
 
 def _split_strings(data: bytes, count: int) -> list[str]:
-    """Take strings apart: how many there are, then each with its length before it, in 4 bytes."""
+    """Decode strings: their number, then each string after its length in 4 bytes."""
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")
     strings, at = [], 4
@@ -273,11 +273,11 @@ def _split_strings(data: bytes, count: int) -> list[str]:
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Make room that begins with a line of the cache: files are copied there up to 1.6 times faster."""
+    """Return an empty array aligned to a cache line: files are read into it up to 1.6 times faster."""
     size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + LINE, np.uint8)
-    start = -room.ctypes.data % LINE
-    return room[start : start + size].view(dtype).reshape(shape)
+    buffer = np.empty(size + LINE, np.uint8)
+    start = -buffer.ctypes.data % LINE
+    return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
@@ -303,7 +303,7 @@ def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
 # Zarr decodes a shard's rows in tasks of its own and copies them [4.8 MB of tokens: 6.2 ms, here 1.0].
 # ---------------------------------------------------------------------------
 def shard_rows(metadata: Mapping[str, Any]) -> int | None:
-    """Return the clips in a shard of an array that `read_shards` can read; None if it has none, or others."""
+    """Return the number of clips in a shard if `read_shards` can read the array's shards; else None."""
     shape, names = tuple(metadata["shape"]), tuple(metadata.get("dimension_names") or ())
     data_type = metadata["data_type"]
     kind = data_type if isinstance(data_type, str) else str(data_type.get("name"))
@@ -324,7 +324,7 @@ def _without_empty(value: Any) -> Any:
 def read_shards(
     files: FolderFiles, folder: str, array: zarr.Array[Any], block: int, rows: range
 ) -> NDArray[Any]:
-    """Read some rows of an array of floats with so many clips in a shard; rows that are not there are NaN.
+    """Read some rows of an array of floats with `block` clips in a shard; absent rows are NaN.
 
     Raises
     ------
@@ -333,7 +333,7 @@ def read_shards(
     """
     row = array.shape[1:]
     values = np.empty((len(rows), *row), np.dtype(array.dtype).newbyteorder("<"))
-    room = values.reshape(len(rows), -1).view(np.uint8)
+    buffer = values.reshape(len(rows), -1).view(np.uint8)
     for number in range(rows.start // block, -(-rows.stop // block)):
         name = "/".join([folder, "c", str(number), *["0"] * len(row)])
         first = max(rows.start, number * block)
@@ -343,7 +343,7 @@ def read_shards(
         except FileNotFoundError:
             raise gone(files, name) from None
         try:
-            good = _read_shard(descriptor, block, mine, room[first - rows.start :])
+            good = _read_shard(descriptor, block, mine, buffer[first - rows.start :])
         finally:
             os.close(descriptor)
         if not good:
@@ -356,9 +356,9 @@ def read_shards(
 _ABSENT = 2**64 - 1
 
 
-def _read_shard(descriptor: int, block: int, rows: range, room: NDArray[np.uint8]) -> bool:
-    """Fill room [n, bytes] with rows of an open shard; return whether all checksums are right."""
-    size = room.shape[1]
+def _read_shard(descriptor: int, block: int, rows: range, buffer: NDArray[np.uint8]) -> bool:
+    """Fill a buffer [n, bytes] with rows of an open shard; return whether all checksums are right."""
+    size = buffer.shape[1]
     index_bytes = 16 * block
     start = os.fstat(descriptor).st_size - index_bytes - 4
     data = os.pread(descriptor, index_bytes + 4, start) if start >= 0 else b""
@@ -368,12 +368,12 @@ def _read_shard(descriptor: int, block: int, rows: range, room: NDArray[np.uint8
     for position, row in enumerate(rows):
         offset, length = index[row]
         if offset == _ABSENT and length == _ABSENT:
-            room[position] = 0xFF  # every float of which all bits are set is NaN
+            buffer[position] = 0xFF  # every float of which all bits are set is NaN
             continue
         if length != size + 4 or offset + length > start:
             return False
         checksum = 0
-        view = room[position].data
+        view = buffer[position].data
         for first in range(0, size, PIECE):
             part = view[first : first + PIECE]
             if os.preadv(descriptor, [part], offset + first) != len(part):

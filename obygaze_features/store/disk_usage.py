@@ -1,4 +1,4 @@
-"""Compute the disk space and files of a stage and its store beforehand; refuse a disk that is too small."""
+"""Estimate the disk space and files of a stage and its store; refuse a disk that is too small."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -32,14 +32,13 @@ READERS = 8
 """Requests under way at a time."""
 
 STEP, SLOW_S = 1 << 16, 60.0
-"""A server that sends fewer bytes than STEP in so many seconds is given up."""
+"""A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds."""
 
 ANSWER_S = 120.0
-"""A server whose answer has not begun, its headers whole, after so many seconds is given up; longer than the
-client's own trials of a server that is overloaded."""
+"""Seconds to wait for the headers of an answer; longer than the client's own retries."""
 
 LARGEST_READ = 1 << 30
-"""What a server may make us hold in memory at once."""
+"""Most bytes of one file that are held in memory."""
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _ENDPOINTS = (
@@ -51,7 +50,7 @@ _CREDENTIALS = (
     *("amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "169.254.170.2", "169.254.170.23"),
     *("fd00:ec2::254", "fd00:ec2::23"),
 )
-"""Hosts of AWS itself, and those inside its machines that give credentials."""
+"""Hosts of AWS, and those inside its machines that serve credentials."""
 # A path that went through pathlib has lost one of its slashes.
 _URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
@@ -90,7 +89,7 @@ def open_url(url: str) -> StoreFiles:
 
 @contextmanager
 def naming_extra(url: str) -> Iterator[None]:
-    """Name the extra to install where a client's library is missing."""
+    """Name the extra to install if a client library is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -114,10 +113,10 @@ def connect(url: str) -> "ObjectStore":
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
     waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
-    # No limit for a whole file: a shard may take long. `read_timeout` is for a server that says nothing.
+    # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
     client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=60)}
     try:
-        client["allow_http"] = not url.startswith("https://")  # of S3: whoever set such an AWS_ENDPOINT_URL
+        client["allow_http"] = not url.startswith("https://")  # for S3, AWS_ENDPOINT_URL may be http
         if url.startswith("s3://"):
             return S3Store.from_url(url, client_options={**client, **_known_hosts()}, retry_config=waits)
         return HTTPStore.from_url(url, client_options=client, retry_config=waits)
@@ -143,7 +142,7 @@ def _known_hosts() -> "ClientConfig":
 
 @dataclass(frozen=True)
 class HttpFiles:
-    """A store that is a folder on a server; nothing can be listed there, so the lists of digests do."""
+    """A store that is a folder on a server; its files are those of the lists of digests."""
 
     where: str
     name: str
@@ -182,11 +181,11 @@ class HttpFiles:
         """Read the beginning of a file into a buffer; nothing else is held in memory."""
         at, rest = 0, b""
         for block in self.stream(name):
-            taken = min(len(block), len(buffer) - at)
-            buffer[at : at + taken] = block[:taken]
-            seen(buffer[at : at + taken])
-            at += taken
-            rest += block[taken : taken + 5]
+            copied = min(len(block), len(buffer) - at)
+            buffer[at : at + copied] = block[:copied]
+            seen(buffer[at : at + copied])
+            at += copied
+            rest += block[copied : copied + 5]
             if len(rest) >= 5:
                 break
         return at, rest[:5]
@@ -197,9 +196,9 @@ class HttpFiles:
             yield from self._blocks(self._get(name, start, None), name)
 
     def _blocks(self, result: "GetResult", name: str) -> Iterator[bytes]:
-        """Yield what comes; a server that sends hardly anything is given up.
+        """Yield blocks as they arrive; abort if the server is too slow.
 
-        Blocks are taken as the network brings them: larger ones of a slow server might never be full.
+        Blocks have the size in which they arrive: larger ones of a slow server might never be full.
         """
         until, came = time.monotonic() + SLOW_S, 0
         for block in result.stream(min_chunk_size=1):
@@ -227,7 +226,7 @@ class HttpFiles:
         return self._answer(lambda: obstore.get(self.store, name, options=options), name)
 
     def _answer(self, ask: Callable[[], T], name: str) -> T:
-        """Wait for the beginning of an answer; the client itself would wait for headers that never end."""
+        """Wait for the headers of an answer, for a limited time; the client itself sets no limit."""
         answer: Future[T] = Future()
 
         def wait() -> None:
@@ -304,7 +303,7 @@ def asking(where: str, name: str) -> Iterator[None]:
                 f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
                 "there; if you trust that host, name it in AWS_ENDPOINT_URL"
             ) from None
-        if "kind: Connect," in str(error):  # obstore says it in the description of what it tried
+        if "kind: Connect," in str(error):  # part of obstore's description of its retries
             raise InterruptedTransferError(
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
             ) from None
@@ -314,7 +313,7 @@ def asking(where: str, name: str) -> Iterator[None]:
 
 
 def _line(error: BaseException) -> str:
-    """Take a message's first line, without what was tried, queries, and the page that a server sent."""
+    """Return the first line of a message, without retries, queries, and the page that a server sent."""
     text = first_line(error)
     text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
     return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]
@@ -380,7 +379,7 @@ class HubFiles:
 
 
 def open_hub(url: str) -> HubFiles:
-    """Find a store on the Hub and pin the commit that its revision is now."""
+    """Find a store on the Hub and pin the commit of its revision."""
     files = place_of(url)
     with naming_extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
@@ -395,7 +394,7 @@ def open_hub(url: str) -> HubFiles:
 
 
 def place_of(url: str) -> HubFiles:
-    """Take the parts of an address; the commit is the revision that it names, or empty."""
+    """Parse a URL of the Hub; the commit is the revision in it, or empty."""
     match = _PLACE.fullmatch(url)
     if match is None:
         raise StoreError(f"{url}: expected hf://datasets/OWNER/NAME[@REVISION][/FOLDER]")
@@ -422,7 +421,7 @@ def asking_hub(where: str) -> Iterator[None]:
         raise StoreError(
             f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
         ) from None
-    except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be asked
+    except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be reached
         raise InterruptedTransferError(f"{where}: {_hub_line(error)}") from None
     except EntryNotFoundError:
         raise FileNotFoundError(2, "the Hub has no such file", where) from None

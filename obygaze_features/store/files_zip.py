@@ -30,7 +30,7 @@ TIME, MODE = (1980, 1, 1, 0, 0, 0), stat.S_IFREG | 0o644
 _ZIP64, _ZIP64_LENGTHS = b"\x01\x00", (12, 20, 28)
 _UTF8 = 0x800
 _IN_EXTRA = 0xFFFFFFFF
-"""Stands where the number itself lies in the extra field."""
+"""Marks a number that is stored in the extra field."""
 _DATE = 33  # 1 January 1980; the time is 0
 _TAIL = 1 << 16
 _LARGEST_DIRECTORY = 1 << 26
@@ -47,7 +47,7 @@ class Ranges(Protocol):
         """Read the bytes from `start` to `stop`; fewer where it ends before."""
 
     def fill(self, start: int, stop: int, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read a range into a buffer, every part of which `seen` gets; give how much it was, and the rest."""
+        """Read a range into a buffer, passing each part to `seen`; return the bytes read, and the rest."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ZipFiles:
             yield self.read(name, first, first + step)
 
     def torn_headers(self) -> list[str]:
-        """Name the members whose own header, which the directory repeats, was changed."""
+        """List the members whose header differs from the directory."""
         places = {name: (self.members[name][0], header) for name, header in self.headers.items()}
         return sorted(
             name
@@ -147,7 +147,7 @@ class ZipFiles:
 
 
 def open_zip(path: Path) -> ZipFiles:
-    """Open a store that is a zip file here."""
+    """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
     return open_ranges(LocalFile(path), str(path))
@@ -200,7 +200,7 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
 
 
 def _foreign(member: zipfile.ZipInfo, name: str, prefix: str, again: bool) -> str | None:
-    """Say in which way a member is none that `pack` writes."""
+    """Return how a member differs from those that `pack` writes; None if it does not."""
     reasons = {
         "is there twice": again,
         "leads out of the store, or is no file of one": (

@@ -24,20 +24,20 @@ MERGING_SUFFIX: Final = ".merging"
 IMPORTING_SUFFIX: Final = ".importing"
 
 LAYOUT: Final = 2
-"""How a stage lies on the disk; stages of another layout are refused."""
+"""Version of the layout of stages; stages of another layout are refused."""
 STAGE: Final = "stage.json"
 """In a stage: its layout, groups, corpus, and the store that it grows, if any."""
 PLAN: Final = "plan.jsonl"
 JOURNALS: Final = "journal"
 ROWS: Final = "rows"
-"""Folder of the rows, one folder below it a writer, one file an array."""
+"""Folder of the rows: a folder per writer, a file per array."""
 CONSUMED: Final = "consumed"
 """In a stage whose rows are being freed by `seal --consume`."""
 PARTS: Final = "parts.jsonl"
 """In `NAME.building`: which chunks and shards are sealed already."""
 
 COMMIT_GROUP: Final = 16
-"""Clips a commit makes durable together: one round of fsync for all of them."""
+"""Clips that share one round of fsync in a commit."""
 
 # --- a sealed store: a BagIt bag around one Zarr group
 # ----------------------------------------------------------
@@ -99,7 +99,7 @@ class ArrayKind:
 
     @property
     def fill(self) -> float | int | str:
-        """What rows without features hold; it means nothing by itself, `status` does."""
+        """Fill value of rows without features; whether a row has features is in `status`."""
         fills: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
         return fills.get(self.dtypes[0], float("nan"))
 
@@ -154,5 +154,5 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
 
 
 def block_rows(array: str, n_clips: int) -> int:
-    """Count the clips that lie in one object (chunk or shard) of an array; never more than there are."""
+    """Return the number of clips in one object (chunk or shard) of an array, at most `n_clips`."""
     return max(1, min(ARRAYS[array].chunk, n_clips))

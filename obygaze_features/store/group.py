@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 HARMLESS = 2**26
-"""Bytes that a chunk may claim without being asked whether they are there: a question costs a round trip."""
+"""Size of a chunk, in bytes, up to which the size of its file is not checked: a check costs a round trip."""
 
 WARM = 2**22
-"""Bytes of a block of tokens: memory that is given back and taken again; larger pieces are new pages, and
-those cost more than reading [16 clips of 4.8 MB at once: 1.6 ms a clip, one by one 1.0]."""
+"""Bytes of a block of tokens, whose memory is reused. Larger blocks are new pages, which cost more than
+reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
 _DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
 
 
@@ -187,7 +187,7 @@ class Group:
         return self._features("frames")
 
     def tokens(self) -> NDArray[np.float16]:
-        """Read all that the backbone gave: [N, T, D]; large, so consider `blocks`."""
+        """Read all tokens of the backbone: [N, T, D]; large, so consider `blocks`."""
         return self._features("tokens")
 
     @cached_property
@@ -269,11 +269,11 @@ class Group:
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows; to zarr a chunk that is gone is NaN, which a row that should hold features betrays."""
+        """Read rows; refuse NaN in usable rows, which is what zarr returns for a missing chunk."""
         values = self.raw(name, rows)
         start = rows.start or 0
         if self._stored.in_place(name, start, len(values)):
-            return values  # where a chunk is gone, or is not what was sealed, that was an error already
+            return values  # missing and damaged chunks have raised an error already
         first = values.reshape(len(values), -1)[:, 0]
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
         if holes.any():
@@ -405,7 +405,7 @@ class GroupArrays:
         return self._shards[name]
 
     def _check_rows_exist(self) -> None:
-        """Refuse metadata that claim more clips than are stored, before memory is asked for them."""
+        """Refuse metadata that claim more clips than are stored, before memory is allocated for them."""
         n_clips = self["status"].shape[0]
         if n_clips > HARMLESS // 64 and n_clips > self._files.size(TABLE) // len(COLUMNS):
             raise StoreError(
@@ -420,7 +420,7 @@ class GroupArrays:
             raise gone(self._files, name) from None
 
     def _check_layout(self, name: str, array: zarr.Array[Any]) -> None:
-        """Refuse metadata that no sealed store has before a chunk is read: codecs make much of few bytes."""
+        """Refuse metadata that no sealed store has before a chunk is read: few bytes may decode to many."""
         where, dtype = f"{self._where}, array {self._name}/{name}", _dtype_name(array)
         if (
             array.shape[:1] != self["status"].shape[:1]
@@ -445,7 +445,7 @@ class GroupArrays:
         try:
             size = self._files.size(f"{FEATURES}/{self._name}/{name}/{chunk}")
         except FileNotFoundError:
-            return  # reading it says so in better words
+            return  # reading it raises a clearer error
         if needed > size:
             raise StoreError(
                 f"{self._where}, array {self._name}/{name}: the metadata ask for chunks of {needed} bytes, "

@@ -1,4 +1,4 @@
-"""Features with labels: pandas tables, xarray datasets and HTML tables for notebooks.
+"""Make pandas tables, xarray datasets and HTML tables of features with labels.
 
 Functions here take plain values, so that `group` and `store` can use them. pandas and xarray are imported
 when a function needs them: reading a store needs neither.
@@ -28,7 +28,7 @@ NO_XARRAY = "to_xarray needs xarray: pip install xarray"
 
 
 class LabelledClip(Protocol):
-    """What a table needs of a manifest's clip."""
+    """Interface of a manifest's clip that a table needs."""
 
     @property
     def level(self) -> str | None:
@@ -40,7 +40,7 @@ class LabelledClip(Protocol):
 
 
 class Concepts(Protocol):
-    """What a table needs of a codebook."""
+    """Interface of a codebook that a table needs."""
 
     @property
     def concept_names(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class Concepts(Protocol):
 
 
 class LabelledManifest(Protocol):
-    """What a table needs of a manifest: `obygaze_features.Manifest` fits."""
+    """Interface of a manifest that a table needs; `obygaze_features.Manifest` has it."""
 
     @property
     def codebook(self) -> Concepts:
@@ -127,7 +127,7 @@ def frame_of(
 
 
 def _annotated(clip: LabelledClip) -> bool:
-    """Return whether anybody annotated a clip: without a level and without concepts, nothing is known."""
+    """Return whether a clip is annotated: it has a level or concepts."""
     return clip.level is not None or bool(clip.concepts)
 
 

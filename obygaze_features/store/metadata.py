@@ -1,4 +1,4 @@
-"""Write what a store has beside chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
+"""Write all files of a store but chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
 
 The card, README.md, has the front matter that dataset hubs read. croissant.json follows Croissant 1.0
 (MLCommons 2024); no reader of it decodes Zarr, so it describes the table of clips and names the features in
@@ -113,7 +113,7 @@ def write_all_but_parts(
     version: str,
     parts: Mapping[str, str],
 ) -> None:
-    """Write a store's files around its chunks and shards.
+    """Write a store's files other than chunks and shards.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def write_all_but_parts(
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     (root / TABLE).write_bytes(clips_csv_bytes(clips, names))
     counts = Counter(clip.status for clip in clips)
-    told = [(group.name, group.provenance, _describe(group)) for group in groups]
-    facts = Facts(about, {status: counts[status] for status in STATUSES}, told)
+    descriptions = [(group.name, group.provenance, _describe(group)) for group in groups]
+    facts = Facts(about, {status: counts[status] for status in STATUSES}, descriptions)
     table = (root / TABLE).read_bytes()
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
@@ -202,7 +202,7 @@ class Facts:
 
     @property
     def rows(self) -> str:
-        """What the rows are called: clips or texts."""
+        """Name of the rows: clips or texts."""
         texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
         return TEXTS if texts else "clips"
 
@@ -213,16 +213,16 @@ def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str])
 
 
 def readme(facts: Facts) -> str:
-    """Write the card: front matter, and the same in words."""
+    """Write the card: front matter, then the same as text."""
     about = facts.about
     counts = ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
-    told = f"{facts.total} {facts.rows}, of which {counts}"
+    summary = f"{facts.total} {facts.rows}, of which {counts}"
     lines = [
         *_front_matter(facts),
         "",
         f"# Features of {about['corpus']['name']}",
         "",
-        f"An obygaze feature store, format {about['spec_version']}: {told}.",
+        f"An obygaze feature store, format {about['spec_version']}: {summary}.",
         f"Rows of failed and missing {facts.rows} hold no features; `{TABLE}` says why.",
         "",
         f"- Licence: {about['licence']}",
@@ -230,7 +230,10 @@ def readme(facts: Facts) -> str:
     ]
     if about["parent"]:
         lines.append(f"- Grown from the store with fingerprint {about['parent']}")
-    lines += [f"- Merged with the store with fingerprint {other}" for other in about.get("merged_with", ())]
+    lines += [
+        f"- Merged with the store with fingerprint {fingerprint}"
+        for fingerprint in about.get("merged_with", ())
+    ]
     lines += [
         f"- {clips} {facts.rows} computed on {name}" for name, clips in about.get("devices", {}).items()
     ]
@@ -328,14 +331,14 @@ def croissant(
     base = "" if url is None else url.rstrip("/") + "/"
     about = facts.about
     columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
-    told = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
+    summary = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
     document: dict[str, object] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": _name(about["corpus"]["name"]),
         "description": f"Features that frozen models gave for {facts.total} "
-        f"{facts.rows} of {about['corpus']['name']}: {told}. "
+        f"{facts.rows} of {about['corpus']['name']}: {summary}. "
         "The features are the Zarr group data/features.zarr.",
         "license": _licence(about["licence"]),
         "version": version,
@@ -370,12 +373,12 @@ def croissant(
 
 
 def _name(corpus: str) -> str:
-    """Croissant's names are made of letters, digits, '-' and '_'."""
+    """Return a name of letters, digits, '-' and '_', as Croissant demands."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", f"Features of {corpus}").strip("-")
 
 
 def _licence(licence: str) -> str:
-    """Return the page that SPDX keeps for one licence; an expression of several stays as it is."""
+    """Return the URL of a licence at SPDX; an expression of several stays as it is."""
     if (
         licence == NO_LICENCE
         or not re.fullmatch(r"[A-Za-z0-9.+-]+", licence)

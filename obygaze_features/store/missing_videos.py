@@ -51,7 +51,7 @@ class VideoCheck:
     host
         Name of the machine.
     manifest_sha256
-        Digest of the manifest that named the videos; sights of other manifests are ignored.
+        Digest of the manifest that named the videos; checks of other manifests are ignored.
     n_clips
         Rows of the plan at that time.
     absent
@@ -64,7 +64,7 @@ class VideoCheck:
     absent: frozenset[int]
 
     @classmethod
-    def take(cls, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> Self:
+    def run(cls, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> Self:
         """Check for the videos of all clips, and record the result in the stage for other machines.
 
         Parameters
@@ -81,28 +81,28 @@ class VideoCheck:
         """
         gone = missing_files(path for path in videos.values() if path is not None)
         absent = frozenset(stage.rows[clip] for clip, path in videos.items() if path in gone)
-        sight = cls(host_name(), str(stage.corpus.get("manifest_sha256")), len(stage.clips), absent)
-        sight._record(stage.path)
+        check = cls(host_name(), str(stage.corpus.get("manifest_sha256")), len(stage.clips), absent)
+        check._record(stage.path)
         if not working:
-            return sight
+            return check
         if absent and len(absent) == sum(path is not None for path in videos.values()):
             raise StoreError(
-                f"{sight.host} finds none of the videos of {len(absent)} clips, such as {min(gone)}: "
+                f"{check.host} finds none of the videos of {len(absent)} clips, such as {min(gone)}: "
                 "is their file system mounted there? Nothing was extracted"
             )
-        sight.refuse_blindness(stage, videos)
-        return sight
+        check.refuse_if_found_elsewhere(stage, videos)
+        return check
 
-    def refuse_blindness(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
+    def refuse_if_found_elsewhere(self, stage: Stage, videos: Mapping[str, Path | None]) -> None:
         """Raise a StoreError if another machine finds videos that are absent here."""
-        for other in read_video_checks(stage) if self.absent else []:
-            unseen = sorted(row for row in self.absent if other.finds(row))
+        for elsewhere in read_video_checks(stage) if self.absent else []:
+            unseen = sorted(row for row in self.absent if elsewhere.finds(row))
             if unseen:
                 raise StoreError(
                     f"{self.host} does not find the videos of {len(unseen)} clips, such as "
-                    f"{videos[stage.clips[unseen[0]].clip_id]}, and {other.host} does: mount them on "
+                    f"{videos[stage.clips[unseen[0]].clip_id]}, and {elsewhere.host} does: mount them on "
                     f"{self.host} or leave it out. If they were removed everywhere, delete "
-                    f"{stage.path / VIDEO_CHECKS / _file_name(other.host)}"
+                    f"{stage.path / VIDEO_CHECKS / _file_name(elsewhere.host)}"
                 )
 
     def finds(self, row: int) -> bool:
@@ -134,37 +134,37 @@ class MissingVideoCheck:
     Raises
     ------
     StoreError
-        As in `VideoCheck.take`.
+        As in `VideoCheck.run`.
     """
 
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
         self._stage = stage
         self._videos = videos
         self._working = working
-        self._sight = VideoCheck.take(stage, videos, working=working) if videos else None
-        self._hole: ClipResult | None = None
+        self._check = VideoCheck.run(stage, videos, working=working) if videos else None
+        self._lost: ClipResult | None = None
 
     @property
-    def tripped(self) -> bool:
+    def failed(self) -> bool:
         """Whether to stop the run."""
-        return self._hole is not None
+        return self._lost is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
         """Check clips that were just written."""
         for result in results:
-            if self._sight and is_lost(result) and self._sight.finds(self._stage.rows[result.clip_id]):
-                self._hole = self._hole or result
+            if self._check and is_lost(result) and self._check.finds(self._stage.rows[result.clip_id]):
+                self._lost = self._lost or result
 
     def refuse(self) -> None:
         """Raise a StoreError after a run that lost videos, or on a machine that lacks videos others find."""
-        if self._hole is not None and self._sight is not None:
+        if self._lost is not None and self._check is not None:
             raise StoreError(
-                f"clip {self._hole.clip_id}: {self._videos[self._hole.clip_id]} was there on "
-                f"{self._sight.host} when the run began and is not any more ({self._hole.reason}): is its "
+                f"clip {self._lost.clip_id}: {self._videos[self._lost.clip_id]} was there on "
+                f"{self._check.host} when the run began and is not any more ({self._lost.reason}): is its "
                 "file system still mounted? The same command goes on, and tries such clips again"
             )
-        if self._sight is not None and self._working:
-            self._sight.refuse_blindness(self._stage, self._videos)
+        if self._check is not None and self._working:
+            self._check.refuse_if_found_elsewhere(self._stage, self._videos)
 
 
 def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
@@ -184,20 +184,20 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
 
 
 def read_video_checks(stage: Stage) -> list[VideoCheck]:
-    """Read the sights of all machines for the stage's current manifest, sorted by machine name."""
-    sights = []
+    """Read the checks of all machines for the stage's current manifest, sorted by machine name."""
+    checks = []
     for path in sorted((stage.path / VIDEO_CHECKS).glob("*.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):  # incomplete, or written by another release
             record = json.loads(path.read_bytes())
-            sight = VideoCheck(
+            check = VideoCheck(
                 str(record["host"]),
                 str(record["manifest_sha256"]),
                 int(record["n_clips"]),
                 frozenset(int(row) for row in record["absent"]),
             )
-            if sight.manifest_sha256 == str(stage.corpus.get("manifest_sha256")):
-                sights.append(sight)
-    return sights
+            if check.manifest_sha256 == str(stage.corpus.get("manifest_sha256")):
+                checks.append(check)
+    return checks
 
 
 def is_lost(entry: JournalEntry | ClipResult) -> bool:
@@ -205,7 +205,7 @@ def is_lost(entry: JournalEntry | ClipResult) -> bool:
     return entry.status == "failed" and entry.reason in LOST
 
 
-def refuse_missing_videos(stage: Stage, settled: Mapping[int, Sequence[JournalEntry]]) -> None:
+def refuse_missing_videos(stage: Stage, attempts: Mapping[int, Sequence[JournalEntry]]) -> None:
     """Refuse to seal clips that failed for an absent video that some machine finds.
 
     Raises
@@ -213,14 +213,14 @@ def refuse_missing_videos(stage: Stage, settled: Mapping[int, Sequence[JournalEn
     StoreError
         If there is such a clip; names the clip and the machine.
     """
-    lost = [row for row, entries in settled.items() if is_lost(entries[0])]
-    for sight in read_video_checks(stage) if lost else []:
-        holes = sorted(row for row in lost if sight.finds(row))
-        if holes:
-            clip = stage.clips[holes[0]].clip_id
+    lost = [row for row, entries in attempts.items() if is_lost(entries[0])]
+    for check in read_video_checks(stage) if lost else []:
+        rows = sorted(row for row in lost if check.finds(row))
+        if rows:
+            clip = stage.clips[rows[0]].clip_id
             raise StoreError(
-                f"{stage.path}: {len(holes)} clips, such as {clip}, failed because a machine did not find "
-                f"their videos, and {sight.host} finds them: extract again there, which does only these; "
+                f"{stage.path}: {len(rows)} clips, such as {clip}, failed because a machine did not find "
+                f"their videos, and {check.host} finds them: extract again there, which does only these; "
                 "or seal them as failed with --allow-missing"
             )
 

@@ -100,7 +100,7 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class ArrayPart:
-    """File of a sealed store with some rows of an array, given by their positions in the store."""
+    """One file of a sealed store, a chunk or shard: some rows of an array, by their positions."""
 
     array: StoredArray
     number: int
@@ -244,8 +244,8 @@ class PartWriter:
 
     def __init__(self, root: Path, stage: Path, done: PartList, inheritance: Inheritance | None) -> None:
         self._root, self._stage, self._done, self._inheritance = root, stage, done, inheritance
-        self._room = local()
-        self._rows_files: dict[tuple[str, str], str] = {}  # a path a row would be a third of sealing
+        self._memory = local()
+        self._rows_files: dict[tuple[str, str], str] = {}  # making a path per row would be a third of sealing
 
     def write(self, part: ArrayPart, lines: Sequence[JournalEntry | None]) -> list[int]:
         """Write a part and record it; return the indices of rows whose bytes differ from their journal line.
@@ -302,7 +302,7 @@ class PartWriter:
         digest, checksum, bad = hashlib.sha256(), 0, []
         stride = array.offset(1)
         step = max(1, BATCH // stride)
-        room = self._buffer(min(step, len(lines)) * stride)
+        buffer = self._buffer(min(step, len(lines)) * stride)
 
         def put(data: bytes | memoryview) -> None:
             for start in range(0, len(data), PIECE):  # hash and write while the bytes are in the cache
@@ -311,9 +311,9 @@ class PartWriter:
                 write_all(descriptor, piece)
 
         for first in range(0, len(lines), step):
-            some = lines[first : first + step]
-            filled = room[: len(some) * stride]
-            bad += self._fill(filled, part, first, some)
+            batch = lines[first : first + step]
+            filled = buffer[: len(batch) * stride]
+            bad += self._fill(filled, part, first, batch)
             if bad:
                 continue  # continue, to check the remaining rows
             if not array.sharded:
@@ -330,7 +330,7 @@ class PartWriter:
 
     def _fill(
         self,
-        room: memoryview,
+        buffer: memoryview,
         part: ArrayPart,
         first: int,
         lines: Sequence[JournalEntry | None],
@@ -340,7 +340,7 @@ class PartWriter:
         wanted: dict[str, list[tuple[int, int, bool, memoryview]]] = {}
         before = self._done.known.get(part.file)
         for index, line in enumerate(lines, start=first):
-            row = room[(index - first) * stride :][: array.row_bytes]
+            row = buffer[(index - first) * stride :][: array.row_bytes]
             if line is None:
                 row[:] = array.fill
             else:
@@ -365,7 +365,7 @@ class PartWriter:
             for index in range(first, first + len(lines)):
                 end = (index - first) * stride + array.row_bytes
                 checksum = checksums[index] if index in checksums else crc32c(array.fill)
-                room[end : end + CRC_BYTES] = checksum.to_bytes(CRC_BYTES, "little")
+                buffer[end : end + CRC_BYTES] = checksum.to_bytes(CRC_BYTES, "little")
         return sorted(bad)
 
     def _location(
@@ -385,10 +385,10 @@ class PartWriter:
 
     def _buffer(self, size: int) -> memoryview:
         """Return this thread's reusable buffer: allocating new memory costs more than the work on it."""
-        room: memoryview = getattr(self._room, "view", memoryview(b""))
-        if len(room) < size:
-            room = self._room.view = np.empty(size, np.uint8).data
-        return room[:size]
+        buffer: memoryview = getattr(self._memory, "view", memoryview(b""))
+        if len(buffer) < size:
+            buffer = self._memory.view = np.empty(size, np.uint8).data
+        return buffer[:size]
 
 
 def _shard_index(array: StoredArray, n_rows: int) -> bytes:

@@ -81,7 +81,7 @@ class Sampling(ImportedSampling, kw_only=True):
 
 
 class ImportedDecoder(Struct, kw_only=True):
-    """What decoded the videos, as far as it is known."""
+    """Versions of what decoded the videos, as far as they are known."""
 
     av: SomeText | None
     ffmpeg: SomeText | None
@@ -165,7 +165,7 @@ FILLED_IN: Final = FilledIn.__struct_fields__
 
 
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
-"""Fields that may differ between groups that mix; the weights' digest stands for the hub's revision."""
+"""Fields that may differ between groups whose features are mixed; the digest of the weights must be equal."""
 
 X_CLIPS: Final = ("xclip", "xclip-lsmdc")
 """Backbones whose text halves came later: their groups have no field `space`, and more of them exist."""
@@ -177,7 +177,7 @@ _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
 
 
 def plain(value: object, where: str) -> object:
-    """Turn a value into plain JSON: numpy scalars and tuples are converted, what else JSON lacks is refused.
+    """Turn a value into plain JSON: convert numpy scalars and tuples, refuse what else JSON lacks.
 
     Raises
     ------
@@ -280,7 +280,8 @@ def unknown_provenance() -> dict[str, Any]:
 def validate_licence(licence: str) -> str:
     """Check a licence that is chosen now, and return it: an SPDX expression of known ids, or NOASSERTION.
 
-    What a store states is not held against this list, which grows from year to year: `Licence` is its rule.
+    Licences of existing stores are not checked against this list, which grows from year to year, but against
+    `Licence`.
 
     Raises
     ------
@@ -329,13 +330,13 @@ def differences(a: object, b: object) -> list[str]:
 
 
 def embedding_space(provenance: Mapping[str, object]) -> str | None:
-    """Name the space that vectors lie in, such as `clip sha256:...`; None if nothing tells.
+    """Name the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
 
     It is the field `space`; of an X-CLIP, whose groups of clips lack the field, name and weights.
     """
-    given = provenance.get("space")
-    if isinstance(given, str) and given.strip():
-        return given
+    space = provenance.get("space")
+    if isinstance(space, str) and space.strip():
+        return space
     name, digest = provenance.get("name"), provenance.get("weights_sha256")
     return f"{name} sha256:{digest}" if name in X_CLIPS and digest else None
 

@@ -26,7 +26,7 @@ def one_line(text: str, what: str) -> str:
 
 
 MOST_NUMBERS: Final = 1 << 28
-"""Of one array of one clip: memory for a clip is asked for by what a file says."""
+"""Largest number of values of one array of one clip; a larger array is refused before memory is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ COLUMNS = (
     "source_sha256",
 )
 TEXT_COLUMN = "text"
-"""Follows them in a store of texts."""
+"""Column after `COLUMNS` in a store of texts."""
 DIGEST_PREFIX = "sha256:"
 """Columns of digests are named `sha256:<group>/<array>`."""
 
@@ -270,8 +270,8 @@ def clips_csv_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes
         span = [_cell(clip.start_s), _cell(clip.end_s)]
         digests = [clip.digests.get(name, "") for name in arrays]
         text = [clip.text or ""] if extra else []
-        told = [clip.clip_id, clip.status, clip.reason, clip.movie]
-        lines.append(csv_line([str(row), *told, *span, *source, *text, *digests]))
+        about = [clip.clip_id, clip.status, clip.reason, clip.movie]
+        lines.append(csv_line([str(row), *about, *span, *source, *text, *digests]))
     return "".join(lines).encode()
 
 
@@ -280,7 +280,7 @@ def _cell(value: object) -> str:
 
 
 def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
-    """Read the table from its bytes; `where` is what messages call it.
+    """Read the table from its bytes; `where` is its name in messages.
 
     Raises
     ------
@@ -321,5 +321,5 @@ def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> St
     if source_digest:
         known["sha256"] = source_digest
     span = (float(start) if start else None, float(end) if end else None)
-    given = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
-    return StoredClip(clip_id, status, reason, movie, *span, known, given, text)
+    row_digests = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+    return StoredClip(clip_id, status, reason, movie, *span, known, row_digests, text)

@@ -118,8 +118,8 @@ def seal(
         "parent": parent,
         **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    settled = resolve_attempts(stage, allow_missing=allow_missing, max_failed=max_failed)
-    if devices := settled.devices():
+    resolved = resolve_attempts(stage, allow_missing=allow_missing, max_failed=max_failed)
+    if devices := resolved.devices():
         about["devices"] = devices
     plain(about, ATTRIBUTE)
     if consume and (n_writers := stage.n_writers()):
@@ -130,13 +130,13 @@ def seal(
         root = building / STORE
         done = PartList(building / PARTS)
         try:
-            _seal_parts(root, settled, done, progress or (lambda *_: None), workers, consume=consume)
+            _seal_parts(root, resolved, done, progress or (lambda *_: None), workers, consume=consume)
         except MemoryError as error:
             raise StoreError(f"{stage.path}: its rows need more memory than there is ({error})") from error
         finally:
             done.close()
         files = {part.file: part.sha256 for part in done.known.values() if (root / part.file).is_file()}
-        clips = [settled.clip(row) for row in settled.order]
+        clips = [resolved.clip(row) for row in resolved.order]
         write_all_but_parts(root, clips, stage.groups, about, version=version, parts=files)
         sync_tree(root)
         root.rename(final)
@@ -280,16 +280,16 @@ class ResolvedRows:
 
 
 def resolve_attempts(stage: Stage, *, allow_missing: bool, max_failed: int | None) -> ResolvedRows:
-    """Sort the rows by clip id, each with its lines, best first; refuse a stage that is not ready.
+    """Select the latest valid attempts of every row, sorted by clip id; refuse a stage that is not ready.
 
     Raises
     ------
     StoreError
-        Clips are missing, have failed for want of videos that some machine finds, or too many have failed.
+        Clips are missing, have failed because a machine lacks videos that another finds, or too many failed.
     """
     lines = {
-        row: tuple(line for line in some if is_done(line)) or some[:1]
-        for row, some in stage.settled().items()
+        row: tuple(line for line in entries if is_done(line)) or entries[:1]
+        for row, entries in stage.attempts().items()
     }
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in lines]
     if missing and not allow_missing:
@@ -314,7 +314,7 @@ def resolve_attempts(stage: Stage, *, allow_missing: bool, max_failed: int | Non
 # ---------------------------------------------------------------------------
 def _seal_parts(
     root: Path,
-    settled: ResolvedRows,
+    resolved: ResolvedRows,
     done: PartList,
     progress: Progress,
     workers: int | None,
@@ -322,8 +322,8 @@ def _seal_parts(
     consume: bool,
 ) -> None:
     """Write every chunk and shard not yet written, several at a time."""
-    stage = settled.stage
-    arrays = stored_arrays(stage.groups, stage.names, len(settled.order))
+    stage = resolved.stage
+    arrays = stored_arrays(stage.groups, stage.names, len(resolved.order))
     parts = [part for array in arrays for part in array.parts()]
     _sweep(root, {part.file for part in parts}, done)
     for part in parts:
@@ -336,15 +336,15 @@ def _seal_parts(
     workers = workers or usable_cores()
     if consume:
         workers = workers_at_once(parts, workers)
-    todo = [part for part in parts if _is_to_do(part, settled, done)]
+    todo = [part for part in parts if _is_to_do(part, resolved, done)]
     refuse_small_disk([part.size for part in todo], root, stage.path, workers, consume=consume)
-    consumption = _consumption(settled, arrays, root.parent) if consume else None
+    consumption = _consumption(resolved, arrays, root.parent) if consume else None
     total = sum(len(part.rows) for part in parts)
     counted, lock = 0, Lock()
 
     def work(part: ArrayPart) -> tuple[ArrayPart, list[int]]:
         nonlocal counted
-        lines = settled.of(part)
+        lines = resolved.of(part)
         bad = writer.write(part, lines)
         if not bad and consumption is not None:
             consumption.free(part.array.name, [line for line in lines if line is not None])
@@ -357,20 +357,20 @@ def _seal_parts(
         results = _side_by_side(work, parts, workers)
         bad = {part.rows[index]: part.array.name for part, indices in results for index in indices}
         for position, name in sorted(bad.items()):
-            settled.drop(position, name)
-        if settled.lost:
-            settled.annul()
+            resolved.drop(position, name)
+        if resolved.lost:
+            resolved.annul()
         if not bad:
             return
 
 
-def _consumption(settled: ResolvedRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
+def _consumption(resolved: ResolvedRows, arrays: Sequence[StoredArray], building: Path) -> Consumption:
     """Durably mark a stage as being consumed, before any row is freed."""
-    stage = settled.stage.path
+    stage = resolved.stage.path
     sync(building)  # the names of the store and of the list of its parts, which then has what is freed
     if not (stage / CONSUMED).exists():
         write_whole(stage / CONSUMED, f"{building.resolve()}\n")
-    lines = [line for some in settled.lines.values() for line in some]
+    lines = [line for entries in resolved.lines.values() for line in entries]
     return Consumption(stage, {array.name: array.row_bytes for array in arrays}, lines)
 
 
@@ -389,9 +389,9 @@ def _side_by_side(
     return [future.result() for future in futures]
 
 
-def _is_to_do(part: ArrayPart, settled: ResolvedRows, done: PartList) -> bool:
+def _is_to_do(part: ArrayPart, resolved: ResolvedRows, done: PartList) -> bool:
     before = done.known.get(part.file)
-    return before is None or before.rows != rows_digest(part, settled.of(part))
+    return before is None or before.rows != rows_digest(part, resolved.of(part))
 
 
 def _sweep(root: Path, files: set[str], done: PartList) -> None:

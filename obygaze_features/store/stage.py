@@ -37,7 +37,7 @@ def staging_path(destination: Path | str) -> Path:
 
 
 class Stage:
-    """Open stage. `Stage.open` creates or resumes one, `read_stage` opens an existing one unchanged.
+    """An open stage. `Stage.open` creates or resumes one, `read_stage` opens an existing one unchanged.
 
     Attributes
     ----------
@@ -69,8 +69,8 @@ class Stage:
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.names = array_names(groups)
         self._journals = Journals(path / JOURNALS, self.names)
-        self._settled: dict[int, tuple[JournalEntry, ...]] | None = None
-        self._settled_version = 0
+        self._attempts: dict[int, tuple[JournalEntry, ...]] | None = None
+        self._attempts_version = 0
         self._inherited: list[JournalEntry] | None = None
 
     @classmethod
@@ -140,7 +140,7 @@ class Stage:
                     "resume with what it was begun with, or choose another name"
                 )
 
-        here, requested = ({group.name: group for group in some} for some in (self.groups, groups))
+        here, requested = ({group.name: group for group in kinds} for kinds in (self.groups, groups))
         if here.keys() != requested.keys():
             raise StoreError(
                 f"{self.path}: was begun for {', '.join(here)}, "
@@ -180,7 +180,7 @@ class Stage:
                 n += not gone
         return n
 
-    def settled(self) -> dict[int, tuple[JournalEntry, ...]]:
+    def attempts(self) -> dict[int, tuple[JournalEntry, ...]]:
         """Read new journal lines; return row -> the valid lines, best first.
 
         Raises
@@ -189,7 +189,7 @@ class Stage:
             If a line and the plan name different clips, or the parent store is missing.
         """
         self._journals.refresh()
-        if self._settled is None or self._settled_version != self._journals.version:
+        if self._attempts is None or self._attempts_version != self._journals.version:
             known = [entry for entry in self._journals.entries() if 0 <= entry.row < len(self.clips)]
             for entry in known:
                 if self.clips[entry.row].clip_id != entry.clip_id:
@@ -197,9 +197,9 @@ class Stage:
                         f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
                         f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
                     )
-            self._settled = valid_attempts([*self._inherit(), *known])
-            self._settled_version = self._journals.version
-        return dict(self._settled)
+            self._attempts = valid_attempts([*self._inherit(), *known])
+            self._attempts_version = self._journals.version
+        return dict(self._attempts)
 
     def _inherit(self) -> list[JournalEntry]:
         """Return the lines of the parent's clips; the slot is the row in the parent."""
@@ -224,8 +224,8 @@ class Stage:
 
     def status(self) -> dict[str, JournalEntry]:
         """Return the current status of the clips, re-read from disk; clips without a line are missing."""
-        settled = self.settled()
-        return {self.clips[row].clip_id: settled[row][0] for row in sorted(settled)}
+        attempts = self.attempts()
+        return {self.clips[row].clip_id: attempts[row][0] for row in sorted(attempts)}
 
     def missing(
         self,
@@ -241,15 +241,15 @@ class Stage:
         index, count = shard
         if not 0 <= index < count:
             raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
-        settled = self.settled()
+        attempts = self.attempts()
         return [
             clip.clip_id
             for row, clip in enumerate(self.clips)
             if row % count == index
             and (
-                row not in settled
-                or (retry_failed and not is_done(settled[row][0]))
-                or again(settled[row][0])
+                row not in attempts
+                or (retry_failed and not is_done(attempts[row][0]))
+                or again(attempts[row][0])
             )
         ]
 

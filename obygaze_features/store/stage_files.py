@@ -134,7 +134,7 @@ def create(
             for folder in (JOURNALS, ROWS):
                 (draft / folder).mkdir()
             write_stage(draft, groups, corpus, parent)
-            write_plan(draft, clips)  # forces the names of all that is in the draft, too
+            write_plan(draft, clips)  # also forces the names of the draft's files to the disk
             draft.rename(path)
         except BaseException:
             remove_tree(draft, ignore_errors=True)
@@ -428,22 +428,22 @@ def valid_attempts(entries: Iterable[JournalEntry]) -> dict[int, tuple[JournalEn
     Several done lines of one row mean that two writers did the same shard. Sealing checks the bytes of each.
     """
     # Tuples: the garbage collector would visit a list for each clip of a large stage again and again.
-    settled: dict[int, tuple[JournalEntry, ...]] = {}
+    attempts: dict[int, tuple[JournalEntry, ...]] = {}
     contested: dict[int, list[JournalEntry]] = {}
     for entry in entries:
         if entry.row in contested:
             contested[entry.row].append(entry)
-        elif entry.row in settled or entry.status == "missing":
-            contested[entry.row] = [*settled.get(entry.row, ()), entry]
+        elif entry.row in attempts or entry.status == "missing":
+            contested[entry.row] = [*attempts.get(entry.row, ()), entry]
         else:
-            settled[entry.row] = (entry,)
+            attempts[entry.row] = (entry,)
     rank = {"ok": 0, "partial": 1, "failed": 2}
     for row, lines in contested.items():
         annulled = max((line.attempt for line in lines if line.status == "missing"), default=-1)
         live = [line for line in lines if line.attempt > annulled]
         live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
-        settled[row] = tuple(live)
-    return {row: lines for row, lines in settled.items() if lines} if contested else settled
+        attempts[row] = tuple(live)
+    return {row: lines for row, lines in attempts.items() if lines} if contested else attempts
 
 
 def is_done(entry: JournalEntry) -> bool:

@@ -91,7 +91,7 @@ def _what_instead(path: Path) -> str:
 
 
 def _what_is_left(staging: Path) -> str:
-    """Describe what makes a store of a stage."""
+    """Describe what is still to do before a stage is a store."""
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
@@ -143,7 +143,7 @@ class Store:
     files
         Its files, wherever they are.
     where
-        What messages call it: its path or URL.
+        Its name in messages: its path or URL.
     attributes
         spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
     names
@@ -191,7 +191,7 @@ class Store:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the list of digests, which stands for all of the content."""
+        """SHA-256 of the list of digests; it identifies the whole content."""
         return hashlib.sha256(whole(self.files, DIGESTS)).hexdigest()
 
     @cached_property
@@ -265,7 +265,7 @@ class Store:
 
 
 def open_store(path: Path | str) -> Store:
-    """Open a sealed store; nothing is read of it yet but its metadata.
+    """Open a sealed store; only its metadata are read.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def files_of(store: Place) -> StoreFiles:
 
 
 def open_files(files: StoreFiles) -> Store:
-    """Open the sealed store whose files these are."""
+    """Open a sealed store given its files."""
     attributes = check_version(files)
     node = guarded(files.where, lambda: zarr.open_group(ZarrView(files), mode="r", zarr_format=3))
     return guarded(files.where, lambda: Store(files, attributes, node))
@@ -313,7 +313,7 @@ NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class ZarrView(ZarrStore):
-    """Everything below data/features.zarr of a sealed store."""
+    """Read-only zarr store of everything below data/features.zarr."""
 
     supports_writes = False
     supports_deletes = False
@@ -335,7 +335,7 @@ class ZarrView(ZarrStore):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Read a file or a part of it; None for metadata that are not there, an error for a chunk."""
+        """Read a file or a part of it; missing metadata give None, a missing chunk raises an error."""
         name = f"{FEATURES}/{key}"
         try:
             data = await asyncio.to_thread(self._files.read, name, *_span(byte_range))
@@ -374,13 +374,13 @@ class ZarrView(ZarrStore):
                 yield name.removeprefix(f"{FEATURES}/")
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """List the files whose names begin so."""
+        """List the files whose names begin with a prefix."""
         async for key in self.list():
             if key.startswith(prefix):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """List what lies directly in a folder."""
+        """List the direct content of a folder."""
         top = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
         names = {key.removeprefix(top).partition("/")[0] async for key in self.list_prefix(top)}
         for name in sorted(names):

@@ -1,6 +1,6 @@
 """List and read the files of a sealed store, wherever it is stored, and its BagIt bag.
 
-Everything above this module reads a store by the relative names of its files and never asks where they are.
+Other modules read a store by the relative names of its files, independently of where they are.
 The two lists of digests are the only list of files that is trusted. In a partial copy, fetch.txt (RFC 8493,
 2.2.3) lists the files that are left out; its digests, and so its fingerprint, are those of the whole store.
 BagIt (RFC 8493, Kunze et al. 2018) is written in one canonical way, so that any changed bit shows.
@@ -35,7 +35,7 @@ from obygaze_features.store.format import (
 
 OnPiece = Callable[[memoryview], None]
 PIECE = 1 << 19
-"""Bytes of a chunk that are read, and checked, at a time: they fit a processor's own cache."""
+"""Bytes of a chunk that are read and checked together: they fit a core's cache."""
 BLOCK = 1 << 20
 """Bytes of a file that are held at a time while it is digested or copied."""
 
@@ -48,7 +48,7 @@ class StoreFiles(Protocol):
 
     @property
     def where(self) -> str:
-        """What messages call the store."""
+        """Name of the store in messages."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class StoreFiles(Protocol):
 
     @property
     def readers(self) -> int:
-        """How many files are best read at a time."""
+        """Number of files to read concurrently."""
 
     def names(self) -> list[str]:
         """List the files; where nothing can be listed, those that the lists of digests name."""
@@ -71,7 +71,7 @@ class StoreFiles(Protocol):
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
 
     def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; give how much it was, and the rest, up to 5 bytes.
+        """Read the beginning of a file into a buffer; return the bytes read, and the rest, up to 5 bytes.
 
         `seen` gets every part of it in turn, while the processor's cache still holds it.
         """
@@ -132,7 +132,7 @@ class FolderFiles:
 
 
 def pour(file: FileIO, buffer: memoryview, seen: OnPiece) -> int:
-    """Read what comes next in a file straight into a buffer, piece by piece; give how much it was."""
+    """Read from a file straight into a buffer, piece by piece; return the bytes read."""
     filled = 0
     while size := file.readinto(part := buffer[filled : filled + PIECE]):
         seen(part[:size])
@@ -160,7 +160,7 @@ UNREADABLE = (
     ArithmeticError,
     MemoryError,
 )
-"""What zarr and JSON raise for bytes that are not what they should be, or ask for more than there is."""
+"""Exceptions that zarr and JSON raise for damaged bytes."""
 
 
 def whole(files: StoreFiles, name: str) -> bytes:
@@ -173,7 +173,7 @@ def whole(files: StoreFiles, name: str) -> bytes:
 
 
 def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
-    """Read something; turn any error of damaged bytes into a StoreError that names the place.
+    """Call `read`; turn any error of damaged bytes into a StoreError that names `where`.
 
     `store` is what to verify, where it is not `where` itself.
     """
@@ -225,7 +225,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
 
 
 def gone(files: StoreFiles, name: str) -> StoreError:
-    """Say that a file is not there: left out of a partial copy, or lost."""
+    """Return the error for a missing file: left out of a partial copy, or lost."""
     if name in absent_files(files):
         return StoreError(
             f"{files.where}/{name}: not in this partial copy ({FETCH} lists it); "
@@ -235,7 +235,7 @@ def gone(files: StoreFiles, name: str) -> StoreError:
 
 
 LONGEST_FILE = 150
-"""Signs of a file's name: a file that is being pulled is called by its digest too, and systems allow 255."""
+"""Most characters of a file's name: while it is pulled its digest is added, and systems allow 255."""
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
 
 
@@ -244,7 +244,7 @@ ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_
 
 
 def is_safe(name: str) -> bool:
-    """Whether a relative name from outside may be a file of a store: it never leads out of its folder."""
+    """Return whether an untrusted relative name may be a file of a store, inside its folder."""
     parts = name.split("/")
     deep = parts[0] == PAYLOAD and len(parts) > 1
     return (
@@ -299,9 +299,9 @@ def listed(files: StoreFiles) -> dict[str, str]:
 
 
 def _folders(names: Iterable[str]) -> set[str]:
-    """Give every folder that files of these names lie in."""
+    """Return all folders of files with these names."""
     parts = [name.split("/") for name in names]
-    return {"/".join(some[:depth]) for some in parts for depth in range(1, len(some))}
+    return {"/".join(steps[:depth]) for steps in parts for depth in range(1, len(steps))}
 
 
 def named(files: StoreFiles) -> list[str]:
@@ -337,7 +337,7 @@ def digests_bytes(digests: Mapping[str, str]) -> bytes:
 
 
 def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
-    """Read a manifest of digests: path -> digest, and whether it was written in exactly the canonical way."""
+    """Read a manifest of digests: path -> digest, and whether its bytes are canonical."""
     lines = data.decode("utf-8", errors="replace").split("\n")
     digests = {path: digest for digest, _, path in (line.partition("  ") for line in lines) if path}
     return digests, digests_bytes(digests) == data
@@ -355,19 +355,19 @@ def info_bytes(fields: Mapping[str, str]) -> bytes:
 
 
 def parse_info(data: bytes) -> dict[str, str]:
-    """Read bag-info.txt; lines without a label are left to the list of digests to notice."""
+    """Read bag-info.txt; lines without a label are ignored, the list of digests reveals them."""
     pairs = (line.partition(": ") for line in data.decode("utf-8", errors="replace").splitlines())
     return {label: value for label, colon, value in pairs if colon}
 
 
 def most_bytes(info: bytes) -> int:
-    """Return what no file of a store is larger than, by bag-info.txt: the payload, at least 16 MB."""
+    """Return the largest possible size of a file of a store, by bag-info.txt: the payload, at least 16 MB."""
     octets = parse_info(info).get("Payload-Oxum", "").partition(".")[0]
     return max(1 << 24, int(octets) if octets.isdecimal() and len(octets) < 19 else 0)
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str, str]) -> None:
-    """Write the tag files of a store whose payload is complete; `known` are digests taken already."""
+    """Write the tag files of a store whose payload is complete; `known` are digests computed already."""
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
     (root / BAG_INFO).write_bytes(info_bytes({**info, "Payload-Oxum": oxum(root, payload)}))

@@ -43,7 +43,7 @@ Depth = Literal["quick", "digests", "full"]
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What a verification found.
+    """Result of a verification.
 
     Attributes
     ----------
@@ -83,12 +83,12 @@ class VerifyReport:
 
 
 LONGER = "longer than the whole store"
-"""In place of the digest of a file that was not read to its end."""
+"""Replaces the digest of a file that was not read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FileCheck:
-    """A file that is there: its size, and its digest if it was read."""
+    """Size of a file, and its digest if it was read."""
 
     size: int
     digest: str
@@ -172,9 +172,9 @@ def _has_rows(name: str) -> bool:
 def _look(
     files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
 ) -> dict[str, _FileCheck | None]:
-    """Measure files; None for what is not an ordinary file. What a server has lost is left out.
+    """Measure files; None for what is not an ordinary file. Files missing on a server are left out.
 
-    No more is read of a file than its whole store should have: a server may send on and on.
+    At most the size of the whole store is read of a file: a server may never stop sending.
     """
     most = _most(files)
 

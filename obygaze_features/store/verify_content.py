@@ -1,4 +1,4 @@
-"""Full verification of a store: attributes, metadata, table, ids, statuses and every row."""
+"""Verify the content of a store: attributes, metadata, table, ids, statuses and every row."""
 
 import json
 from collections import Counter
@@ -183,7 +183,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
     try:
         group = store[name]
         if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
-            return []  # said already
+            return []  # reported already
     except (*UNREADABLE, OSError):
         return []
     return [
@@ -197,7 +197,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
 def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Problem]:
     """Compare the rows of a chunk with their digests and statuses."""
     where = f"{FEATURES}/{group.name}/{array}"
-    imported = group.provenance.get("imported") is True  # nobody may know when the frames were
+    imported = group.provenance.get("imported") is True  # times of frames may be unknown
     problems = []
     try:
         for piece in group.pieces(array, rows):

@@ -92,7 +92,7 @@ class StageWriter:
         if self._open:
             self._open = False
             self._files.close()
-            with suppress(OSError):  # what was forced to the disk stays there
+            with suppress(OSError):  # committed rows are on the disk already
                 os.close(self._descriptor)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
@@ -161,7 +161,7 @@ class StageWriter:
         )
 
     def _append(self, entries: Sequence[JournalEntry]) -> None:
-        now = datetime.now(UTC).isoformat(timespec="seconds")  # for people; no code reads it
+        now = datetime.now(UTC).isoformat(timespec="seconds")  # for people; not read by code
         with naming(self._journal):
             write_all(
                 self._descriptor, b"".join(encode_line({**entry.record(), "time": now}) for entry in entries)
@@ -289,12 +289,12 @@ class RowFiles:
         """Append rows of some clips (`group/array` -> rows) to the arrays' files, and fsync these."""
         if not self._files:
             self._create(rows)
-        for name, some in rows.items():
+        for name, batch in rows.items():
             with naming(self._paths[name]):
-                if len(some[0]) < JOINED:
-                    write_all(self._files[name], b"".join(some))
+                if len(batch[0]) < JOINED:
+                    write_all(self._files[name], b"".join(batch))
                 else:
-                    for row in some:
+                    for row in batch:
                         write_all(self._files[name], row)
         with ThreadPoolExecutor(len(self._files)) as threads:  # file systems combine concurrent fsyncs
             for _ in threads.map(self._force, self._files.items()):
@@ -375,7 +375,9 @@ class Consumption:
                 slots[line.writer].append(line.slot)
         # One byte per slot: 1 while its row is still needed. Slots without a line are free at once.
         self._needed = {
-            (writer, name): bytearray(max(some) + 1) for writer, some in slots.items() for name in row_bytes
+            (writer, name): bytearray(max(numbers) + 1)
+            for writer, numbers in slots.items()
+            for name in row_bytes
         }
         for (writer, _), needed in self._needed.items():
             for slot in slots[writer]:
