@@ -44,7 +44,7 @@ class Gamma:
         gamma; None where it is undefined: no clip, or one level everywhere, so that chance has no disorder.
     shuffled, standard_error
         gamma by the paper's shuffles, and the error that their finite number leaves in it; None where gamma
-        is undefined or no shuffles were asked for.
+        is undefined or `shuffles` is 0.
     """
 
     n_clips: int
@@ -74,7 +74,7 @@ def distances(codebook: Codebook) -> NDArray[np.float64]:
     Returns
     -------
     Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
-    equal steps where the codebook gives none; the lowest and the highest level are 1 apart.
+    equal steps where the codebook has none; the lowest and the highest level are 1 apart.
     """
     positions = [level.position for level in codebook.levels]
     at = np.array(

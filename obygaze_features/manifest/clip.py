@@ -38,7 +38,7 @@ class Clip:
     concepts
         Concepts of the manifest's codebook, each once; the manifest puts them in its codebook's order.
     annotator
-        Who said so; "" for a merged or unknown annotation.
+        Name of the annotator; "" for a merged or unknown annotation.
     extras
         Any further column, kept verbatim; texts of several lines are allowed.
 
@@ -135,7 +135,7 @@ def stored_path(video: Path, root: Path) -> str:
     here, there = absolute(root), absolute(video)
     if there.is_relative_to(here):
         return there.relative_to(here).as_posix()
-    # From here on the way leads upwards, where the system follows the real folders and not their links.
+    # The system resolves ".." through real folders, not through links.
     real_here, real_there = here.resolve(), there.parent.resolve() / there.name
     beside = real_here.parent
     if beside != beside.parent and real_there.is_relative_to(beside):
@@ -225,7 +225,7 @@ def seconds(text: str) -> float | None:
     if not text:
         return None
     try:
-        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten; nobody else does
+        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten, other programs do not
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -60,7 +60,7 @@ class Codebook:
     concepts
         In the order in which manifests list them.
     tasks
-        Sets of levels to tell apart.
+        Sets of levels to classify.
     policies
         Label policies that make sense for it, of POLICIES.
     scales

@@ -1,4 +1,4 @@
-"""The manifest: the table of clips, with labels and where the video is."""
+"""Define, read and write the manifest: the table of clips, with their labels and videos."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,7 +91,7 @@ class Manifest:
         return replace(self, clips=tuple(clips))
 
     def video_path(self, clip: Clip) -> Path | None:
-        """Find a clip's video file, None where the manifest knows none; it may be missing on disk."""
+        """Return the path of a clip's video, None where the manifest has none; the file may be missing."""
         return self.root / clip.video if clip.video else None
 
     def placed_in(self, folder: Path) -> "Manifest":

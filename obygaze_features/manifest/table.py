@@ -82,7 +82,7 @@ class Problems:
     def attempt(
         self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T | None:
-        """Call `read`; note the ManifestError it raises, if any, and give None for it.
+        """Call `read`; if it raises a ManifestError, note it and return None.
 
         An empty `column` stands for the one that the error itself names.
         """

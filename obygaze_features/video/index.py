@@ -47,7 +47,7 @@ DURATION_SLACK_S = 1.0
 # Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
 LARGE_BYTES = 1 << 25
 _folder: Path | None = None
-# Spans of one film come one after the other, and a film is not asked for again.
+# Spans of one film are read one after the other, and a film is not read again.
 TABLES = 4
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
 

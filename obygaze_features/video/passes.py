@@ -64,12 +64,12 @@ class Known(Generic[T]):
     results: dict[int, T]
 
 
-Given = tuple[int, tuple[Frames[T], ...] | VideoError]
-Left = list[Window[T]]
-Keep = Callable[[int, RgbPicture, Sequence[Callable[[], T]]], object]
+WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
+WindowList = list[Window[T]]
+OnPicture = Callable[[int, RgbPicture, Sequence[Callable[[], T]]], object]
 
 
-class Pass(Generic[T]):
+class WindowReader(Generic[T]):
     """Reader of windows of one file.
 
     Parameters
@@ -99,7 +99,7 @@ class Pass(Generic[T]):
 
     def read(
         self, spans: Sequence[TimeSpan], known: Mapping[int, Known[T]] | None = None
-    ) -> Iterator[Given[T]]:
+    ) -> Iterator[WindowResult[T]]:
         """Yield the number of each span with its frames, one result per wish, or the error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
@@ -124,7 +124,7 @@ class Pass(Generic[T]):
         for window in left:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
-    def _chosen(self, windows: Left[T]) -> Generator[Given[T], None, Left[T]]:
+    def _chosen(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Choose the frames of every window; yield the error of each window that cannot be read."""
         chosen = []
         for window in windows:
@@ -136,8 +136,8 @@ class Pass(Generic[T]):
         return chosen
 
     def _from_known(
-        self, windows: Left[T], known: Mapping[int, Known[T]]
-    ) -> Generator[Given[T], None, Left[T]]:
+        self, windows: WindowList[T], known: Mapping[int, Known[T]]
+    ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Yield the windows all of whose frames are known; return the others."""
         left = []
         for window in windows:
@@ -151,9 +151,11 @@ class Pass(Generic[T]):
             yield window.number, self._finished(window, "")
         return left
 
-    def _sparsely(self, windows: Left[T], why: dict[int, str]) -> Generator[Given[T], None, Left[T]]:
+    def _sparsely(
+        self, windows: WindowList[T], why: dict[int, str]
+    ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely; return the windows that may not be exact, with the reasons in `why`."""
-        unsafe: Left[T] = []
+        unsafe: WindowList[T] = []
         seeks = True
         while windows:
             try:
@@ -190,15 +192,15 @@ class Pass(Generic[T]):
         return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
 
     def _in_order(
-        self, windows: Left[T], why: dict[int, str], *, last: bool = False
-    ) -> Generator[Given[T], None, Left[T]]:
+        self, windows: WindowList[T], why: dict[int, str], *, last: bool = False
+    ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sequentially, counting errors of this attempt only; return the windows that lack frames.
 
         Where frames are numbered by counting, an error shifts all later numbers. Such windows are returned
         too, except at the last attempt.
         """
         self.tally.errors = 0
-        shifted: Left[T] = []
+        shifted: WindowList[T] = []
         for window in windows:
             window.begin()
         with opened(self.path, strict=self.strict) as source:
@@ -209,22 +211,22 @@ class Pass(Generic[T]):
     def served(
         self,
         frames: Iterable[tuple[int, VideoFrame]],
-        windows: Left[T],
+        windows: WindowList[T],
         why: dict[int, str],
-        shifted: Left[T] | None = None,
-        keep: Keep[T] | None = None,
-    ) -> Iterator[Given[T]]:
+        shifted: WindowList[T] | None = None,
+        keep: OnPicture[T] | None = None,
+    ) -> Iterator[WindowResult[T]]:
         """Pass decoded frames to the windows that need them; yield and drop each completed window.
 
         The last window is yielded when the decoder has finished. Windows completed after an error are added
-        to `shifted`, if given. `keep` gets each frame's number, its picture, and what gives each wish's
-        result.
+        to `shifted`, if given. `keep` is called with each frame's number, its picture, and a function for each
+        wish that returns its result.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
-        complete: list[tuple[Window[T], Given[T]]] = []
+        complete: list[tuple[Window[T], WindowResult[T]]] = []
         for number, picture in pictures(frames, self.path):
             concerned = waiting.pop(number, ())
             for window in concerned:
@@ -248,7 +250,9 @@ class Pass(Generic[T]):
                 yield from self._given(complete, windows)
         yield from self._given(complete, windows)
 
-    def _given(self, complete: list[tuple[Window[T], Given[T]]], windows: Left[T]) -> Iterator[Given[T]]:
+    def _given(
+        self, complete: list[tuple[Window[T], WindowResult[T]]], windows: WindowList[T]
+    ) -> Iterator[WindowResult[T]]:
         while complete:
             window, result = complete.pop(0)
             windows.remove(window)
@@ -287,7 +291,7 @@ class Pass(Generic[T]):
         )
 
     def unreported(self) -> int:
-        """Return the number of frames decoded since this was last asked."""
+        """Return the number of frames decoded since the previous call."""
         decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
         return decoded
 

@@ -11,7 +11,7 @@ import PIL
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.passes import Given, Known, Pass, Pixels, Wishes
+from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
 from obygaze_features.video.sampling import Sampling, TimeSpan
 from obygaze_features.video.source import check_file
 from obygaze_features.video.stills import is_still, read_still
@@ -210,9 +210,9 @@ def _windows(
     *,
     strict: bool,
     known: Mapping[int, Known[T]] | None = None,
-) -> Iterator[Given[T]]:
+) -> Iterator[WindowResult[T]]:
     if not is_still(path):
-        yield from Pass(path, wishes, strict=strict).read(spans, known)
+        yield from WindowReader(path, wishes, strict=strict).read(spans, known)
         return
     for number, span in enumerate(spans):
         try:

@@ -17,7 +17,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.passes import Given, Known, Pass, Window, Wishes, union
+from obygaze_features.video.passes import Known, Window, WindowReader, WindowResult, Wishes, union
 from obygaze_features.video.picture import RgbPicture
 from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
@@ -30,7 +30,7 @@ Windows = Sequence[tuple[float | None, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Rest(Generic[T]):
-    """What a stretch gives beside the windows inside it.
+    """Results of a stretch besides the windows inside it.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def read_stretch(
     wishes: Wishes[T],
     *,
     strict: bool = False,
-) -> Iterator[Given[T] | Rest[T]]:
+) -> Iterator[WindowResult[T] | Rest[T]]:
     """Decode all frames of a stretch once, in order, for windows and for the detection of cuts.
 
     Parameters
@@ -86,7 +86,7 @@ def read_stretch(
         At the end. Without it the stretch could not be decoded exactly from its first frame on: the windows
         that are left are to be read by `read_windows`, and the film is to be measured by `find_shots`.
     """
-    reader, finder = Pass(path, wishes, strict=strict), OwnDetector()
+    reader, finder = WindowReader(path, wishes, strict=strict), OwnDetector()
     try:
         meter = Meter(reader.table, finder)
         decoded = _Stretch(reader, meter, *stretch)
@@ -99,7 +99,7 @@ def read_stretch(
 class _Stretch(Generic[T]):
     """The frames of a stretch: numbers from `first` on and before `after`."""
 
-    def __init__(self, reader: Pass[T], meter: Meter, start_s: float, end_s: float) -> None:
+    def __init__(self, reader: WindowReader[T], meter: Meter, start_s: float, end_s: float) -> None:
         if reader.table.unsafe:
             raise NotSafe(reader.table.unsafe)
         if reader.frame_times.key is None and any(rule.policy == "keyframes" for rule, _ in reader.wishes):
@@ -110,7 +110,7 @@ class _Stretch(Generic[T]):
         self._frames = range(_entry(reader.table, start_s), _entry(reader.table, end_s))
         self._leaving: dict[int, set[int]] = {}
 
-    def read(self, windows: Sequence[TimeSpan], others: Sequence[TimeSpan]) -> Iterator[Given[T]]:
+    def read(self, windows: Sequence[TimeSpan], others: Sequence[TimeSpan]) -> Iterator[WindowResult[T]]:
         """Yield the windows inside the stretch; keep what the others need of it in `known`."""
         reader = self._reader
         inside = []

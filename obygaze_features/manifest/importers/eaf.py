@@ -1,8 +1,8 @@
-"""Annotations made in ELAN (EAF): what people wrote on tiers whose names begin with "human:".
+"""Import annotations made in ELAN (EAF) from the tiers whose names begin with "human:".
 
 A tier of levels holds one annotation for each span; a tier of concepts holds names joined by semicolons, for
 the same spans: below it (REF_ANNOTATION), or beside it with the same times. No other tier is read, so that
-what a model wrote into a file never comes back as a label.
+no model's output becomes a label.
 """
 
 import re

@@ -194,7 +194,7 @@ def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]
 
 
 def _scenes(film: Film, scenes: Sequence[FilmPart], notices: list[str]) -> list[tuple[float, float]]:
-    """Return the spans of a film's scenes; what does not fit the film is refused or said."""
+    """Return the spans of a film's scenes; refuse or note what does not fit the film."""
     if late := [scene for scene in scenes if scene.start_s >= film.end_s]:
         raise ManifestError(
             f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "

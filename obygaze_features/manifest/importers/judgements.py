@@ -1,4 +1,4 @@
-"""Judgements of a scored film's spans: saved by its page, or filled in where `obygaze film next` asked."""
+"""Import judgements of spans of a scored film, saved by its page or filled in for `obygaze film next`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""The clips of MediaEval 2015 Affective Impact of Movies: 10,900 of 199 films (Sjöberg et al. 2015).
+"""Import the clips of MediaEval 2015 Affective Impact of Movies: 10,900 of 199 films (Sjöberg et al. 2015).
 
-The data are given out against a signed form, so the layout read here is this project's own: a table
+The data are distributed against a signed form, so the layout read here is this project's own: a table
 `clips.csv` to be made of the organisers' files. Assumed of them: clips are named by their video files, as
 LIRIS-ACCEDE does (`ACCEDE00000.mp4`), and the split is by film.
 """
@@ -22,7 +22,7 @@ LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
 """Beside a clips.csv without a column split: the films of each side, one a line."""
 
 EXTRAS = ("split", "valence", "arousal", "violence")
-"""Columns of the manifest, in order; empty where the file has none or does not know."""
+"""Columns of the manifest, in order; empty where the file has no value."""
 
 VIOLENCE: Mapping[str, str] = {"0": "nonviolent", "1": "violent"}
 """Levels of the column violence."""

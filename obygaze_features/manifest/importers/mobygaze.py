@@ -1,4 +1,4 @@
-"""The segments of MObyGaze: what each of two annotators marked, freely delimited, in 20 films.
+"""Import the segments of MObyGaze, which two annotators delimited freely in 20 films.
 
 Segments are in frames. `start_frame` and `end_frame` are both inside the segment (the next one begins a frame
 later), so a segment lasts from `start_frame / framerate` to `(end_frame + 1) / framerate` seconds. The

@@ -1,4 +1,4 @@
-"""The public annotations of ObyGaze12 (Tores et al., CVPR 2024): 1,914 MovieGraphs clips of 12 films."""
+"""Import the annotations of ObyGaze12 (Tores et al., CVPR 2024): 1,914 MovieGraphs clips of 12 films."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
