@@ -81,7 +81,7 @@ class Sampling(ImportedSampling, kw_only=True):
 
 
 class ImportedDecoder(Struct, kw_only=True):
-    """Versions of what decoded the videos, as far as they are known."""
+    """What decoded the videos, as far as it is known."""
 
     av: SomeText | None
     ffmpeg: SomeText | None

@@ -21,7 +21,7 @@ from obygaze_features.manifest import Clip, Manifest, load_codebook, write_manif
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage, seal
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
-for name in ("store", "store_combine", "store_exchange", "store_transfer"):
+for name in ("store_commands", "store_combine", "store_exchange", "store_transfer"):
     importlib.import_module(f"obygaze_features.commands.{name}")
 for name in ("export", "import_features", "import_tables", "merge", "publish", "transfer"):
     importlib.import_module(f"obygaze_features.exchange.{name}")
