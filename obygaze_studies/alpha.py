@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.results import audit_report, table
-from obygaze_studies.audits.tables import number, read_rows
+from obygaze_studies.audits.audit_tables import audit_report, number, read_rows, table
 from obygaze_studies.errors import AuditError
 
 

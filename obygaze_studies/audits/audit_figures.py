@@ -18,16 +18,14 @@ from PIL import Image, ImageOps
 from obygaze_studies.eat.effect_size import critical_d
 from obygaze_studies.errors import AuditError
 from obygaze_studies.figure import WIDTH, save
-from obygaze_studies.gender_score.gender_objects import VALUES
+from obygaze_studies.gender_score.scores_by_object import VALUES
 from obygaze_studies.saliency.maps_file import Maps
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 """Colours of our values, of the background, and of published values."""
 
-
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
 """Colour and hatching of each condition, distinct in print without colours too."""
-
 
 SHEET_PIXELS = 640
 """Longest side of a picture on a sheet of examples."""

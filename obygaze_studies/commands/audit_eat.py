@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_studies.commands.audit_output import (
+from obygaze_studies.commands.audit import (
     FILE,
     FORCE,
     OUTPUT,
@@ -104,11 +104,10 @@ def eat(
         given = {"images": images, "texts": texts, "out": out}
         missing = next(name for name, value in given.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.", ctx)
+    from obygaze_studies.audits.audit_tables import read_items
     from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
-    from obygaze_studies.audits.tables import read_items
     from obygaze_studies.eat.eat_audit import audit_eat
-    from obygaze_studies.eat.eat_tests import sobem_items
-    from obygaze_studies.eat.prompts import Variant
+    from obygaze_studies.eat.eat_tests import Variant, sobem_items
 
     check(out, figure, html, force=force)
     chosen = _tests(tests)
@@ -153,8 +152,8 @@ def prompts(variant: str, out: Path, force: bool) -> None:
       obygaze audit eat prompts --out prompts.csv
       obygaze audit eat prompts --variant paper --out prompts-paper.csv
     """
-    from obygaze_studies.commands.audit_output import write_rows
-    from obygaze_studies.eat.prompts import Variant, prompt_rows
+    from obygaze_studies.commands.audit import write_rows
+    from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 
     rows = prompt_rows(Variant(variant))
     write_rows(rows, out, force=force)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.options import html_option
-from obygaze_studies.commands.audit_output import (
+from obygaze_studies.commands.audit import (
     FILE,
     FORCE,
     JSON,
@@ -26,7 +26,7 @@ from obygaze_studies.commands.audit_output import (
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
-    from obygaze_studies.gender_score.score_captions import Similarity
+    from obygaze_studies.gender_score.belief_revision import Similarity
 
 PUBLISHED = click.option(
     "--published", help="Captioner of the published tables, such as Vilbert, to show its values beside."
@@ -121,15 +121,15 @@ def gender_score(
         --labels joined --out gs.csv
     """
     from obygaze_features.io import file_sha256
-    from obygaze_studies.audits.tables import read_rows
+    from obygaze_studies.audits.audit_tables import read_rows
+    from obygaze_studies.gender_score.belief_revision import Scorer, read_objects, read_priors
     from obygaze_studies.gender_score.cooc import read_objects_list
-    from obygaze_studies.gender_score.gender_audit import Labels, Mode, audit_gender_score, needed_texts
-    from obygaze_studies.gender_score.score_captions import Scorer, read_objects, read_priors
+    from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
 
     rows = read_rows(captions, ["caption_id", "image_id", "caption"], unique=["caption_id"])
     detected = read_objects(objects)
     if list_texts:
-        wanted = needed_texts(rows, detected, Mode(mode), Labels(labels))
+        wanted = needed_texts(rows, detected, Mode(mode), LabelsMode(labels))
         listed = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
         write_rows(listed, list_texts, force=force)
         click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
@@ -148,7 +148,7 @@ def gender_score(
         detected,
         Scorer(read_priors(lm), similarity),
         mode=Mode(mode),
-        labels=Labels(labels),
+        labels=LabelsMode(labels),
         origin={**origin, "priors_sha256": file_sha256(lm)},
         model=published,
         names=read_objects_list(objects_list) if objects_list else None,
@@ -197,7 +197,7 @@ def _similarity(
     texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
 ) -> "tuple[Similarity, dict[str, object]]":
     from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
-    from obygaze_studies.gender_score.score_captions import embedded_similarity, read_similarities
+    from obygaze_studies.gender_score.belief_revision import embedded_similarity, read_similarities
 
     if sims is not None and texts is None:
         return read_similarities(sims), {"space": None, "texts": None, "n_partial": None}
@@ -241,7 +241,7 @@ def cooc(
           --published Vilbert \\
         --out cooc.csv --figure cooc.png
     """
-    from obygaze_studies.audits.tables import read_rows
+    from obygaze_studies.audits.audit_tables import read_rows
     from obygaze_studies.gender_score.cooc import audit_cooc, read_objects_list
 
     check(out, figure, html, force=force)
@@ -324,7 +324,7 @@ def objects(
     """
     from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_studies.gender_score.cooc import read_objects_list
-    from obygaze_studies.gender_score.objects import audit_objects, prompts
+    from obygaze_studies.gender_score.image_objects import audit_objects, prompts
 
     listed = read_objects_list(objects_list)
     if list_texts:

@@ -47,7 +47,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
           --out clips.csv
     """
     from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_studies.mediaeval15.labels import make_labels
+    from obygaze_studies.mediaeval15.annotations import make_labels
 
     refuse_existing(out, force=force)
     made = make_labels(scores, pivots)

@@ -120,15 +120,15 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
       obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
           --weights runs/lsmdc
     """
-    from obygaze_studies.commands.train_output import Shown, is_first, show_outcome, show_plan
-    from obygaze_studies.lsmdc import Settings, make_plan, train
+    from obygaze_studies.commands.train_output import ProgressBars, is_first, show_outcome, show_plan
+    from obygaze_studies.lsmdc import TrainingSettings, make_plan, train
 
-    settings = Settings(**options)
+    settings = TrainingSettings(**options)
     if dry_run:
         show_plan(make_plan(settings), as_json=as_json)
         return
     with _stop_on_signals() as stop:
-        outcome = train(settings, watch=Shown(quiet=as_json), stopped=lambda: bool(stop))
+        outcome = train(settings, watch=ProgressBars(quiet=as_json), stopped=lambda: bool(stop))
     if is_first():
         show_outcome(outcome, settings.out, as_json=as_json)
     if stop and not outcome.complete:

@@ -11,13 +11,13 @@ import click
 from tqdm import tqdm
 
 from obygaze_features.screen import table
-from obygaze_studies.lsmdc import Outcome, Watch
+from obygaze_studies.lsmdc import Outcome, TrainingCallbacks
 
 if TYPE_CHECKING:
-    from obygaze_studies.lsmdc import Plan
+    from obygaze_studies.lsmdc import TrainingPlan
 
 
-class Shown(Watch):
+class ProgressBars(TrainingCallbacks):
     """Show notes and progress bars of a training on stderr.
 
     Parameters
@@ -74,7 +74,7 @@ def in_words(measures: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
 
 
-def show_plan(plan: "Plan", *, as_json: bool) -> None:
+def show_plan(plan: "TrainingPlan", *, as_json: bool) -> None:
     """Print the plan of a training."""
     found = plan.describe()
     if as_json:

@@ -5,14 +5,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from obygaze_models.report import Picture, Report
+from obygaze_studies.audits.audit_tables import Row, audit_report, table
 from obygaze_studies.audits.embeddings import Embeddings, check_same_space
-from obygaze_studies.audits.published import EFFECTS
-from obygaze_studies.audits.results import audit_report, table
-from obygaze_studies.audits.tables import Row
-from obygaze_studies.eat.eat_tests import Attributes, EatTest, label, select, texts_of
-from obygaze_studies.eat.effect_size import Associations, Effect, Vectors, associations, effect
-from obygaze_studies.eat.partitions import MOST_EXACT, exact, sampled
-from obygaze_studies.eat.prompts import Variant
+from obygaze_studies.audits.published_values import EFFECTS
+from obygaze_studies.eat.eat_tests import Attributes, EatTest, Variant, label, select, texts_of
+from obygaze_studies.eat.effect_size import (
+    MOST_EXACT,
+    Associations,
+    Effect,
+    Vectors,
+    associations,
+    effect,
+    exact,
+    sampled,
+)
 from obygaze_studies.errors import AuditError
 
 STAR = "star: a normal p below .05 in either tail"

@@ -1,19 +1,58 @@
-"""Count object-gender co-occurrence, b(o, g) = c(o, g) / (c(o, man) + c(o, woman)) (Zhao et al. 2017)."""
+"""Count genders that captions name beside objects: b(o, g) = c(o, g) / (c(o, man) + c(o, woman)).
 
+Zhao et al. 2017; gender by the words man and woman (Sabir and Padró 2023).
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.published import TOTALS, Totals
-from obygaze_studies.audits.results import audit_report, table
-from obygaze_studies.audits.tables import read_text, refuse_twins
+from obygaze_studies.audits.audit_tables import audit_report, read_text, refuse_twins, table
+from obygaze_studies.audits.published_values import TOTALS, Totals
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.genders import GENDERS, PLURALS, named, share
 from obygaze_studies.words import tokens
 
+Gender = Literal["man", "woman"]
+
+GENDERS: tuple[Gender, Gender] = ("man", "woman")
+
+PLURALS = ("men", "women")
+
+MASKS = ("[MASK]", "<MASK>")
+
+_WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECASE)
+"""A token that names a gender, with the stops and commas that `tokens` ignores."""
+
 ALL = "(all captions)"
+
 PICTURED = "share of the gender beside the object"
+
+
+def named(caption: str) -> tuple[Gender, ...]:
+    """Return the genders that a caption names by the words man and woman: none, one or both."""
+    found = tokens(caption)
+    return tuple(gender for gender in GENDERS if gender in found)
+
+
+def has_mask(caption: str) -> bool:
+    """Return whether a caption has a mask in the place of a gender."""
+    return any(mask in caption for mask in MASKS)
+
+
+def filled(caption: str, gender: Gender) -> str:
+    """Put a gender into a caption: for its masks or, where it has none, for the gender words it has."""
+    if has_mask(caption):
+        for mask in MASKS:
+            caption = caption.replace(mask, gender)
+        return caption
+    return _WORD.sub(rf"\g<1>{gender}\g<2>", caption)
+
+
+def share(part: float, other: float) -> float | None:
+    """Return the part of both, or None if both are 0."""
+    return part / (part + other) if part + other else None
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:

@@ -8,23 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_models.report import Block, Picture, Report, cell
-from obygaze_studies.audits.published import TOTALS
-from obygaze_studies.audits.results import audit_report, table
-from obygaze_studies.audits.tables import Row
+from obygaze_studies.audits.audit_tables import Row, audit_report, table
+from obygaze_studies.audits.published_values import TOTALS
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.gender_objects import (
-    Part,
+from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
+from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, named, share
+from obygaze_studies.gender_score.scores_by_object import (
+    ScoredObject,
     by_object,
     example_blocks,
     examples,
     object_blocks,
 )
-from obygaze_studies.gender_score.genders import GENDERS, Gender, filled, has_mask, named, share
-from obygaze_studies.gender_score.score_captions import Detected, Scorer, joined
 
 PREDICTIONS = ("n_predicted", "n_correct")
 """Readings that estimation alone has: captions as they are predict no gender."""
-
 
 READING = "to_man_by_"
 """Begins the names of the shares of man, one for each reading of the source."""
@@ -37,7 +35,7 @@ class Mode(StrEnum):
     ESTIMATION = "ge"
 
 
-class Labels(StrEnum):
+class LabelsMode(StrEnum):
     """How an image with several objects counts: the mean over them, or their labels joined into one."""
 
     EACH = "each"
@@ -45,7 +43,7 @@ class Labels(StrEnum):
 
 
 def needed_texts(
-    captions: Sequence[Row], objects: Mapping[str, Sequence[Detected]], mode: Mode, labels: Labels
+    captions: Sequence[Row], objects: Mapping[str, Sequence[Detected]], mode: Mode, labels: LabelsMode
 ) -> tuple[str, ...]:
     """List every text that needs an embedding: captions or their variants, then their images' labels."""
     texts: dict[str, None] = {}
@@ -53,7 +51,7 @@ def needed_texts(
         texts |= dict.fromkeys(_variants(row["caption"], mode).values())
     for row in captions:
         found = objects.get(row["image_id"], ())
-        texts |= dict.fromkeys(one.label for one in (joined(found) if labels is Labels.JOINED else found))
+        texts |= dict.fromkeys(one.label for one in (joined(found) if labels is LabelsMode.JOINED else found))
     return tuple(texts)
 
 
@@ -72,7 +70,7 @@ def audit_gender_score(
     scorer: Scorer,
     *,
     mode: Mode = Mode.DIRECT,
-    labels: Labels = Labels.EACH,
+    labels: LabelsMode = LabelsMode.EACH,
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
     names: Sequence[str] | None = None,
@@ -171,9 +169,9 @@ def _draw(summary: Mapping[str, Any], path: Path) -> None:
 
 
 def _row(
-    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: Labels
+    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: LabelsMode
 ) -> dict[str, object]:
-    chosen = joined(objects) if labels is Labels.JOINED else objects
+    chosen = joined(objects) if labels is LabelsMode.JOINED else objects
     own = named(row["caption"])
     variants = _variants(row["caption"], mode)
     scores = {column: scorer.score(text, chosen) for column, text in variants.items()}
@@ -204,9 +202,11 @@ def _row(
     }
 
 
-def _parts(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: Labels) -> list[Part]:
+def _parts(
+    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: LabelsMode
+) -> list[ScoredObject]:
     """List each object of a caption with each gender that was scored; none of captions of both or neither."""
-    chosen = joined(objects) if labels is Labels.JOINED else objects
+    chosen = joined(objects) if labels is LabelsMode.JOINED else objects
     own = named(row["caption"])
     texts: dict[Gender, str]
     if mode is Mode.ESTIMATION:
@@ -220,7 +220,7 @@ def _parts(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, la
             found = scorer.revised(text, one)
             if not isinstance(found, str):
                 known = (row["caption_id"], row["image_id"], row["caption"])
-                parts.append(Part(*known, one.label, gender, gender_named, *found))
+                parts.append(ScoredObject(*known, one.label, gender, gender_named, *found))
     return parts
 
 

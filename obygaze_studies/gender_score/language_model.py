@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForCausalLM
 
-from obygaze_features.backbones import Compute, Weights, find_weights
-from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained
-from obygaze_features.backbones.tokenizer import load_tokenizer
+from obygaze_features.backbones import Compute, Weights, load_network
 from obygaze_features.errors import BackboneError
 
 
@@ -95,18 +92,19 @@ class LanguageModel:
             The text has too many tokens for the model, or a token outside the network's vocabulary.
         """
         inside = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        found = (self.begin, *inside, self.end)
+        ids = (self.begin, *inside, self.end)
         # The end token is predicted but not an input.
-        if self.context is not None and len(found) - 1 > self.context:
+        if self.context is not None and len(ids) - 1 > self.context:
             raise BackboneError(
-                f"{len(found) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
+                f"{len(ids) - 1} tokens with the begin token; {self.weights.name} takes {self.context}"
             )
-        known = self.network.get_input_embeddings().num_embeddings
-        if max(found) >= known:
+        vocabulary = self.network.get_input_embeddings().num_embeddings
+        if max(ids) >= vocabulary:
             raise BackboneError(
-                f"token {max(found)}, and {self.weights.name} has {known}: the tokenizer is of another model"
+                f"token {max(ids)}, and {self.weights.name} has {vocabulary}: "
+                "the tokenizer is of another model"
             )
-        return found
+        return ids
 
     def score(self, texts: Sequence[tuple[int, ...]]) -> list[TokenProbabilities]:
         """Score texts of one length together, each as `tokens` gives it.
@@ -123,10 +121,10 @@ class LanguageModel:
         ids = torch.tensor(texts, dtype=torch.long, device=device)
         with torch.inference_mode():
             logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
-            found = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
-        if not torch.isfinite(found).all():
+            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
+        if not torch.isfinite(log_probabilities).all():
             raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
-        return [reduce(row) for row in found.cpu().numpy()]
+        return [reduce(row) for row in log_probabilities.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
         """Return what affects the scores."""
@@ -137,7 +135,7 @@ class LanguageModel:
             "context": self.context,
             "begin_token": self.tokenizer.convert_ids_to_tokens(self.begin),
             "end_token": self.tokenizer.convert_ids_to_tokens(self.end),
-            "compute": self.compute.record(ATTENTION),
+            "compute": self.compute.record(),
         }
 
 
@@ -153,28 +151,18 @@ def language_model(source: str, *, compute: Compute | None = None) -> LanguageMo
         is not causal.
     """
     compute = compute or Compute()
-    weights = find_weights(source)
-    tokenizer, digests = load_tokenizer(weights)
-    end = tokenizer.eos_token_id
+    loaded = load_network("causal-lm", source)
+    tokenizer, end = loaded.tokenizer, loaded.tokenizer.eos_token_id
     if end is None:
-        raise BackboneError(f"{weights.name}: its tokenizer has no end token, and the prior counts it")
-    network = _network(weights).to(compute.torch_device())
+        raise BackboneError(f"{loaded.weights.name}: its tokenizer has no end token, and the prior counts it")
+    network = loaded.module.to(compute.torch_device())
     begin = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     context = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    model = LanguageModel(network, tokenizer, weights, digests, compute, begin, end, context)
+    model = LanguageModel(
+        network, tokenizer, loaded.weights, loaded.tokenizer_sha256, compute, begin, end, context
+    )
     _check_causal(model)
     return model
-
-
-def _network(weights: Weights) -> Any:
-    config = auto_config(weights)
-    try:
-        cls = AutoModelForCausalLM._model_mapping[type(config)]
-    except KeyError:
-        raise BackboneError(
-            f"{weights.name}: transformers has no causal language model of type {config.model_type!r}"
-        ) from None
-    return load_pretrained(cls, weights, config)
 
 
 def _check_causal(model: LanguageModel) -> None:
@@ -182,8 +170,8 @@ def _check_causal(model: LanguageModel) -> None:
     last = model.network.get_input_embeddings().num_embeddings - 1
     ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
     with torch.inference_mode():
-        one, other = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
-    if not torch.allclose(one, other, rtol=0, atol=1e-5 * float(one.abs().max())):  # float32 is finer
+        first, second = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
+    if not torch.allclose(first, second, rtol=0, atol=1e-5 * float(first.abs().max())):  # float32 is finer
         raise BackboneError(
             f"{model.weights.name}: not a causal language model: what follows a token changes its probability"
         )

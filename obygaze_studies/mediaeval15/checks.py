@@ -8,6 +8,7 @@ from typing import Any, Literal
 from obygaze_features.errors import ManifestError
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import Annotated, leaking_movies
+from obygaze_studies.mediaeval15.metrics import held_scores, tie_share
 from obygaze_studies.mediaeval15.run_files import (
     SUBTASKS,
     SUFFIXES,
@@ -19,14 +20,13 @@ from obygaze_studies.mediaeval15.run_files import (
     read_trec,
 )
 from obygaze_studies.mediaeval15.score import TIE_WARNING
-from obygaze_studies.mediaeval15.trec import held_scores, tie_share
 
 MOST_RUNS = 5
 """Of each subtask (section 5 of the paper)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RunFinding:
     """One thing found: a problem breaks the task's rules, a warning says what a number would not."""
 
     severity: Literal["problem", "warning"]
@@ -46,11 +46,11 @@ class CheckedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedFolder:
     """What a folder holds, and what is wrong with it."""
 
     runs: tuple[CheckedRun, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[RunFinding, ...]
 
     @property
     def ok(self) -> bool:
@@ -78,7 +78,7 @@ def find_runs(folder: Path) -> list[RunFile]:
     return runs
 
 
-def check_runs(folder: Path, clips: Sequence[Annotated]) -> Checked:
+def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
     """Check all runs of a folder against the clips of the task.
 
     Parameters
@@ -97,7 +97,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Checked:
     if not test:
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
     findings = [
-        Finding("problem", "split", f"movie {movie!r} has clips in dev and in test")
+        RunFinding("problem", "split", f"movie {movie!r} has clips in dev and in test")
         for movie in leaking_movies(clips)
     ]
     runs = [_check_run(file, clips, findings) for file in find_runs(folder)]
@@ -105,20 +105,20 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Checked:
         here = [run for run in runs if run.subtask == subtask]
         if len(here) > MOST_RUNS:
             findings.append(
-                Finding("problem", subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
+                RunFinding("problem", subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
             )
         if here and not any(run.external_data is False for run in here):
             findings.append(
-                Finding("problem", subtask, "no run without external data; at least one is required")
+                RunFinding("problem", subtask, "no run without external data; at least one is required")
             )
-    return Checked(tuple(runs), tuple(findings))
+    return CheckedFolder(tuple(runs), tuple(findings))
 
 
-def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[Finding]) -> CheckedRun:
+def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFinding]) -> CheckedRun:
     about = file.path.name
 
     def problem(what: str) -> None:
-        findings.append(Finding("problem", about, what))
+        findings.append(RunFinding("problem", about, what))
 
     record = _record(file, problem)
     movies = {clip.movie for clip in clips if clip.split == "test" and clip.movie}
@@ -141,10 +141,10 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[Finding
     if coverage < 1:
         missing = sorted(wanted - ids)
         what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
-        findings.append(Finding("warning", about, what))
+        findings.append(RunFinding("warning", about, what))
     if ties > TIE_WARNING:
         what = f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names"
-        findings.append(Finding("warning", about, what))
+        findings.append(RunFinding("warning", about, what))
     return CheckedRun(file.subtask, file.name, record.get("external_data"), coverage, ties)
 
 

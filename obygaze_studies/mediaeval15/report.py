@@ -1,33 +1,29 @@
-"""Turn scored runs into tables and figures."""
+"""Turn scored runs into tables and figures: precision and recall, confusion matrices."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from obygaze_models.report import Block, Picture, Report, number
-from obygaze_studies.mediaeval15.score import PUBLISHED, Scored
+from obygaze_studies.mediaeval15.annotations import CLASSES
+from obygaze_studies.mediaeval15.score import PUBLISHED, Confusion, PrecisionRecall, Scored
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
 """Measures of the printed table; the CSV has all."""
 
 HEADERS = ("run", "on", "measure", "value", "chance", "published")
 
-
-def shown_rows(table: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Lay out the measures that people look at first."""
-    return tuple(
-        (
-            str(row["run"]),
-            str(row["on"]),
-            str(row["measure"]),
-            number(row["value"], 4),
-            number(None if pd.isna(row["chance"]) else row["chance"], 4),
-            number(None if pd.isna(row["published"]) else row["published"]),
-        )
-        for row in table.to_dict(orient="records")
-        if row["measure"] in SHOWN
-    )
+LOOKS = (
+    *(("#4477aa", "o", "-"), ("#ee6677", "s", "--"), ("#228833", "^", "-.")),
+    *(("#ccbb44", "D", "-"), ("#66ccee", "v", "--"), ("#aa3377", "P", "-.")),
+)
+"""Colour, marker and line: told apart without colours too; used again from the seventh run on."""
 
 
 def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
@@ -36,8 +32,6 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     if scored.curves:
 
         def curves(path: Path) -> None:
-            from obygaze_studies.mediaeval15.curves import draw_curves  # noqa: PLC0415 - slow
-
             draw_curves(scored.curves, path)
 
         caption = "Precision and recall; dotted, the share of relevant clips"
@@ -45,8 +39,6 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     if scored.confusions:
 
         def matrices(path: Path) -> None:
-            from obygaze_studies.mediaeval15.curves import draw_confusions  # noqa: PLC0415 - slow
-
             draw_confusions(scored.confusions, path)
 
         caption = "Clips of each true class by the class they are called"
@@ -68,3 +60,102 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
         record=record,
         pictures=tuple(pictures),
     )
+
+
+def shown_rows(table: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+    """Lay out the measures that people look at first."""
+    return tuple(
+        (
+            str(row["run"]),
+            str(row["on"]),
+            str(row["measure"]),
+            number(row["value"], 4),
+            number(None if pd.isna(row["chance"]) else row["chance"], 4),
+            number(None if pd.isna(row["published"]) else row["published"]),
+        )
+        for row in table.to_dict(orient="records")
+        if row["measure"] in SHOWN
+    )
+
+
+def draw_curves(curves: Sequence[PrecisionRecall], path: Path) -> None:
+    """Draw precision at each relevant clip against recall, and the share of relevant clips, which is chance.
+
+    The same curves give the same bytes.
+
+    Parameters
+    ----------
+    curves
+        One a run.
+    path
+        A .pdf, .png or .svg file.
+    """
+    from obygaze_studies.figure import GREY, save  # noqa: PLC0415 - matplotlib is slow
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        for place, curve in enumerate(curves):
+            colour, marker, line = LOOKS[place % len(LOOKS)]
+            axes.plot(
+                *(curve.recall, curve.precision),
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                markevery=max(1, len(curve.recall) // 12),
+                label=curve.name,
+            )
+        for share in sorted({curve.prevalence for curve in curves}):
+            label = f"share of relevant clips, {share:.3f}"
+            axes.axhline(share, color=GREY, linestyle=":", linewidth=1, label=label)
+        axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside upper left", frameon=False)  # above: a perfect run fills the corners
+
+    save(path, (5.0, 4.0 + 0.2 * len(curves)), draw)
+
+
+def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
+    """Draw confusion matrices side by side: counts, shaded by their share of the true class.
+
+    The same counts give the same bytes.
+
+    Parameters
+    ----------
+    matrices
+        A panel each, two a row.
+    path
+        A .pdf, .png or .svg file.
+    """
+    from obygaze_studies.figure import WIDTH, save  # noqa: PLC0415 - matplotlib is slow
+
+    n_rows = (len(matrices) + 1) // 2
+
+    def draw(figure: "Figure") -> None:
+        panels = figure.subplots(n_rows, 2, squeeze=False).ravel()
+        for axes in panels[len(matrices) :]:
+            axes.set_axis_off()
+        for axes, matrix in zip(panels, matrices, strict=False):
+            _draw_matrix(axes, matrix)
+
+    save(path, (WIDTH, 0.4 + 3.1 * n_rows), draw)
+
+
+def _draw_matrix(axes: "Axes", matrix: Confusion) -> None:
+    names = CLASSES[matrix.axis]
+    shares = matrix.counts / matrix.counts.sum(axis=1, keepdims=True).clip(min=1)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for row in range(len(names)):
+        for column in range(len(names)):
+            axes.text(
+                column,
+                row,
+                f"{matrix.counts[row, column]:,}\n{shares[row, column]:.0%}",
+                ha="center",
+                va="center",
+                color="white" if shares[row, column] > 0.5 else "black",
+            )
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="called class", ylabel="true class (clips, share of the class)")
+    axes.set_title(f"{matrix.name}, {matrix.axis}", loc="left")

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar, get_args
 from obygaze_features.io import csv_line, json_bytes, write_whole
 from obygaze_features.manifest import Problems, read_table
 from obygaze_studies.errors import TaskError
-from obygaze_studies.mediaeval15.labels import AXES, CLASSES, Axis
-from obygaze_studies.mediaeval15.trec import ranked
+from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Axis
+from obygaze_studies.mediaeval15.metrics import ranked
 
 T = TypeVar("T", int, float)
 

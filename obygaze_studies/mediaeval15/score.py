@@ -10,11 +10,25 @@ from numpy.typing import NDArray
 
 from obygaze_models.evaluation import expected_average_precision
 from obygaze_studies.errors import TaskError
-from obygaze_studies.mediaeval15.accuracy import Accuracy, accuracy, confusion
-from obygaze_studies.mediaeval15.annotations import Annotated, scored_clips, true_classes, violence_qrels
-from obygaze_studies.mediaeval15.labels import AXES, CLASSES, Axis
+from obygaze_studies.mediaeval15.annotations import (
+    AXES,
+    CLASSES,
+    Annotated,
+    Axis,
+    scored_clips,
+    true_classes,
+    violence_qrels,
+)
+from obygaze_studies.mediaeval15.metrics import (
+    Accuracy,
+    accuracy,
+    confusion,
+    mean_measures,
+    measures,
+    precision_recall,
+    tie_share,
+)
 from obygaze_studies.mediaeval15.run_files import TOPIC, Calls
-from obygaze_studies.mediaeval15.trec import mean_measures, measures, precision_recall, tie_share
 
 TIE_WARNING = 0.1
 """Share of tied clips from which AP owes so much to file names that it is said."""
@@ -35,7 +49,7 @@ NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class PrecisionRecall:
     """A run's precision at every recall that it reaches, and the share of relevant clips."""
 
     name: str
@@ -70,7 +84,7 @@ class Scored:
 
     table: pd.DataFrame
     notices: tuple[str, ...]
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[PrecisionRecall, ...] = ()
     confusions: tuple[Confusion, ...] = field(default=())
 
 
@@ -118,7 +132,9 @@ def score_violence(
         notices += [f"run {name}, {topic}: {said}" for said in _said(run, judged, n_relevant, double)]
         label = name if len(topics) == 1 else f"{name}, {topic}"
         curves.append(
-            Curve(label, *precision_recall(run, judged, double=double), n_relevant / max(len(judged), 1))
+            PrecisionRecall(
+                label, *precision_recall(run, judged, double=double), n_relevant / max(len(judged), 1)
+            )
         )
     if len(topics) > 1:
         rows += _rows(name, "violence", "all", mean_measures(found), {}, official=False)

@@ -16,8 +16,7 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.models import NEAREST_THRESHOLD, Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
 from obygaze_studies.errors import TaskError
-from obygaze_studies.mediaeval15.annotations import of_manifest, refuse_leak
-from obygaze_studies.mediaeval15.labels import AXES
+from obygaze_studies.mediaeval15.annotations import AXES, of_manifest, refuse_leak
 from obygaze_studies.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
 
 CODEBOOK = "mediaeval15"

@@ -52,8 +52,8 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
 
     Examples
     --------
-    >>> found = exact_common([3], [3], [3], [6])
-    >>> found.observed, found.expected, round(found.p, 3)
+    >>> test = exact_common([3], [3], [3], [6])
+    >>> test.observed, test.expected, round(test.p, 3)
     (3, 1.5, 0.1)
     """
     tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
@@ -102,8 +102,8 @@ def concept_trend(manifest: Manifest) -> Trend:
     >>> from obygaze_features import Clip, Manifest
     >>> rows = [("a", "HN", ("Body",)), ("b", "S", ("Body", "Look"))]
     >>> clips = tuple(Clip(name, "film", level=level, concepts=marked) for name, level, marked in rows)
-    >>> found = concept_trend(Manifest(clips, Path()))
-    >>> found.means, found.rises
+    >>> trend = concept_trend(Manifest(clips, Path()))
+    >>> trend.means, trend.rises
     ({'HN': 1.0, 'S': 2.0}, True)
     """
     codebook = manifest.codebook
@@ -113,11 +113,11 @@ def concept_trend(manifest: Manifest) -> Trend:
             counts.setdefault((clip.level, clip.movie), []).append(len(codebook.visual(clip.concepts)))
     of_level: dict[str, list[int]] = {}
     for level in codebook.level_names:
-        found = [number for (other, _), numbers in counts.items() if other == level for number in numbers]
-        if found:
-            of_level[level] = found
-    means = {level: sum(found) / len(found) for level, found in of_level.items()}
-    ladder = list(means.values())
+        numbers = [number for (at, _), part in counts.items() if at == level for number in part]
+        if numbers:
+            of_level[level] = numbers
+    means = {level: sum(numbers) / len(numbers) for level, numbers in of_level.items()}
+    rising = list(means.values())
     if len(means) < 2:
         return Trend(means, None, float("nan"), sign_flip([]))
     low, high = next(iter(means)), list(means)[-1]
@@ -128,7 +128,7 @@ def concept_trend(manifest: Manifest) -> Trend:
     ]
     return Trend(
         means,
-        all(above > below for below, above in pairwise(ladder)),
+        all(above > below for below, above in pairwise(rising)),
         float(np.mean(differences)) if differences else float("nan"),
         sign_flip(differences),
     )
@@ -180,7 +180,7 @@ def alone_or_combined(manifest: Manifest) -> tuple[Combined, ...]:
     levels, codebook = compared_levels(manifest), manifest.codebook
     if levels is None:
         return ()
-    found = []
+    tests = []
     for concept in codebook.visual_concepts:
         clips = [clip for clip in manifest if clip.level in levels and concept in clip.concepts]
         if not clips:
@@ -191,9 +191,9 @@ def alone_or_combined(manifest: Manifest) -> tuple[Combined, ...]:
         alone, combined = (
             (int((side & ~high).sum()), int((side & high).sum())) for side in (~others, others)
         )
-        found.append((concept, alone, combined, test))
-    adjusted = holm([test.p for *_, test in found])
-    return tuple(Combined(*one, p_holm=float(p)) for one, p in zip(found, adjusted, strict=True))
+        tests.append((concept, alone, combined, test))
+    adjusted = holm([test.p for *_, test in tests])
+    return tuple(Combined(*row, p_holm=float(p)) for row, p in zip(tests, adjusted, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def concept_pairs(manifest: Manifest) -> tuple[ConceptPair, ...]:
     than chance if most have but one. P-values are adjusted for the pairs of all levels.
     """
     codebook = manifest.codebook
-    found = []
+    tests = []
     for level in codebook.level_names[1:]:
         clips = [clip for clip in manifest if clip.level == level]
         present = {
@@ -222,12 +222,14 @@ def concept_pairs(manifest: Manifest) -> tuple[ConceptPair, ...]:
         }
         for first, second in combinations(codebook.visual_concepts, 2):
             if present[first].any() and present[second].any():
-                found.append((level, (first, second), _within_movies(present[first], present[second], clips)))
-    adjusted = holm([test.p for *_, test in found])
-    return tuple(ConceptPair(*one, p_holm=float(p)) for one, p in zip(found, adjusted, strict=True))
+                tests.append((level, (first, second), _within_movies(present[first], present[second], clips)))
+    adjusted = holm([test.p for *_, test in tests])
+    return tuple(ConceptPair(*row, p_holm=float(p)) for row, p in zip(tests, adjusted, strict=True))
 
 
 def _within_movies(first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[Clip]) -> ExactTest:
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
-    both, one, other = (np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second))
-    return exact_common(both, one, other, np.bincount(movie))
+    both, in_first, in_second = (
+        np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second)
+    )
+    return exact_common(both, in_first, in_second, np.bincount(movie))

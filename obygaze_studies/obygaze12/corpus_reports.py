@@ -58,9 +58,11 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
         The manifest has no such column, or it is empty.
     """
     labelled = apply_policy(manifest, policy)
-    groups = {"all": labelled} | {name or "(none)": one for name, one in grouped(labelled, column).items()}
-    counted = {name: statistics(one) for name, one in groups.items()}
-    trends = {name: concept_trend(one) for name, one in groups.items()}
+    groups = {"all": labelled} | {
+        name or "(none)": group for name, group in grouped(labelled, column).items()
+    }
+    counted = {name: statistics(group) for name, group in groups.items()}
+    trends = {name: concept_trend(group) for name, group in groups.items()}
     several = [name for name in groups if name != "all"]
     adjusted = dict(zip(several, holm([trends[name].test.p for name in several]).tolist(), strict=True))
     levels = manifest.codebook.level_names
@@ -156,9 +158,10 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         What was projected onto, in words.
     """
     manifests = {
-        threshold: apply_policy(one.manifest, policy) for threshold, one in sorted(projected.items())
+        threshold: apply_policy(projection.manifest, policy)
+        for threshold, projection in sorted(projected.items())
     }
-    counted = {threshold: statistics(one) for threshold, one in manifests.items()}
+    counted = {threshold: statistics(labelled) for threshold, labelled in manifests.items()}
     first, *_, last = counted
     any_manifest = next(iter(manifests.values()))
     levels = any_manifest.codebook.level_names
@@ -178,7 +181,7 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         for threshold, counts in counted.items()
     ]
     change = [counted[last].clips[level] - counted[first].clips[level] for level in levels]
-    cells.append((f"{first:g} to {last:g}", *(f"{one:+,}" for one in change), ""))
+    cells.append((f"{first:g} to {last:g}", *(f"{more:+,}" for more in change), ""))
     paper = any_manifest.codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4)
     return Report(
         name="sweep",
@@ -209,50 +212,50 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
                 ("concept", "alone", "with others", "p", "p (Holm)"),
                 tuple(
                     (
-                        one.concept,
-                        _part(*one.alone),
-                        _part(*one.combined),
-                        _p(one.test.p),
-                        _p(one.p_holm),
+                        row.concept,
+                        _part(*row.alone),
+                        _part(*row.combined),
+                        _p(row.test.p),
+                        _p(row.p_holm),
                     )
-                    for one in combined
+                    for row in combined
                 ),
                 ("exact test within films, two-sided; Holm over the concepts",),
             )
         )
-    marked = {found: counts for found, counts in sets.items() if found}
+    marked = {concepts: counts for concepts, counts in sets.items() if concepts}
     shown = dict(list(marked.items())[:N_SETS])
     blocks.append(
         Block(
             "Sets of concepts",
             ("set", *levels[1:]),
             tuple(
-                (" + ".join(found), *(str(counts[level]) for level in levels[1:]))
-                for found, counts in shown.items()
+                (" + ".join(concepts), *(str(counts[level]) for level in levels[1:]))
+                for concepts, counts in shown.items()
             ),
             (f"the {len(shown)} most frequent of {len(marked)} sets",),
         )
     )
-    strongest = sorted(pairs, key=lambda one: (one.test.p, one.level, one.concepts))[:N_PAIRS]
+    strongest = sorted(pairs, key=lambda row: (row.test.p, row.level, row.concepts))[:N_PAIRS]
     blocks.append(
         Block(
             "Pairs of concepts",
             ("pair", "level", "clips with both", "expected", "p", "p (Holm)"),
             tuple(
                 (
-                    " + ".join(one.concepts),
-                    one.level,
-                    str(one.test.observed),
-                    number(one.test.expected, 1),
-                    _p(one.test.p),
-                    _p(one.p_holm),
+                    " + ".join(row.concepts),
+                    row.level,
+                    str(row.test.observed),
+                    number(row.test.expected, 1),
+                    _p(row.test.p),
+                    _p(row.p_holm),
                 )
-                for one in strongest
+                for row in strongest
             ),
             (
                 (
                     f"the {len(strongest)} of {len(pairs)} that are least like chance; "
-                    f"{sum(one.p_holm < 0.05 for one in pairs)} have an adjusted p below .05"
+                    f"{sum(row.p_holm < 0.05 for row in pairs)} have an adjusted p below .05"
                 ),
                 "expected, p: given how often each concept is marked in each film at the level (exact test)",
                 "where most clips have one concept, as at HN, pairs are rarer than chance by construction",
@@ -270,34 +273,34 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
         blocks=tuple(blocks),
         data=pd.DataFrame(
             [
-                {"kind": "set", "name": " + ".join(found), "level": level, "clips": counts[level]}
-                for found, counts in sets.items()
+                {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
+                for concepts, counts in sets.items()
                 for level in levels
                 if counts[level]
             ]
             + [
                 {
                     "kind": "pair",
-                    "name": " + ".join(one.concepts),
-                    "level": one.level,
-                    "clips": one.test.observed,
-                    "expected": one.test.expected,
-                    "p": one.test.p,
-                    "p_holm": one.p_holm,
+                    "name": " + ".join(row.concepts),
+                    "level": row.level,
+                    "clips": row.test.observed,
+                    "expected": row.test.expected,
+                    "p": row.test.p,
+                    "p_holm": row.p_holm,
                 }
-                for one in pairs
+                for row in pairs
             ]
             + [
                 {
                     "kind": "with others",
-                    "name": one.concept,
+                    "name": row.concept,
                     "level": compared[1] if compared else "",
-                    "clips": one.test.observed,
-                    "expected": one.test.expected,
-                    "p": one.test.p,
-                    "p_holm": one.p_holm,
+                    "clips": row.test.observed,
+                    "expected": row.test.expected,
+                    "p": row.test.p,
+                    "p_holm": row.p_holm,
                 }
-                for one in combined
+                for row in combined
             ]
         ),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
@@ -308,8 +311,8 @@ def _by_number(manifest: Manifest) -> Block:
     """Count the clips of each level by how many visual concepts they have."""
     levels = manifest.codebook.level_names
     counts: dict[int, dict[str, int]] = {}
-    for found, of_level in concept_sets(manifest).items():
-        row = counts.setdefault(len(found), dict.fromkeys(levels, 0))
+    for concepts, of_level in concept_sets(manifest).items():
+        row = counts.setdefault(len(concepts), dict.fromkeys(levels, 0))
         for level, clips in of_level.items():
             row[level] += clips
     top, marked = levels[-1], levels[1:]

@@ -22,9 +22,8 @@ from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import ASKED, CAV_C, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
-from obygaze_studies.obygaze12.paper_protocol import PaperResults
 from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
-from obygaze_studies.obygaze12.strict_protocol import StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
 TITLE = "Figure 3"
 

@@ -20,8 +20,7 @@ from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
-from obygaze_studies.obygaze12.paper_protocol import PaperResults
-from obygaze_studies.obygaze12.strict_protocol import StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
 TITLE = "Figure 5"
 

@@ -22,9 +22,8 @@ from obygaze_models.report import Block, Picture, Report, interval, number
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import leak_caption
-from obygaze_studies.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_studies.obygaze12.printed_values import FIGURE6_MOVIES, title_of
-from obygaze_studies.obygaze12.strict_protocol import StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 
 TITLE = "Figure 6"
 

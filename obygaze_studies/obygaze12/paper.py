@@ -31,8 +31,7 @@ from obygaze_models.report import Report, to_csv, write_report
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper_folds import CLEAN
-from obygaze_studies.obygaze12.paper_protocol import PaperResults
-from obygaze_studies.obygaze12.strict_protocol import StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
 Protocol = Literal["paper", "strict"]
 Choice = Literal["paper", "strict", "both"]

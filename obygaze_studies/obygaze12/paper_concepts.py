@@ -1,4 +1,8 @@
-"""Fit the CAVs of the `paper` protocol, with the published C or one chosen by eight folds."""
+"""Fit the concept models of the `paper` protocol: CAVs, and the PCBM heads on them.
+
+The settings are from the original code of Tores et al. (CVPR 2024); the papers print none of them. The C of a
+CAV is the published one, or one chosen by eight folds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

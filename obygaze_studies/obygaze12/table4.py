@@ -10,9 +10,8 @@ from obygaze_models.evaluation import METRICS, f1_pos, f1_weighted
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number
 from obygaze_studies.obygaze12.corpus import PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import leak_caption
-from obygaze_studies.obygaze12.paper_protocol import PaperResults, pair_folds
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
-from obygaze_studies.obygaze12.strict_protocol import StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 from obygaze_studies.obygaze12.table2 import METRIC_TITLES
 
 TITLE = "Table 4"

@@ -8,7 +8,7 @@ import pytest
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
 from obygaze_features.errors import ExtractError, ManifestError
-from obygaze_studies.gender_score import cooc as genders
+from obygaze_studies.gender_score import cooc
 from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, needed_texts
 from obygaze_studies.gender_score.language_model import language_model
@@ -73,12 +73,12 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
 
 
 def test_masks_are_filled_as_the_gender_score_fills_them(table):
-    assert (MASKS, FILLINGS) == (genders.MASKS, genders.GENDERS)
+    assert (MASKS, FILLINGS) == (cooc.MASKS, cooc.GENDERS)
     for text in ("a [MASK] and a <MASK> man", "a dog"):
-        readings = [genders.filled(text, one) for one in FILLINGS]
+        readings = [cooc.filled(text, one) for one in FILLINGS]
         assert fillings(text) == tuple(dict.fromkeys(readings))
     with table().open(encoding="utf-8", newline="") as file:
-        masked = [row for row in csv.DictReader(file) if genders.has_mask(row["caption"])]
+        masked = [row for row in csv.DictReader(file) if cooc.has_mask(row["caption"])]
     needed = needed_texts(masked, {}, Mode.ESTIMATION, LabelsMode.EACH)
     assert set(needed) <= set(texts_to_score(table()).where)
 

@@ -12,7 +12,7 @@ from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_group
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.captions import read_captions
+from obygaze_studies.words import read_captions
 
 TEXTS = {
     "c1": "a sad, sad woman",

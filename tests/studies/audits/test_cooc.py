@@ -5,11 +5,10 @@ import csv
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audits.published import OBJECTS, TOTALS
-from obygaze_studies.audits.tables import read_rows
+from obygaze_studies.audits.audit_tables import read_rows
+from obygaze_studies.audits.published_values import OBJECTS, TOTALS
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list
-from obygaze_studies.gender_score.genders import share
+from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
 
 CAPTIONS = [
     "A man riding a motor scooter.",

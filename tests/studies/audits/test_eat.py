@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_studies.eat.effect_size import Associations, associations, critical_d, effect
-from obygaze_studies.eat.partitions import MOST_EXACT, exact, sampled
+from obygaze_studies.eat.effect_size import (
+    MOST_EXACT,
+    Associations,
+    associations,
+    critical_d,
+    effect,
+    exact,
+    sampled,
+)
 from obygaze_studies.errors import AuditError
 
 SIZES = st.integers(2, 7)

@@ -12,11 +12,20 @@ import pytest
 from obygaze.cli import main
 from obygaze_models.report import records, to_csv, to_json
 from obygaze_studies.audits.embeddings import read_embeddings
-from obygaze_studies.audits.published import EFFECTS
+from obygaze_studies.audits.published_values import EFFECTS
 from obygaze_studies.eat.eat_audit import audit_eat
-from obygaze_studies.eat.eat_tests import SELECTIONS, EatTest, read_tests, select, sobem_items
+from obygaze_studies.eat.eat_tests import (
+    SELECTIONS,
+    WORDS,
+    EatTest,
+    Variant,
+    prompt_rows,
+    prompts,
+    read_tests,
+    select,
+    sobem_items,
+)
 from obygaze_studies.eat.effect_size import critical_d
-from obygaze_studies.eat.prompts import WORDS, Variant, prompt_rows, prompts
 from obygaze_studies.errors import AuditError
 
 SIDES = {"X": 20, "Y": 20, "A": 30, "B": 30}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from obygaze_models.report import records, to_json
 from obygaze_studies.audits.embeddings import read_embeddings
-from obygaze_studies.audits.published import TOTALS
+from obygaze_studies.audits.published_values import TOTALS
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.gender_audit import Labels, Mode, audit_gender_score, needed_texts
-from obygaze_studies.gender_score.genders import filled, named, share
-from obygaze_studies.gender_score.score_captions import Detected, Scorer, embedded_similarity, joined, revise
+from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, joined, revise
+from obygaze_studies.gender_score.cooc import filled, named, share
+from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
 
 PRIORS = st.floats(0.01, 0.99)
 SIMS = st.floats(-0.95, 0.95)
@@ -228,7 +228,7 @@ def test_several_objects_are_averaged_or_joined():
     both = Scorer({"a man": 0.2}, lambda _, label: texts[label])
     (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, both).data)
     assert row["gs"] == pytest.approx((revise(0.2, 0.5, 0.2) + revise(0.2, 0.1, 0.6)) / 2)
-    as_one = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=Labels.JOINED)
+    as_one = audit_gender_score([caption("c", "a man")], {"i": objects}, both, labels=LabelsMode.JOINED)
     (row,) = records(as_one.data)
     assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
     assert row["objects"] == "shoe sock"
@@ -295,11 +295,11 @@ def test_similarities_come_from_a_text_store(tmp_path, keep):
 def test_the_texts_that_need_embeddings_are_listed_once():
     captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
     objects = {"i": (Detected("shoe", 0.2), Detected("sock", 0.6))}
-    assert needed_texts(captions, objects, Mode.DIRECT, Labels.EACH) == (
+    assert needed_texts(captions, objects, Mode.DIRECT, LabelsMode.EACH) == (
         *("a man", "a woman", "a dog"),
         *("shoe", "sock"),
     )
-    assert needed_texts(captions, objects, Mode.ESTIMATION, Labels.JOINED) == (
+    assert needed_texts(captions, objects, Mode.ESTIMATION, LabelsMode.JOINED) == (
         "a man",
         "a woman",
         "shoe sock",

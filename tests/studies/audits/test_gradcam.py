@@ -22,11 +22,11 @@ from obygaze_features.errors import BackboneError
 from obygaze_studies.saliency.class_activation import (
     MappedNetwork,
     class_score,
+    clip_to_map,
     enlarged,
     live_map,
     similarity,
 )
-from obygaze_studies.saliency.differentiable_networks import clip_to_map
 from obygaze_studies.saliency.maps_file import read_maps
 
 pytestmark = pytest.mark.usefixtures("grad_cam")

@@ -6,7 +6,7 @@ import pytest
 from obygaze_models.report import records
 from obygaze_studies.audits.embeddings import read_embeddings
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.objects import audit_objects, probabilities, prompts
+from obygaze_studies.gender_score.image_objects import audit_objects, probabilities, prompts
 
 OBJECTS = ("motorcycle", "kitchen", "umbrella", "tennis ball")
 IMAGES = ("i0", "i1", "i2")

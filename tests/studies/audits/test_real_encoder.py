@@ -12,8 +12,8 @@ from obygaze_models.report import records
 from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
 from obygaze_studies.eat.eat_audit import audit_eat
 from obygaze_studies.eat.eat_tests import EatTest
+from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
 from obygaze_studies.gender_score.gender_audit import Mode, audit_gender_score
-from obygaze_studies.gender_score.score_captions import Detected, Scorer, embedded_similarity, revise
 
 pytestmark = pytest.mark.long
 

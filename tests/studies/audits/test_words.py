@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audits.tables import read_rows
+from obygaze_studies.audits.audit_tables import read_rows
 from obygaze_studies.errors import AuditError
 from obygaze_studies.words import EMOTION_WORDS, ImageCounts, audit_words, count_words, read_lists, tokens
 

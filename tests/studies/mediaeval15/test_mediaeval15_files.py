@@ -5,8 +5,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import read_annotations
-from obygaze_studies.mediaeval15.annotations import scored_clips
-from obygaze_studies.mediaeval15.labels import make_labels
+from obygaze_studies.mediaeval15.annotations import make_labels, scored_clips
 from obygaze_studies.mediaeval15.run_files import (
     RunFile,
     affect_lines,

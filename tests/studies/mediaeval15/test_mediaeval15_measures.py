@@ -20,9 +20,9 @@ from obygaze_studies.mediaeval15 import (
     pivot_class,
     ranked,
 )
+from obygaze_studies.mediaeval15.metrics import mean_measures, tie_share
 from obygaze_studies.mediaeval15.run_files import read_qrels, read_trec
 from obygaze_studies.mediaeval15.score import OFFICIAL_TEST_CLIPS, PUBLISHED
-from obygaze_studies.mediaeval15.trec import mean_measures, tie_share
 
 
 def test_scores_become_classes_and_the_limits_are_neutral(oracle):

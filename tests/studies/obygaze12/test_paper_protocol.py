@@ -21,7 +21,7 @@ from obygaze_studies.obygaze12 import (
     figure6,
     paper,
     paper_concepts,
-    paper_protocol,
+    protocol_results,
     table2,
     table4,
 )
@@ -29,8 +29,8 @@ from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
 from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
-from obygaze_studies.obygaze12.paper_protocol import PaperResults
 from obygaze_studies.obygaze12.printed_values import CELLS
+from obygaze_studies.obygaze12.protocol_results import PaperResults
 
 LEAKS = {
     ("en_s", "en_s"): "no test clip is in training or validation",
@@ -171,8 +171,8 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
 
 def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
-    folds = paper_protocol.pair_folds(narrow.corpus.manifest)
-    table, X, y = narrow.movie_pairs.table, narrow.source.X, paper_protocol.positive(narrow.source)
+    folds = protocol_results.pair_folds(narrow.corpus.manifest)
+    table, X, y = narrow.movie_pairs.table, narrow.source.X, protocol_results.positive(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
         train, validation, test = (
             narrow.source.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
@@ -277,7 +277,7 @@ def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypat
     tried = dict.fromkeys((0.01, 0.05), 0.4)
     chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.ASKED}
     chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
-    monkeypatch.setattr(paper_protocol, "choose_c", lambda *_, **__: chosen)
+    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
     report = figure3.paper_report([with_settings(results, choose_c=True)])
     block = report.blocks[1]
     assert block.headers[2:4] == ("published C", "chosen C")
@@ -345,8 +345,8 @@ def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
 @pytest.mark.parametrize(
     ("made", "movies", "words"),
     [
-        (paper_protocol.classifiers, 0, "en_s>en_s of Table 2, fold 0, has no clip on its training side"),
-        (paper_protocol.movie_pairs, 11, "Table 4, fold test 0 .* on its .* side .0 of .* have features"),
+        (protocol_results.classifiers, 0, "en_s>en_s of Table 2, fold 0, has no clip on its training side"),
+        (protocol_results.movie_pairs, 11, "Table 4, fold test 0 .* on its .* side .0 of .* have features"),
         (paper_concepts.concepts, 1, "Body against en, fold 5, has clips of one class only"),
         (paper_concepts.choose_c, 1, "Body against en, fold 5, has clips of one class only"),
     ],
@@ -354,7 +354,7 @@ def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
 def test_features_of_too_few_clips_for_the_published_folds_are_one_line(corpus, made, movies, words):
     kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
     clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
-    more = (0,) if made in (paper_protocol.classifiers, paper_protocol.movie_pairs) else ()
+    more = (0,) if made in (protocol_results.classifiers, protocol_results.movie_pairs) else ()
     with pytest.raises(FoldsError, match=words) as raised:
         made(corpus.manifest, clips, *more)
     assert "or use the strict protocol (--protocol strict)" in str(raised.value)

@@ -17,7 +17,7 @@ from obygaze_models.report import markdown, write_report
 from obygaze_studies.obygaze12 import figure2, figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
 from obygaze_studies.obygaze12.paper_folds import Negatives
-from obygaze_studies.obygaze12.strict_protocol import StrictResults, learnable
+from obygaze_studies.obygaze12.protocol_results import StrictResults, learnable
 
 N_MOVIES, N_PER_MOVIE, D = 8, 30, 12
 N_MARKED = 3
@@ -238,7 +238,7 @@ def test_the_same_runs_give_the_same_bytes_with_one_thread_or_two(learnt, tmp_pa
 def test_negatives_of_the_two_protocols_are_the_same_clips(learnt):
     """What `--against` says in levels is what the paper protocol calls en and all."""
     from obygaze_studies.obygaze12.paper_folds import concept_labels
-    from obygaze_studies.obygaze12.strict_protocol import AGAINST
+    from obygaze_studies.obygaze12.protocol_results import AGAINST
 
     labels = learnt.source.labels
     for negatives in (Negatives.EN, Negatives.ALL):

@@ -20,27 +20,26 @@ _EFFECTS = {
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedEffect:
     """A printed effect size, rounded to two decimals, and whether it has a star; 20 + 20 images."""
 
     d: float
     star: bool
 
 
-def _effects() -> dict[str, dict[str, Printed]]:
+def _effects() -> dict[str, dict[str, PrintedEffect]]:
     names = [test.name for table in ("table1", "table2") for test in SELECTIONS[table]]
     return {
         model: {
-            name: Printed(float(cell.rstrip("*")), cell.endswith("*"))
+            name: PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
             for name, cell in zip(names, cells.split(), strict=True)
         }
         for model, cells in _EFFECTS.items()
     }
 
 
-EFFECTS: Mapping[str, Mapping[str, Printed]] = _effects()
+EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = _effects()
 """Model -> test -> what is printed."""
-
 
 _COUNTS = """
 Transformer 792 408 616 217

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from obygaze_models.report import Block
-from obygaze_studies.audits.published import EXAMPLES, TOTALS
-from obygaze_studies.audits.results import table
-from obygaze_studies.gender_score.cooc import holds
-from obygaze_studies.gender_score.genders import GENDERS, Gender, share
+from obygaze_studies.audits.audit_tables import table
+from obygaze_studies.audits.published_values import EXAMPLES, TOTALS
+from obygaze_studies.gender_score.cooc import GENDERS, Gender, holds, share
 from obygaze_studies.words import tokens
 
 N_SHOWN = 30
@@ -20,7 +19,7 @@ N_EXAMPLES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScoredObject:
     """One object beside one caption with a gender in it.
 
     Attributes
@@ -48,7 +47,7 @@ class Part:
 
 
 def by_object(
-    parts: Sequence[Part], objects: Sequence[str] | None = None, model: str | None = None
+    parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
 ) -> list[dict[str, Any]]:
     """Sum parts up by object, the objects of most captions first.
 
@@ -74,7 +73,7 @@ def by_object(
     printed = TOTALS[model] if model else None
     rows = []
     for name, own in groups.items():
-        of: dict[Gender, list[Part]] = {
+        of: dict[Gender, list[ScoredObject]] = {
             gender: [part for part in own if part.gender == gender] for gender in GENDERS
         }
         sums = {gender: math.fsum(part.score for part in found) for gender, found in of.items()}
@@ -96,7 +95,7 @@ def by_object(
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
 
-def _correct(parts: Sequence[Part]) -> dict[Gender, int]:
+def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
     """Count the captions beside an object whose own gender has the larger score of both; a tie is man."""
     scores: dict[tuple[str, str], dict[Gender, float]] = {}
     for part in parts:
@@ -127,7 +126,7 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     ]
 
 
-def examples(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     """Choose captions with both genders in: nearest to man, to woman, and to neither.
 
     Returns
@@ -135,7 +134,7 @@ def examples(parts: Sequence[Part]) -> list[dict[str, Any]]:
     Rows in this order: nearest_to, visual (the object's label), caption, caption_id, image_id, and for each
     gender distance and gs.
     """
-    pairs: dict[tuple[str, str], dict[Gender, Part]] = {}
+    pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
         pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
     found = {}
@@ -192,7 +191,7 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     return blocks
 
 
-def _labels(parts: Sequence[Part]) -> tuple[str, ...]:
+def _labels(parts: Sequence[ScoredObject]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.label for part in parts))
 
 

@@ -1,13 +1,19 @@
-"""Read the small CSV tables that audits take, strictly."""
+"""Read the small CSV tables that audits take, strictly, and turn an audit's results into a report."""
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
+
+from obygaze_models.report import Block, Picture, Report, cell
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, str]
+
+Rows = Sequence[Mapping[str, object]]
+"""A tidy table: the same columns in every row; None where something does not apply."""
 
 
 def read_text(path: Path) -> str:
@@ -115,3 +121,51 @@ def read_text_ids(path: Path) -> dict[str, str]:
     rows = read_rows(path, ["text_id", "text"], unique=["text_id"])
     refuse_twins((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
     return {row["text"]: row["text_id"] for row in rows}
+
+
+def audit_report(
+    name: str,
+    title: str,
+    rows: Rows,
+    blocks: Sequence[Block],
+    record: Mapping[str, object],
+    *,
+    summary: Mapping[str, object] | None = None,
+    notes: Sequence[str] = (),
+    picture: Picture | None = None,
+) -> Report:
+    """Make the report of an audit.
+
+    Parameters
+    ----------
+    name, title
+        What commands and what people call the audit.
+    rows
+        All that was measured; `Report.data` keeps its values as they are.
+    blocks
+        What is shown.
+    record
+        What was audited and how, enough to do it again; its `source` becomes the first note.
+    summary
+        What is said of the table as a whole, kept in the record.
+    notes
+        What readers must know.
+    picture
+        How to draw it.
+    """
+    return Report(
+        name=name,
+        title=title,
+        notes=(str(record["source"]), *notes),
+        blocks=tuple(blocks),
+        # Python objects: columns with None stay whole numbers, and true stays true.
+        data=pd.DataFrame([dict(row) for row in rows], dtype=object),
+        record={"audit": name, **record} | ({"summary": dict(summary)} if summary else {}),
+        pictures=(picture,) if picture else (),
+    )
+
+
+def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
+    """Show some columns of rows."""
+    cells = tuple(tuple(cell(row[column]) for column in columns) for row in rows)
+    return Block(title, tuple(name.replace("_", " ") for name in columns), cells, tuple(notes))

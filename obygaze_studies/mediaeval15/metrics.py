@@ -1,4 +1,4 @@
-"""Compute a ranking's measures exactly as trec_eval does, ties included.
+"""Compute the measures of both subtasks: a ranking's as trec_eval does, ties included; accuracy.
 
 Clips are ranked by score, the highest first. Tied clips are ranked by their ids, the *last* in byte order
 first: with tied scores a measure depends on how files are named.
@@ -8,7 +8,9 @@ scores tie which differ in double precision; and the two round a share of the re
 (`iprec_at_recall` alone).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,9 @@ from numpy.typing import NDArray
 from obygaze_studies.errors import TaskError
 
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+
 RECALLS = tuple(tenth / 10 for tenth in range(11))
+
 COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 """Measures that are summed over topics; the mean is taken of the others."""
 
@@ -173,3 +177,62 @@ def precision_recall(
     places = np.flatnonzero(relevant)
     found = np.arange(1, len(places) + 1)
     return found / max(sum(value >= 1 for value in qrels.values()), 1), found / (places + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How many clips of an axis are called correctly.
+
+    Attributes
+    ----------
+    correct, returned, total
+        Clips called correctly; called at all; with a known class.
+    unknown
+        Clips of the run without a known class; they count nowhere.
+    majority
+        Accuracy of calling every clip the class that is the most frequent among those with a known class.
+    """
+
+    correct: int
+    returned: int
+    total: int
+    unknown: int
+    majority: float
+
+    @property
+    def accuracy_returned(self) -> float:
+        """Share of the returned clips, the paper's words; it rewards leaving out difficult clips."""
+        return self.correct / self.returned if self.returned else float("nan")
+
+    @property
+    def accuracy_all(self) -> float:
+        """Share of all clips, a missing one counting as wrong."""
+        return self.correct / self.total
+
+    @property
+    def coverage(self) -> float:
+        """Share of clips that the run returned. Only at 1 is an accuracy official: both agree."""
+        return self.returned / self.total
+
+
+def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> Accuracy:
+    """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty."""
+    returned = [clip_id for clip_id in called if clip_id in truth]
+    return Accuracy(
+        correct=sum(called[clip_id] == truth[clip_id] for clip_id in returned),
+        returned=len(returned),
+        total=len(truth),
+        unknown=len(called) - len(returned),
+        majority=max(Counter(truth.values()).values()) / len(truth),
+    )
+
+
+def confusion(
+    called: Mapping[str, str], truth: Mapping[str, str], classes: Sequence[str]
+) -> NDArray[np.int64]:
+    """Count the clips of each true class (rows) that are called each class (columns)."""
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    for clip_id, name in called.items():
+        if clip_id in truth:
+            counts[classes.index(truth[clip_id]), classes.index(name)] += 1
+    return counts

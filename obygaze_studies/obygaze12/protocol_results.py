@@ -1,0 +1,326 @@
+"""Compute what stands behind the papers' tables and figures, under the `paper` or the `strict` protocol.
+
+Models and settings of `paper` are the original code's; `obygaze_studies.obygaze12.paper_folds` has its folds
+and `obygaze_studies.obygaze12.paper_concepts` its concept models.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features.manifest import Manifest
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts import ConceptBottleneck
+from obygaze_models.dataset import Dataset
+from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varying
+from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
+from obygaze_models.protocol import Fold, Target, concept_target, find_target
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
+from obygaze_studies.obygaze12.paper_concepts import (
+    Asked,
+    ChosenC,
+    PaperConcepts,
+    PaperHeads,
+    choose_c,
+    concepts,
+    paper_heads,
+    tree_head,
+)
+from obygaze_studies.obygaze12.paper_folds import (
+    Negatives,
+    Rows,
+    check_sides,
+    classifier_folds,
+    gather,
+    head_fold,
+    labels_of_s,
+    movie_folds,
+    positive,
+    predicted,
+)
+from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
+
+Progress = Callable[[int, int], None]
+
+AGAINST: Mapping[Negatives, tuple[str, ...]] = {Negatives.EN: ("EN",), Negatives.ALL: ()}
+"""The levels of the clips without a concept; empty for all of them."""
+
+TRAINED = tuple(dict.fromkeys(train for train, _ in CELLS))
+
+
+@dataclass(frozen=True, eq=False)
+class PaperResults:
+    """One source under the `paper` protocol: each table of predictions made once, when asked for.
+
+    Attributes
+    ----------
+    depth : int or None
+        Limit of the depth of Figure 5's tree, in place of the code's.
+    choose_c : bool
+        Whether Figure 3 shows the C chosen by eight folds beside the published one.
+    """
+
+    corpus: PaperCorpus
+    source: Dataset
+    seed: int = 0
+    progress: Progress | None = None
+    depth: int | None = None
+    choose_c: bool = False
+
+    @cached_property
+    def classifiers(self) -> Predictions:
+        """The perceptron in the four cells of Table 2."""
+        with one_blas_thread():
+            return classifiers(self.corpus.manifest, self.source, self.seed, self.progress)
+
+    @cached_property
+    def movie_pairs(self) -> Predictions:
+        """The perceptron on the film pairs of Table 4."""
+        with one_blas_thread():
+            return movie_pairs(self.corpus.manifest, self.source, self.seed, self.progress)
+
+    @cached_property
+    def concepts(self) -> PaperConcepts:
+        """The CAVs of Figure 3."""
+        with one_blas_thread():
+            return concepts(self.corpus.manifest, self.source)
+
+    @cached_property
+    def chosen_c(self) -> dict[Asked, ChosenC]:
+        """The C of each concept, chosen by eight folds."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source)
+
+    @cached_property
+    def drawn_c(self) -> dict[Asked, ChosenC]:
+        """The same with negatives drawn at random in place of weights."""
+        with one_blas_thread():
+            return choose_c(self.corpus.manifest, self.source, draws=self.seed)
+
+    @cached_property
+    def concepts_chosen(self) -> PaperConcepts:
+        """The CAVs of Figure 3 with the C chosen by eight folds."""
+        with one_blas_thread():
+            chosen = {asked: one.C for asked, one in self.chosen_c.items()}
+            return concepts(self.corpus.manifest, self.source, chosen)
+
+    def tree(self, task: str, negatives: Negatives) -> object:
+        """Return the decision tree of a training task; of the depth asked for, if one is."""
+        if self.depth is None:
+            return self.heads.trees[task, negatives]
+        with one_blas_thread():
+            values = self.concepts.planes[negatives].decisions(self.source.X)
+            rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
+            return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
+
+    @cached_property
+    def heads(self) -> PaperHeads:
+        """The PCBM heads of Table 2."""
+        with one_blas_thread():
+            return paper_heads(self.corpus.manifest, self.source, self.concepts)
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What was computed, and nothing that was not, by the stem of the file that keeps it."""
+        done = self.__dict__
+        whole = [done[name] for name in ("classifiers", "movie_pairs") if name in done]
+        whole += [done[name].predictions for name in ("heads", "concepts") if name in done]
+        return {"predictions": pd.concat([one.table for one in whole], ignore_index=True)} if whole else {}
+
+
+def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
+    """Make the eight folds of each cell of Table 2."""
+    return {(train, test): classifier_folds(manifest, TASKS[train], TASKS[test]) for train, test in CELLS}
+
+
+def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
+    """Make the film pairs of Table 4."""
+    train, test = MOVIE_PAIRS
+    return movie_folds(manifest, TASKS[train], TASKS[test])
+
+
+def classifiers(
+    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+) -> Predictions:
+    """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
+    folds = cell_folds(manifest)
+    labels = labels_of_s(data)
+    for (train, test), own in folds.items():
+        for fold in own:
+            check_sides(data, fold, labels, f"{train}>{test} of Table 2")
+    first = {train: folds[train, test] for train, test in CELLS}
+    every = [fold for own in first.values() for fold in own]
+    probes = _probes(data, every, [seed_of(seed, place) for place in range(len(every))], progress)
+    fitted = iter(probes)
+    models = {train: [next(fitted) for _ in own] for train, own in first.items()}
+    return gather(
+        [
+            _tested(data, probe, fold, task=f"{train}>{test}", number=number, seed=seed)
+            for (train, test), own in folds.items()
+            for number, (probe, fold) in enumerate(zip(models[train], own, strict=True))
+        ]
+    )
+
+
+def movie_pairs(
+    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+) -> Predictions:
+    """Train the perceptron for each pair of films; fold i of the table is the i-th pair.
+
+    Testing on film i and validating on j, and the reverse, have the same training clips. They have the same
+    seed too, and so are one training that each validation film stops on its own.
+    """
+    folds = pair_folds(manifest)
+    labels = labels_of_s(data)
+    for fold in folds:
+        check_sides(data, fold, labels, "Table 4")
+    first: dict[tuple[str, ...], int] = {}
+    seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
+    probes = _probes(data, folds, seeds, progress)
+    task = f"movies:{'>'.join(MOVIE_PAIRS)}"
+    return gather(
+        [
+            _tested(data, probe, fold, task=task, number=number, seed=seed)
+            for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
+        ]
+    )
+
+
+def _probes(
+    data: Dataset,
+    folds: Sequence[Fold],
+    seeds: Sequence[int],
+    progress: Progress | None,
+) -> list[MLPProbe]:
+    probes = [MLPProbe(variant="paper", random_state=seed) for seed in seeds]
+    fit_many(
+        probes,
+        data.X,
+        positive(data),
+        [data.rows(fold.train) for fold in folds],
+        validation=[data.rows(fold.validation) for fold in folds],
+        progress=progress,
+    )
+    return probes
+
+
+def _tested(
+    data: Dataset,
+    probe: MLPProbe,
+    fold: Fold,
+    *,
+    task: str,
+    number: int,
+    seed: int,
+) -> Rows:
+    rows = data.rows(fold.test)
+    score = probe.decision_function(data.X[rows])
+    return predicted(
+        data,
+        rows,
+        model="mlp",
+        task=task,
+        fold=number,
+        seed=seed,
+        score=score,
+        threshold=probe.threshold_,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class StrictResults:
+    """One source under the `strict` protocol: each run made once, when asked for."""
+
+    corpus: PaperCorpus
+    source: Dataset
+    seed: int = 0
+    progress: Progress | None = None
+
+    @cached_property
+    def runs(self) -> Mapping[str, Run]:
+        """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
+        found = {}
+        for train in TRAINED:
+            tests = [test for other, test in CELLS if other == train]
+            found[train] = evaluate(
+                self.source, None, train, tests, seed=self.seed, origin=self._origin(), progress=self.progress
+            )
+        return found
+
+    @cached_property
+    def concepts(self) -> Mapping[tuple[Negatives, str], Run]:
+        """The CAV of each concept that can be learnt, by its negatives."""
+        return {
+            (negatives, concept): evaluate(
+                self.source, ["cav"], target, seed=self.seed, origin=self._origin(), progress=self.progress
+            )
+            for (negatives, concept), target in self.concept_targets.items()
+        }
+
+    @cached_property
+    def tree(self) -> ConceptBottleneck:
+        """PCBM-DT for EN vs S, trained on all movies; its depth is chosen by inner folds of movies."""
+        data, target = self.source, find_target("en_s", self.source.codebook)
+        concepts = varying(data, np.arange(len(data)))
+        fitted = fit(
+            BUILTIN_MODELS["pcbm_dt"],
+            # A fold's seed is of the movie that it leaves out: none here.
+            seed_of(self.seed, ""),
+            data.X,
+            target.of(data.labels),
+            movies=data.movies,
+            present=data.present[concepts],
+        )
+        model: ConceptBottleneck = fitted.estimator
+        return model
+
+    @property
+    def concept_targets(self) -> Mapping[tuple[Negatives, str], Target]:
+        """The target of each concept that enough movies have clips with and without."""
+        codebook = self.source.codebook
+        every = {
+            (negatives, concept): concept_target(concept, codebook, levels)
+            for negatives, levels in AGAINST.items()
+            for concept in VISUAL_CONCEPTS
+        }
+        return {one: target for one, target in every.items() if learnable(target, self.source)}
+
+    def pair_rows(self, model: str = "mlp", cell: Cell = MOVIE_PAIRS) -> pd.DataFrame:
+        """Return a model's predictions on a cell, with what each clip is called."""
+        predictions = self.runs[cell[0]].predictions
+        table = predictions.table.assign(called=predictions.called)
+        return table[(table["model"] == model) & (table["task"] == ">".join(cell))]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What was computed, and nothing that was not, by the stem of the file that keeps it."""
+        done = self.__dict__
+        runs = [run for name in ("runs", "concepts") for run in done.get(name, {}).values()]
+        if not runs:
+            return {}
+        found = {
+            "predictions": [run.predictions.table for run in runs],
+            "selection": [run.selection for run in runs],
+            "curves": [run.curves for run in runs],
+        }
+        filled = {name: [part for part in parts if len(part)] for name, parts in found.items()}
+        return {name: pd.concat(parts, ignore_index=True) for name, parts in filled.items() if parts}
+
+    def _origin(self) -> dict[str, object]:
+        return {"manifest_sha256": self.corpus.digest, "label_policy": str(self.corpus.policy)}
+
+
+def learnable(target: Target, data: Dataset) -> bool:
+    """Return whether a concept can be learnt and tested whatever movie is left out.
+
+    Both classes must be left whatever two movies are taken away, for the CAV's penalty is chosen by leaving
+    out a second one; and two movies must have clips of both, for the permutation test.
+    """
+    codes = target.of(data.labels)
+    names, movie_of = np.unique(data.movies, return_inverse=True)
+    counts = np.stack([np.bincount(movie_of[codes == rank], minlength=names.size) for rank in (0, 1)])
+    left = counts.sum(axis=1) - np.sort(counts, axis=1)[:, -2:].sum(axis=1)
+    return bool((left > 0).all() and (counts > 0).all(axis=0).sum() > 1)
