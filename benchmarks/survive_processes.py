@@ -28,8 +28,8 @@ from obygaze_features.store.arrays import row_bytes
 # What Python imports late, nobody may not read, where Python is root's.
 for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
     importlib.import_module(module)
-COMMANDS = ("extract", "store_combine", "store_exchange", "store_transfer")
-EXCHANGE = ("export", "import_features", "import_tables", "merge", "publish", "push")
+COMMANDS = ("extract_command", "store_combine", "store_exchange", "store_transfer")
+EXCHANGE = ("export", "import_features", "import_tables", "merge", "publish", "transfer")
 for module in (
     "extraction",
     *(f"commands.{name}" for name in COMMANDS),

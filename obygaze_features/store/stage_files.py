@@ -47,16 +47,16 @@ SHA256_HEX, CRC32C_HEX = 64, 8
 
 # --- stage.json and the plan
 # ---------------------------------------------------------------------------
-class _ArrayRecord(msgspec.Struct):
+class _StageArray(msgspec.Struct):
     name: str
     shape: tuple[int, ...]
     dtype: str
 
 
-class _GroupRecord(msgspec.Struct):
+class _StageGroup(msgspec.Struct):
     name: str
     n_frames: int
-    arrays: list[_ArrayRecord]
+    arrays: list[_StageArray]
     provenance: dict[str, Any]
 
 
@@ -88,7 +88,7 @@ def parent_clips(parent: Parent) -> tuple[StoredClip, ...]:
 
 class _StageRecord(msgspec.Struct):
     layout: int
-    groups: Annotated[list[_GroupRecord], msgspec.Meta(min_length=1)]
+    groups: Annotated[list[_StageGroup], msgspec.Meta(min_length=1)]
     corpus: dict[str, Any]
     parent: Parent | None = None
 
