@@ -11,8 +11,7 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from obygaze_studies.eat.effect_size import Associations, effect
-from obygaze_studies.eat.partitions import MOST_EXACT, exact, sampled
+from obygaze_studies.eat.effect_size import MOST_EXACT, Associations, effect, exact, sampled
 
 DRAWS = (1_000, 10_000, 100_000)
 SEEDS = range(10)

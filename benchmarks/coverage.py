@@ -45,7 +45,7 @@ from obygaze_models.evaluation import (
 )
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.evaluation.significance import permutation_pvalues
-from obygaze_studies.obygaze12.error_factors import error_factors
+from obygaze_studies.obygaze12.figure6 import error_factors
 
 
 class Tally:

@@ -26,8 +26,8 @@ from obygaze_features.video import find_shots, read_frames, read_windows, unifor
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
 from obygaze_studies.eat.eat_tests import read_tests
-from obygaze_studies.gender_score.captions import read_captions
-from obygaze_studies.saliency.regions import read_regions
+from obygaze_studies.saliency.map_audit import read_regions
+from obygaze_studies.words import read_captions
 
 Target = Callable[[bytes], None]
 SIZE = (48, 64)

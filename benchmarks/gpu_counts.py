@@ -39,9 +39,8 @@ from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.backbones.vivit import VivitTokens
 from obygaze_features.backbones.xclip import XClipTokens
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdcTokens
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, XClipLsmdcTokens
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 
 NAMES = ("xclip", "vivit", "xclip-lsmdc", "clip")
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "bfloat16-weights")
@@ -103,7 +102,7 @@ def network(name: str) -> tuple[nn.Module, int, dict[str, tuple[int, ...]]]:
         return VivitTokens(model, 16), 32, {"frames": (16, 768), "pooled": (768,), "tokens": (3137, 768)}
     if name == "xclip-lsmdc":
         shapes = {"frames": (12, 512), "pooled": (512,), "tokens": (12, 512)}
-        return XClipLsmdcTokens(XClipLsmdc(Architecture())), 12, shapes
+        return XClipLsmdcTokens(XClipLsmdc(LsmdcFormat())), 12, shapes
     model = CLIPVisionModelWithProjection._from_config(CLIPVisionConfig(patch_size=16), **how)
     return FrameByFrame(model, "image_embeds"), 32, {"frames": (32, 512), "pooled": (512,)}
 

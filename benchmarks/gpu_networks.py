@@ -30,7 +30,7 @@ def card(bench: Bench) -> None:
             facts["driver, clock, MIG"] = "no nvidia-smi"
     bench.row("card", **facts)
     side = 64 if bench.tiny else 8192
-    from obygaze_features.backbones.precision import products
+    from obygaze_features.backbones.compute import matmul_precision
 
     for label, dtype, tf32 in (
         ("fp32", torch.float32, False),
@@ -38,7 +38,7 @@ def card(bench: Bench) -> None:
         ("bf16", torch.bfloat16, False),
     ):
         a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
-        with products(tf32=tf32):
+        with matmul_precision(tf32=tf32):
             taken = bench.timed(lambda a=a, b=b: a @ b)
         bench.row("ceiling", of=label, TFLOPS=round(2 * side**3 / taken / 1e12, 2))
     size = 1 << (16 if bench.tiny else 28)

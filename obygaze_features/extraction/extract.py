@@ -13,9 +13,9 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
-from obygaze_features.extraction.estimate import Estimate, estimate_clips
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.local import run_local

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.estimate import Estimate
+from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import OnCommit, RunReport

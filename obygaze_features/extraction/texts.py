@@ -198,7 +198,7 @@ def _result(
             return ClipResult(text_id, "failed", f"{name} gave values that are not finite in 'pooled'")
         if read.is_cut:
             for_whom = f"{name}: " if len(vectors) > 1 else ""
-            notes.append(f"{for_whom}cut at {read.limit} of {read.found} tokens")
+            notes.append(f"{for_whom}cut at {read.limit} of {read.n_tokens} tokens")
         groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
     return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)
 

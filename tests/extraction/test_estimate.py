@@ -8,7 +8,7 @@ import pytest
 import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import estimate
-from obygaze_features.extraction.estimate import Estimate, _strata
+from obygaze_features.extraction.cost_estimate import Estimate, _strata
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 
 
@@ -27,7 +27,9 @@ def windows(folder, n):
 
 
 def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatch):
-    module = import_module("obygaze_features.extraction.estimate")  # the package has a function of this name
+    module = import_module(
+        "obygaze_features.extraction.cost_estimate"
+    )  # the package has a function of this name
     monkeypatch.setattr(module, "LONGEST_S", float("inf"))
     found = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
     assert (found.clips, found.files, found.passes, found.tried) == (32, 1, 2, 32)

@@ -75,8 +75,8 @@ def test_two_readers_of_texts_share_a_store_and_a_cut_names_its_reader(folders, 
     assert store["clip-text"].text == store["sentence"].text
     (clip_cut,), (sentence_cut,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
     assert store.clips[0].reason == (
-        f"clip-text: cut at {LIMIT} of {clip_cut.found} tokens; "
-        f"sentence: cut at {LIMIT} of {sentence_cut.found} tokens"
+        f"clip-text: cut at {LIMIT} of {clip_cut.n_tokens} tokens; "
+        f"sentence: cut at {LIMIT} of {sentence_cut.n_tokens} tokens"
     )
     assert verify(store.path, "full").ok
 
