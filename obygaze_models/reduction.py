@@ -1,4 +1,9 @@
-"""Reduce a store's tokens to a small array beside the store, one pass, without holding them in memory."""
+"""Reduce a store's tokens by a rule to a small array beside the store, in one pass and bounded memory.
+
+A rule is text: ``mean`` (over the patches of each frame or tubelet), ``top:K`` (the K tokens of the largest
+norm), ``project:SIZE:SEED`` (a Gaussian random projection; Johnson and Lindenstrauss 1984), or one of the
+first two, a plus sign and the third. The class token, where there is one, is left out.
+"""
 
 import json
 import re
@@ -22,13 +27,24 @@ from obygaze_features.store import Group, Store
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
+SUFFIX: Final = ".reduced"
+ATTRIBUTE: Final = "obygaze_reduction"
+VALUES, POSITIONS = "values", "position"
+ANEW: Final = "remove it, and the next run makes it anew"
+ROWS = 64
+"""Clips in a chunk, which is also what is redone after a kill: whole shards of tokens."""
+
 TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
+
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
 _RULE = re.compile(
     r"(?:(?P<take>mean)(?::(?P<steps>\d{1,6}))?|(?P<top>top):(?P<n>\d{1,6}))?"
     r"(?P<plus>\+)?(?:project:(?P<size>\d{1,6})(?::(?P<seed>\d{1,9}))?)?"
 )
+
+# --- rules
+# ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +239,8 @@ def _projection(width: int, size: int, seed: int) -> NDArray[np.float32]:
     return drawn
 
 
-SUFFIX: Final = ".reduced"
-ATTRIBUTE: Final = "obygaze_reduction"
-VALUES, POSITIONS = "values", "position"
-ANEW: Final = "remove it, and the next run makes it anew"
-ROWS = 64
-"""Clips in a chunk, which is also what is redone after a kill: whole shards of tokens."""
+# --- the folder beside a store
+# ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -307,7 +319,7 @@ def reduce_tokens(
         In a folder or a zip; memory stays bounded by its shards.
     backbone : str
     rule : str
-        See `token_rules`.
+        See the module.
     progress : callable, optional
         Called with the numbers of clips done and of all.
 

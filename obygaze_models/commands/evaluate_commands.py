@@ -208,7 +208,7 @@ def evaluate(
         data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, settings=settings
     )
     folder = out or Path("runs") / named
-    # Before the work, so that nobody waits for a refusal.
+    # Refused before the work begins.
     check_free(folder, force=force)
     refuse_existing(html, force=force)
     with progress_bar("training", "model") as progress:

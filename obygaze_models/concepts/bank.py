@@ -279,7 +279,7 @@ def crossfit(
 
 
 class Control(ConceptBank):
-    """A bank that knows no concept, which concept banks must beat.
+    """Base class of the controls: banks without knowledge of concepts, which concept banks must beat.
 
     Parameters
     ----------
@@ -320,8 +320,8 @@ class RandomDirections(Control):
 class ShuffledConcepts(Control):
     """A control: CAVs of presences exchanged between the clips of a movie.
 
-    Clips' whole rows of presences are exchanged, so that concepts keep company with each other but not with
-    their clips.
+    Whole rows of presences are exchanged, so that concepts stay correlated with each other but not with the
+    clips.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class ConceptBottleneck(LogitClassifier):
 
     With presences of concepts, `fit` learns a `ConceptBank` first. The head is fitted on cross-fitted values:
     each training clip's signed distances to CAVs that were learnt without its movie's inner fold, less their
-    mean and over their deviation. Values of the clips a CAV was fitted on would flatter it. Without
+    mean and over their deviation. On the clips that a CAV was fitted on its values are optimistic. Without
     presences, the columns of X are taken for concept values, and the head is fitted on them as they are.
 
     With movies, `GroupedSelection` chooses the head's one hyper-parameter and the threshold. Without, the
@@ -299,7 +299,7 @@ class ConceptBottleneck(LogitClassifier):
         else:
             distances = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
-        # New clips are at the cross-fitted distances' scale, not at the flattering one of fitted clips.
+        # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
         self.bank_.rescale(distances)
         standard: NDArray[np.float64] = (distances - self.bank_.mean_) / self.bank_.scale_
         return standard

@@ -6,7 +6,7 @@ movies: in the axes of the features' covariance, T = centred X V, the hat matrix
 H = 1/n + T diag(1 / (l + r)) T', and the errors on the rows of movie g of a fit without them are
 ``inv(I - H_gg) (y_g - yhat_g)``.
 
-Nothing here knows of a test movie: what is handed in are training clips.
+Only training clips are passed in, so that nothing depends on a test movie.
 """
 
 import hashlib

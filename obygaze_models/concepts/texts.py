@@ -46,7 +46,7 @@ class TextVectors:
 
 
 class TextSimilarity(ClassifierMixin, BaseEstimator):
-    """Score clips by the cosine with the nearest of some texts; labels teach it nothing.
+    """Score clips by the cosine with the nearest of some texts; labels are not used.
 
     A clip shows a concept if it shows one of its instances, hence the nearest text and not their mean.
 
@@ -75,7 +75,7 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Take note of the two labels of y [N]; of X [N, D] only the width matters.
+        """Store the two labels of y [N]; of X [N, D] only the width is used.
 
         Raises
         ------
@@ -185,15 +185,15 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     vectors_of = read_concept_texts(texts, data)
     specs = []
     for kind in TEXT_KINDS:
-        mine = [
+        of_kind = [
             vectors
             for (concept, what), vectors in vectors_of.items()
             if what == kind and target.concept in {"", concept}
         ]
-        if mine:
+        if of_kind:
             both = TextVectors(
-                tuple(text for vectors in mine for text in vectors.texts),
-                np.vstack([vectors.vectors for vectors in mine]),
+                tuple(text for vectors in of_kind for text in vectors.texts),
+                np.vstack([vectors.vectors for vectors in of_kind]),
             )
             specs.append(_spec(kind, both))
     return specs

@@ -98,8 +98,8 @@ def compare(a: Side, b: Side) -> Comparison:
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
-    >>> found = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
-    >>> list(found.metrics["metric"])[:2]
+    >>> comparison = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
+    >>> list(comparison.metrics["metric"])[:2]
     ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)

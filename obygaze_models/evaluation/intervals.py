@@ -99,8 +99,8 @@ def t_interval(
 
     Examples
     --------
-    >>> found = t_interval([0.95, 0.99, 0.97, 0.98], bounds=(0, 1))
-    >>> f"{found.mean:.4f} [{found.low:.3f}, {found.high:.3f}]"
+    >>> interval = t_interval([0.95, 0.99, 0.97, 0.98], bounds=(0, 1))
+    >>> f"{interval.mean:.4f} [{interval.low:.3f}, {interval.high:.3f}]"
     '0.9725 [0.923, 0.990]'
     """
     every = np.asarray(values, dtype=np.float64)

@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 LabelArray = NDArray[Any]
-
 ScoreArray = NDArray[np.floating[Any]]
-
 NAN = float("nan")
 
 

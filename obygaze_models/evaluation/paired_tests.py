@@ -119,8 +119,8 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
 
     Examples
     --------
-    >>> found = corrected_t([0.08, 0.11, 0.02, 0.07, 0.10, 0.04])
-    >>> f"t = {found.t:.2f}, p = {found.p:.3f}"
+    >>> test = corrected_t([0.08, 0.11, 0.02, 0.07, 0.10, 0.04])
+    >>> f"t = {test.t:.2f}, p = {test.p:.3f}"
     't = 3.34, p = 0.021'
     """
     values = np.asarray(differences, dtype=np.float64)

@@ -22,7 +22,6 @@ from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
-
 GROUPED = (
     f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; "
     "all that is chosen is chosen by inner folds of movies"
@@ -199,7 +198,6 @@ def stack(parts: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame
 # ---------------------------------------------------------------------------
 
 Seed = Annotated[int, Meta(description="a whole number")]
-
 Texts = Annotated[dict[str, str], Meta(description="an object of texts")]
 
 

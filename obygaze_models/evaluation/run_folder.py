@@ -152,11 +152,13 @@ def check_free(folder: Path, *, force: bool) -> None:
         return
     if not folder.is_dir():
         raise RunError(f"{folder} is a file: a run needs a folder of its own")
-    strangers = sorted(
+    foreign_files = sorted(
         path.name for path in folder.iterdir() if path.name not in FILES and path.suffix != ".model"
     )
-    if strangers:
-        raise RunError(f"{folder} holds what is not a run ({strangers[0]}): choose another folder with --out")
+    if foreign_files:
+        raise RunError(
+            f"{folder} holds what is not a run ({foreign_files[0]}): choose another folder with --out"
+        )
     if not force and any(folder.iterdir()):
         raise RunError(
             f"{folder} holds a run already: give --force to replace it, or another folder with --out"

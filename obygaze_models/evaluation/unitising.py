@@ -124,10 +124,10 @@ def best_alignment(
     Examples
     --------
     >>> import numpy as np
-    >>> one = Units(np.array([[0.0, 10.0], [50.0, 60.0]]), np.array([0, 0]))
-    >>> other = Units(np.array([[0.0, 10.0]]), np.array([0]))
-    >>> found = best_alignment(one, other, np.zeros((1, 1)))
-    >>> found.pairs.tolist(), round(found.disorder, 3)
+    >>> first = Units(np.array([[0.0, 10.0], [50.0, 60.0]]), np.array([0, 0]))
+    >>> second = Units(np.array([[0.0, 10.0]]), np.array([0]))
+    >>> alignment = best_alignment(first, second, np.zeros((1, 1)))
+    >>> alignment.pairs.tolist(), round(alignment.disorder, 3)
     ([[0, 0]], 0.667)
     """
     n, m = len(first.ranks), len(second.ranks)
@@ -174,15 +174,13 @@ def unitised_gamma(
     least = min(float((spans[:, 1] - spans[:, 0]).mean()) / 2, (end - start) / 2)
     chance: list[float] = []
     while len(chance) < samples:
-        pair = [(first, second)[one] for one in rng.integers(0, 2, size=2)]
-        if not any(len(one.ranks) for one in pair):
+        pair = [(first, second)[annotator] for annotator in rng.integers(0, 2, size=2)]
+        if not any(len(units.ranks) for units in pair):
             continue  # an annotator who marked nothing, drawn twice
         offset = rng.uniform(0, end - start)
-        other = offset + rng.uniform(least, end - start - least)
-        one, two = (
-            side.moved(by % (end - start), start, end) for side, by in zip(pair, (offset, other), strict=True)
-        )
-        chance.append(best_alignment(one, two, apart, alpha=alpha, beta=beta).disorder)
+        offsets = (offset, offset + rng.uniform(least, end - start - least))
+        moved = [units.moved(by % (end - start), start, end) for units, by in zip(pair, offsets, strict=True)]
+        chance.append(best_alignment(*moved, apart, alpha=alpha, beta=beta).disorder)
     expected = float(np.mean(chance))
     if expected == 0:
         return UnitGamma((n, m), len(alignment.pairs), alignment.disorder, expected, None, None)

@@ -174,7 +174,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         ValueError
             The estimator gives no scores.
         """
-        # What a model reads may have any number of dimensions; whether its values will do is for it to say.
+        # What a model reads may have any number of dimensions; the model itself checks its values.
         features = check_array(X, dtype=None, ensure_2d=False, allow_nd=True, ensure_all_finite=False)
         y = check_array(column_or_1d(y, warn=True), dtype=None, ensure_2d=False, input_name="y")
         self.classes_, labels = encode_labels(y, type(self.estimator).__name__)
@@ -282,8 +282,8 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             if "random_state" in inner.get_params():
                 inner.set_params(random_state=_inner_seed(inner.get_params()["random_state"], fold))
             inner.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **_rows(params, ~out))
-            # The epoch was chosen on the clips scored, which flatters the scores a little: that may move the
-            # threshold, never a number of the test fold.
+            # The epoch was chosen on the clips scored, so their scores are slightly optimistic: that may move
+            # the threshold, never a number of the test fold.
             scores[out] = scores_of(inner, X[out])
             kept.append(int(getattr(inner, fitted)))
             curves += [inner.curve_] if hasattr(inner, "curve_") else []

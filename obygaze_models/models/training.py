@@ -183,7 +183,7 @@ def train_many(
 
 
 @dataclass(eq=False)
-class _Watcher:
+class _StopState:
     """Early stopping of one job: when training ends, and which epoch is kept."""
 
     job: TrainingJob
@@ -194,10 +194,10 @@ class _Watcher:
     losses: list[float] = field(default_factory=list)
     ended: tuple[Floats, LossCurve] | None = None
 
-    def look(
+    def after_epoch(
         self, parameters: Floats, layer: Any, train_loss: Sequence[float], settings: TrainingSettings
     ) -> None:
-        """Look at the validation clips after an epoch; at the end, take the parameters [P] to keep."""
+        """Compute the validation loss after an epoch; at the end, take the parameters [P] to keep."""
         epoch = len(train_loss)
         done = epoch >= settings.max_epochs
         if self.held_out is not None:
@@ -228,18 +228,18 @@ def _train(X: Floats, y: Floats, jobs: Sequence[TrainingJob], settings: Training
     weights = balanced_weights(labels) if settings.imbalance == "weights" else np.ones_like(labels)
     mean, scale = network.moments(own)
     own = network.prepare(own, mean, scale)
-    watchers = []
+    stops = []
     for member in jobs:
         seen = member.validation
         held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
-        watchers.append(_Watcher(member, held_out))
+        stops.append(_StopState(member, held_out))
     parameters: Floats = network.initial(rng, own, labels).astype(X.dtype)
     state, gradient = Adam.start(parameters), np.empty_like(parameters)
     layer, slope = network.views(parameters), network.views(gradient)
     shuffled = np.empty((min(settings.batch_size, len(own)), *own.shape[1:]), own.dtype)
     scores = np.empty_like(labels)
     train_loss: list[float] = []
-    while any(watcher.ended is None for watcher in watchers):
+    while any(stop.ended is None for stop in stops):
         order = rng.permutation(len(labels))
         targets, shares = labels[order], weights[order]
         for start in range(0, len(order), settings.batch_size):
@@ -250,10 +250,10 @@ def _train(X: Floats, y: Floats, jobs: Sequence[TrainingJob], settings: Training
             scores[batch] = network.backward(layer, clips, targets[batch], slope, shares[batch])
             adam_step(parameters, gradient, state, settings.learning_rate)
         train_loss.append(network.loss(scores, targets))
-        for watcher in watchers:
-            if watcher.ended is None:
-                watcher.look(parameters, layer, train_loss, settings)
-    ends = [watcher.ended for watcher in watchers if watcher.ended is not None]
+        for stop in stops:
+            if stop.ended is None:
+                stop.after_epoch(parameters, layer, train_loss, settings)
+    ends = [stop.ended for stop in stops if stop.ended is not None]
     return [Trained(kept, mean, scale, curve) for kept, curve in ends]
 
 

@@ -1,8 +1,8 @@
 """Write and read the container of a model: a zip of one JSON card and uncompressed arrays.
 
-It is also what NumPy calls an npz, so that ``numpy.load`` opens it; we do not open it that way. Nothing in
-the file is believed: what a member must be, to the byte of its header, follows from the card's list of
-arrays, and the sizes of all members together can't exceed the file's.
+It is also what NumPy calls an npz, so that ``numpy.load`` opens it; we do not open it that way. Files are
+untrusted: what a member must be, to the byte of its header, follows from the card's list of arrays, and the
+sizes of all members together can't exceed the file's.
 """
 
 import io
@@ -40,7 +40,7 @@ _WRITTEN = {
     "date_time": _EPOCH,
     "external_attr": 0o644 << 16,
 }
-"""What the fields of every member are, which nobody needs to read it."""
+"""Fields of every member, which are not needed to read it."""
 _DAMAGED = (
     zipfile.BadZipFile,
     NotImplementedError,

@@ -26,6 +26,12 @@ LIMIT = 0.99
 LEVELS = np.linspace(0, 1, 201)
 """Quantile levels of distances and of concept values in a model file."""
 
+# --- out of distribution
+# ---------------------------------------------------------------------------
+
+# --- out of distribution
+# ---------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OutOfDistribution:
@@ -81,6 +87,10 @@ def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDAr
     standard = standardise(X.astype(np.float64), mean, scale, CLIP)
     distances: NDArray[np.float64] = np.sqrt(np.mean(standard * standard, axis=1))
     return distances
+
+
+# --- models
+# ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

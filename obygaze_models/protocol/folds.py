@@ -23,7 +23,6 @@ N_GROUPED = 20
 """Folds of whole movies above that."""
 
 N_BLOCKS = 5
-
 GAP = 4
 """Clips left out on either side of a tested block. Labels of ObyGaze12 correlate .48 with those of the next
 clip, .27 at distance 2, .17 at 3 and .07 at 5."""

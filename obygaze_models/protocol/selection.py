@@ -1,6 +1,6 @@
 """Split training clips into inner folds of movies, and tune the threshold on their scores.
 
-These functions are handed training clips alone, so that no selection can see the test fold.
+These functions are passed training clips alone, so that no selection can depend on the test fold.
 """
 
 import numpy as np

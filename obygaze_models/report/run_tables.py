@@ -185,8 +185,8 @@ def comparison_report(found: Comparison) -> Report:
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
-    >>> found = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
-    >>> om.comparison_report(found).title
+    >>> comparison = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
+    >>> om.comparison_report(comparison).title
     'A linear against B movie_prior, movie by movie'
     """
     rows = found.metrics.to_dict(orient="records")

@@ -383,12 +383,12 @@ def check_folder(folder: Path, *, force: bool) -> None:
         )
     try:
         listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
-        strangers = sorted(present - set(listed) - {CONTENTS})
+        foreign_files = sorted(present - set(listed) - {CONTENTS})
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
-    if strangers:
+    if foreign_files:
         raise OutputError(
-            f"{folder} holds what is not an output of ours ({strangers[0]}): choose another with --out"
+            f"{folder} holds what is not an output of ours ({foreign_files[0]}): choose another with --out"
         )
     if not force:
         raise OutputError(

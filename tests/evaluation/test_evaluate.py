@@ -18,7 +18,7 @@ from obygaze_models.report import plain
 from obygaze_models.report.run_tables import run_report
 from obygaze_models.report.write import tables
 
-BASELINES = [spec.name for spec in baselines.SPECS]
+BASELINES = [spec.name for spec in baselines.SPECS if "levels" in spec.kinds]
 WITHIN = "within_movie_auc"
 ORIGIN = {"manifest_sha256": "0" * 64, "label_policy": "raw"}
 

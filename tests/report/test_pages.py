@@ -111,7 +111,9 @@ def test_every_command_that_prints_a_report_can_write_a_page(words):
 # ---------------------------------------------------------------------------
 def colours(*names):
     """The colours of each theme, from the style sheets."""
-    text = "\n".join(map(asset, names))
+    text = "\n".join(
+        asset(name, "obygaze_film.page" if name == "film.css" else "obygaze_models.report") for name in names
+    )
     dark = "".join(
         re.findall(r"@media screen and \(prefers-color-scheme: dark\) \{(.*?\n)\}", text, re.DOTALL)
     )
