@@ -15,12 +15,17 @@ import torch
 from torch import nn
 
 import obygaze_features as of
-from obygaze_features.backbones import Backbone
-from obygaze_features.backbones.checkpoint import check_keys, load_state_dict
-from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import network_backbone
-from obygaze_features.backbones.presets import Affine, Geometry, Preset
-from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones import (
+    Affine,
+    Backbone,
+    Compute,
+    Geometry,
+    Preset,
+    check_keys,
+    find_weights,
+    load_state_dict,
+    network_backbone,
+)
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.store import Stage, seal
 

@@ -244,7 +244,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     (tokens,) = half.tokenize([text])
     if not tokens.ids:
         raise BackboneError(f"{half.name} has no token for the query {text!r}")
-    notes = (f"the query was cut at {tokens.limit} of {tokens.found} tokens",) if tokens.is_cut else ()
+    notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",) if tokens.is_cut else ()
     vector = half.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
     where = f"the query ({half.name}, weights {source})"
     return Query(text, vector, str(half.provenance["space"]), where, notes)

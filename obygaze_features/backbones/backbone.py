@@ -1,11 +1,13 @@
-"""Define the value objects `Backbone` and `Output`."""
+"""Define the value objects of backbones: `Backbone`, `Output`, `TextBackbone`, `Tokens`, `LoadedNetwork`."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from obygaze_features.backbones.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,81 @@ class Backbone:
     provenance: Mapping[str, Any]
     libraries: tuple[str, ...] = ()
     encode_in_worker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one text.
+
+    Parameters
+    ----------
+    ids
+        The tokens that go in, begin and end tokens and padding included.
+    n_tokens
+        How many tokens the text has, begin and end tokens included, before it was cut or padded.
+    limit
+        Maximum number of tokens of the network.
+    """
+
+    ids: tuple[int, ...]
+    n_tokens: int
+    limit: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text is longer than the network takes."""
+        return self.n_tokens > self.limit
+
+
+@dataclass(frozen=True)
+class TextBackbone:
+    """A frozen network that turns a text into one vector.
+
+    Parameters
+    ----------
+    name
+        What the group in the store is called.
+    width
+        Length of a vector.
+    tokenize
+        Turns texts into tokens, cut at the limit.
+    encode
+        Turns tokens of one length, int64 `[B, L]`, into vectors, float32 `[B, width]`. Batches need no
+        padding, so other texts affect a result only through the matrix library.
+    provenance
+        Everything needed to reproduce the numbers: `space`, hub, architecture, tokenizer, compute.
+    libraries
+        Distributions besides numpy whose versions affect the numbers.
+    """
+
+    name: str
+    width: int
+    tokenize: Callable[[Sequence[str]], list[Tokens]]
+    encode: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    provenance: Mapping[str, Any]
+    libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedNetwork:
+    """A network itself, with what prepares its inputs.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        In float32 and evaluation mode, without gradients, on the CPU.
+    weights
+        The source; `weights.record()` is for the provenance.
+    preset : Preset or None
+        Preprocessing of a picture; None where the network prescribes none.
+    tokenizer
+        Of a network that reads texts; None for others.
+    tokenizer_sha256
+        Digests of the tokenizer's files by name.
+    """
+
+    module: Any
+    weights: Weights
+    preset: Any = None
+    tokenizer: Any = None
+    tokenizer_sha256: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Output
-from obygaze_features.backbones.memory import is_out_of_memory
+from obygaze_features.backbones.compute import is_out_of_memory
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
 SLOTS = 2
@@ -24,7 +24,7 @@ Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
 Forward = Callable[[torch.Tensor], dict[str, torch.Tensor]]
 
 
-class Slot:
+class PinnedSlot:
     """Pinned memory for the clips of one call and for its results."""
 
     def __init__(self, at_once: int, shape: tuple[int, ...], outputs: Sequence[Output]) -> None:
@@ -50,11 +50,11 @@ class Call:
         Seconds that the GPU worked on it, known once it is done.
     """
 
-    def __init__(self, slot: Slot, clips: int) -> None:
+    def __init__(self, slot: PinnedSlot, clips: int) -> None:
         self.clips = clips
         self.at_once = slot.at_once
         self.busy_s = 0.0
-        self._slot: Slot | None = slot
+        self._slot: PinnedSlot | None = slot
         self._events: tuple[Any, Any, Any] | None = None
         self._taken: tuple[Arrays, NDArray[np.bool_]] | None = None
         self._lost = np.empty(0, np.uint8)
@@ -96,8 +96,8 @@ class CardQueue:
         self.shape = shape
         self.outputs = outputs
         self._up, self._down = CUDA.Stream(device), CUDA.Stream(device)
-        self._free: list[Slot] = []
-        self._waiting: deque[tuple[Call, Slot]] = deque()
+        self._free: list[PinnedSlot] = []
+        self._waiting: deque[tuple[Call, PinnedSlot]] = deque()
 
     def put(self, clips: Clips, at_once: int, forward: Forward) -> Call:
         """Queue one call of the network on clips, padded to `at_once` with the last clip.
@@ -117,7 +117,7 @@ class CardQueue:
         self._waiting.append((call, slot))
         return call
 
-    def _queue(self, slot: Slot, call: Call, clips: Clips, forward: Forward) -> None:
+    def _queue(self, slot: PinnedSlot, call: Call, clips: Clips, forward: Forward) -> None:
         target = slot.clips.numpy()
         for place, clip in enumerate(clips):
             target[place] = clip
@@ -151,11 +151,11 @@ class CardQueue:
         while self._waiting:
             self._take_oldest()
 
-    def _slot(self, at_once: int) -> Slot:
+    def _slot(self, at_once: int) -> PinnedSlot:
         if len(self._waiting) == SLOTS:
             self._take_oldest()
         self._free = [slot for slot in self._free if slot.at_once == at_once]
-        return self._free.pop() if self._free else Slot(at_once, self.shape, self.outputs)
+        return self._free.pop() if self._free else PinnedSlot(at_once, self.shape, self.outputs)
 
     def _take_oldest(self) -> None:
         call, slot = self._waiting[0]

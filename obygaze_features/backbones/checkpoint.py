@@ -15,15 +15,16 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
 
+from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError, first_line
 
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
-ATTENTION = "sdpa"
 
 
 def load_pretrained(
@@ -111,23 +112,6 @@ def check_keys(
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
 
 
-def check_model_type(weights: Weights, wanted: Sequence[str]) -> dict[str, Any]:
-    """Read a folder's configuration and check its `model_type`.
-
-    Raises
-    ------
-    BackboneError
-        If `model_type` is another.
-    """
-    config = weights.config()
-    if config.get("model_type") not in wanted:
-        found = config.get("model_type")
-        raise BackboneError(
-            f"{weights.name}: expected a network of type {' or '.join(wanted)}, found {found!r}"
-        )
-    return config
-
-
 def auto_config(weights: Weights) -> Any:
     """Read the configuration of a folder, of any type that transformers supports.
 
@@ -183,6 +167,33 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     ):
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else")
     return found
+
+
+def load_exactly(network: nn.Module, weights: Weights) -> None:
+    """Load the tensors of one file into a network that has exactly these.
+
+    Raises
+    ------
+    BackboneError
+        If there are several files, or a tensor is missing, unexpected or of another shape.
+    """
+    if len(weights.files) != 1:
+        raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
+    tensors, wanted = load_state_dict(weights), network.state_dict()
+    check_keys(
+        weights.name,
+        # Old files lack the counters of training batches.
+        missing=sorted(
+            name for name in wanted.keys() - tensors.keys() if not name.endswith("num_batches_tracked")
+        ),
+        unexpected=sorted(tensors.keys() - wanted.keys()),
+        mismatched=[
+            f"{name} {list(tensors[name].shape)}, not {list(wanted[name].shape)}"
+            for name in sorted(tensors.keys() & wanted.keys())
+            if tensors[name].shape != wanted[name].shape
+        ],
+    )
+    network.load_state_dict(tensors, strict=False)
 
 
 def plain_config(config: Any) -> dict[str, Any]:

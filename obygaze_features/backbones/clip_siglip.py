@@ -1,30 +1,39 @@
-"""`clip`: an image network, frame by frame; any CLIP (Radford et al. 2021) or SigLIP (Zhai et al. 2023).
+"""`clip` and `clip-text`: both halves of any CLIP (Radford et al. 2021) or SigLIP (Zhai et al. 2023).
 
-This is the shortest network module and the template for custom networks.
+The image half, frame by frame, is the shortest network and the template for custom networks.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from transformers import (
     CLIPConfig,
+    CLIPTextConfig,
+    CLIPTextModelWithProjection,
     CLIPVisionConfig,
     CLIPVisionModelWithProjection,
     SiglipConfig,
+    SiglipTextConfig,
     SiglipVisionConfig,
 )
+from transformers import SiglipTextModel as SiglipText
 from transformers import SiglipVisionModel as SiglipVision
 
-from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import check_model_type, load_pretrained, plain_config
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
+from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.runner import TextRunner
+from obygaze_features.backbones.tokenizer import Tokenizer, check_end
 from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
+from obygaze_features.errors import BackboneError
 
 TEXT_HALF = (r"text_model\..*", r"text_projection\.weight", r"logit_scale", r"logit_bias")
+IMAGE_HALF = (r"vision_model\..*", r"visual_projection\.weight", r"logit_scale", r"logit_bias")
 CITATIONS = {
     "clip": "Radford et al., Learning transferable visual models from natural language supervision, "
     "ICML 2021",
@@ -75,12 +84,21 @@ def clip(
     return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, found)})
 
 
+def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
+    """Load the image half of a CLIP itself; its output has `image_embeds`, `[B, D]`."""
+    source = find_weights(weights)
+    source.config_of_type(["clip"])
+    _, config = vision_config(source)
+    module = load_pretrained(CLIPVisionModelWithProjection, source, config, allow_unexpected=TEXT_HALF)
+    return LoadedNetwork(module, source, choose_preset("clip", ("clip",), size=config.image_size))
+
+
 def vision_config(weights: Weights) -> tuple[str, Any]:
     """Return the family, `clip` or `siglip`, and the configuration of its vision half."""
     if weights.seed is not None:
         return "clip", CLIPVisionConfig(patch_size=16)
     folder = str(weights.folder)
-    kind = check_model_type(weights, ["clip", "clip_vision_model", "siglip", "siglip_vision_model"])[
+    kind = weights.config_of_type(["clip", "clip_vision_model", "siglip", "siglip_vision_model"])[
         "model_type"
     ]
     if kind == "clip":
@@ -107,3 +125,72 @@ class FrameByFrame(nn.Module):
         vectors = getattr(self.model(pixel_values=pixels.flatten(0, 1)), self.output)
         frames = vectors.view(*pixels.shape[:2], -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+
+def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
+    """Build the text half of the network whose image half is `clip`; both map to one space."""
+    found = find_weights(weights)
+    compute = compute or Compute()
+    tokenizer, family, config = _prepare(found)
+    cls = CLIPTextModelWithProjection if family == "clip" else SiglipText
+    model = load_pretrained(cls, found, config, allow_unexpected=IMAGE_HALF)
+    return TextBackbone(
+        name="clip-text",
+        width=config.projection_dim if family == "clip" else config.projection_size,
+        tokenize=tokenizer,
+        encode=TextRunner(
+            "clip-text", TextHalf(model, "text_embeds" if family == "clip" else "pooler_output"), compute
+        ),
+        provenance={
+            "head": "text projection" if family == "clip" else "head over the last token",
+            "layer": "text embedding",
+            "arrays": {"pooled": "text embedding, not normalised"},
+            "space": space_of(family, found),
+            **found.record(),
+            "architecture": {"type": family, **plain_config(config)},
+            "tokenizer": tokenizer.record(),
+            "compute": compute.record(),
+            "citation": CITATIONS[family],
+        },
+        libraries=("torch", "transformers", "tokenizers"),
+    )
+
+
+def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
+    """Return the tokenizer, the family (`clip` or `siglip`) and the configuration of the text half."""
+    if weights.seed is not None:
+        raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
+    family, config = text_config(weights)
+    tokenizer = Tokenizer(weights, config.max_position_embeddings, pad=family == "siglip")
+    if family == "clip":
+        check_end(weights, tokenizer, config.eos_token_id)
+    return tokenizer, family, config
+
+
+def text_config(weights: Weights) -> tuple[str, Any]:
+    """Return the family, `clip` or `siglip`, and the configuration of its text half."""
+    folder = str(weights.folder)
+    kind = weights.config_of_type(["clip", "clip_text_model", "siglip", "siglip_text_model"])["model_type"]
+    if kind == "clip":
+        whole = CLIPConfig.from_pretrained(folder)
+        half: Any = whole.text_config
+        half.projection_dim = whole.projection_dim  # as for the image half
+        return "clip", half
+    if kind == "siglip":
+        return "siglip", SiglipConfig.from_pretrained(folder).text_config
+    cls: Any = CLIPTextConfig if kind == "clip_text_model" else SiglipTextConfig
+    return kind.removesuffix("_text_model"), cls.from_pretrained(folder)
+
+
+class TextHalf(nn.Module):
+    """A text network that returns its output of the given name."""
+
+    def __init__(self, model: Any, output: str) -> None:
+        super().__init__()
+        self.model = model
+        self.output = output
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Encode tokens, `[B, L]`."""
+        vectors: torch.Tensor = getattr(self.model(input_ids=tokens), self.output)
+        return vectors

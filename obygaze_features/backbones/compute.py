@@ -1,6 +1,10 @@
-"""Choose how a network runs (device, precision, clips per call), and record it in the provenance."""
+"""Choose how a network runs: device, precision and clips per call, with fewer when memory runs out."""
 
+import logging
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,9 +14,23 @@ from obygaze_features.errors import BackboneError, first_line
 
 Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
 PRECISIONS = ("float32", "bfloat16", "float16", "bfloat16-weights")
+AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 BFLOAT16_SINCE = (8, 0)  # compute capability; below it torch emulates bfloat16, slowly
+ATTENTION = "sdpa"  # of all networks of the transformers library
 ON_A_CARD = 8
 """Clips at once on CUDA: 2.7 GB for the largest network in float32, and enough to fill the largest card."""
+OUT_OF_MEMORY = (
+    "out of memory",  # torch.OutOfMemoryError, and "CUDA error: out of memory" outside of torch's allocator
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDA_ERROR_OUT_OF_MEMORY",  # of the driver: modules of kernels that are loaded late
+    "can't allocate memory",  # torch on a CPU
+)
+PAUSE_S = 1.0
+PATIENCE = 50
+"""Calls without trouble after which twice as many are tried again."""
+BACKENDS: Any = torch.backends  # parts of it have no types
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +123,7 @@ class Compute:
         """Return the initial number of clips per call."""
         return self.clips_at_once or (ON_A_CARD if self.torch_device().type == "cuda" else 1)
 
-    def record(self, attention: str | None) -> dict[str, Any]:
+    def record(self, attention: str | None = ATTENTION) -> dict[str, Any]:
         """Return what affects the numbers, in the store's terms.
 
         A GPU is recorded without its model, so that a machine with another model can continue a store; the
@@ -158,7 +176,7 @@ def card_record(device: torch.device) -> dict[str, Any]:
     }
 
 
-def room_on(device: torch.device) -> str:
+def free_memory(device: torch.device) -> str:
     """Describe the free memory of a device for messages; empty for a CPU."""
     if device.type != "cuda":
         return ""
@@ -167,6 +185,129 @@ def room_on(device: torch.device) -> str:
     except RuntimeError:  # not enough memory for a CUDA context
         return f" ({card_of(device)})"
     return f" ({card_of(device)}: {free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
+
+
+@contextmanager
+def matmul_precision(*, tf32: bool) -> Iterator[None]:
+    """Allow or forbid TF32 in float32 products on CUDA; products on a CPU keep full precision.
+
+    Torch has two interfaces for this. Reading the older one (`allow_tf32`) fails once the newer one
+    (`fp32_precision`) was used, as transformers and many notebooks do, so the newer one is used here. On a
+    CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
+    """
+    if not hasattr(BACKENDS.cudnn, "conv"):  # torch 2.6 to 2.8
+        with _older_matmul_precision(tf32=tf32):
+            yield
+        return
+    on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
+    places = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
+    before = [place.fp32_precision for place in places]
+    for place in places:
+        place.fp32_precision = "tf32" if tf32 and place in on_cuda else "ieee"
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.fp32_precision = "none"  # inherit again
+            if place.fp32_precision != value:
+                place.fp32_precision = value
+
+
+def autocast(compute: Compute, device: torch.device) -> Any:
+    """Return the autocast context for the requested precision; disable autocast for others."""
+    dtype = AUTOCAST.get(compute.precision)
+    if dtype is not None:
+        return torch.autocast(device.type, dtype)
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error or its cause is a lack of memory.
+
+    Besides torch's allocator, others may fail if another process fills the GPU: contexts, handles,
+    workspaces, kernels and pinned memory. torch.compile wraps all of these errors.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, torch.OutOfMemoryError | MemoryError):
+            return True
+        if isinstance(cause, RuntimeError) and any(words in str(cause) for words in OUT_OF_MEMORY):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+class BatchSize:
+    """Batch size (clips or texts) that adapts to the available memory.
+
+    After the first failure of a size, the same size is tried again one second later, since another process's
+    peak may pass; the second failure halves the size. After 50 calls without failure the previous size is
+    tried again, up to the first one; each further try waits for twice as many calls. Every change is logged.
+
+    Parameters
+    ----------
+    first
+        The initial and largest size.
+    unit
+        What is counted: clip or text.
+    """
+
+    def __init__(self, name: str, first: int, unit: str, device: torch.device) -> None:
+        self.name = name
+        self.first = first
+        self.unit = unit
+        self.device = device
+        self._halved = 0
+        self._waited = False
+        self._good = 0
+        self._patience = PATIENCE
+
+    @property
+    def now(self) -> int:
+        """The present size."""
+        return max(self.first >> self._halved, 1)
+
+    def failed(self) -> None:
+        """Record a lack of memory; the caller must have released its memory on the device.
+
+        Raises
+        ------
+        BackboneError
+            If a size of one does not fit.
+        """
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self._good = 0
+        if not self._waited:
+            self._waited = True
+            time.sleep(PAUSE_S)
+            return
+        self._waited = False
+        if self.now == 1:
+            raise BackboneError(
+                f"backbone '{self.name}': one {self.unit} does not fit in the memory of {self.device}"
+                f"{free_memory(self.device)}"
+            )
+        self._halved += 1
+        self._say("out of memory, going on with")
+
+    def worked(self) -> None:
+        """Record a successful call."""
+        self._waited = False
+        if self._halved == 0:
+            return
+        self._good += 1
+        if self._good >= self._patience:
+            self._good = 0
+            self._patience *= 2
+            self._halved -= 1
+            self._say("trying again with")
+
+    def _say(self, what: str) -> None:
+        units = self.unit if self.now == 1 else f"{self.unit}s"
+        log.warning("%s: %s %d %s at once%s", self.name, what, self.now, units, free_memory(self.device))
 
 
 def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
@@ -186,3 +327,18 @@ def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
         if same or (kind == "compute" and theirs <= (major, minor)):
             return True
     return False
+
+
+@contextmanager
+def _older_matmul_precision(*, tf32: bool) -> Iterator[None]:
+    """Do the same with the interface of torch 2.6 to 2.8."""
+    matmul, cudnn = BACKENDS.cuda.matmul, BACKENDS.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    matmul.allow_tf32, cudnn.allow_tf32 = tf32, tf32
+    if before[2] == "medium":
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[2])
+        matmul.allow_tf32, cudnn.allow_tf32 = before[:2]

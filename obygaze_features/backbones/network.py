@@ -1,18 +1,28 @@
-"""Wrap a torch network as a `Backbone`, for built-in and custom networks, and fuse its activations."""
+"""Load networks of any kind and wrap them as a `Backbone`, with fused activations; for all families."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from obygaze_features.backbones.backbone import Backbone, Output
-from obygaze_features.backbones.checkpoint import ATTENTION
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output
+from obygaze_features.backbones.checkpoint import (
+    auto_config,
+    frozen,
+    load_exactly,
+    load_pretrained,
+    untrained,
+)
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner
-from obygaze_features.backbones.weights import Weights
+from obygaze_features.backbones.tokenizer import load_tokenizer
+from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.errors import BackboneError
 
 
 def network_backbone(
@@ -64,7 +74,7 @@ def network_backbone(
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),
-            "compute": {**compute.record(ATTENTION), **({"activations": fused} if fused else {})},
+            "compute": {**compute.record(), **({"activations": fused} if fused else {})},
             "citation": citation,
         },
         libraries=libraries,
@@ -114,3 +124,41 @@ def _fold(mlp: Any) -> None:
         if parameter is not None:
             parameter.copy_(parameter.double() * factor)
     mlp.activation_fn = nn.SiLU()
+
+
+def check_frames(name: str, wanted: int | None, fixed: int) -> int:
+    """Refuse a number of frames that a network does not support: it would mix clips, or fail later."""
+    if wanted not in (None, fixed):
+        raise BackboneError(f"backbone '{name}' with these weights takes {fixed} frames a clip, not {wanted}")
+    return fixed
+
+
+def choose_tokens(name: str, tokens: str, known: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape of the requested tokens."""
+    if tokens not in known:
+        raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
+    return known[tokens]
+
+
+def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
+    """Load a causal language model of transformers itself, with its tokenizer."""
+    source = find_weights(weights)
+    tokenizer, digests = load_tokenizer(source)
+    config = auto_config(source)
+    try:
+        cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    except KeyError:
+        raise BackboneError(
+            f"{source.name}: transformers has no causal language model of type {config.model_type!r}"
+        ) from None
+    return LoadedNetwork(load_pretrained(cls, source, config), source, None, tokenizer, digests)
+
+
+def built_network(weights: str | Path | Weights, make: Callable[[], nn.Module]) -> LoadedNetwork:
+    """Load all tensors of one file into a network that a function builds."""
+    source = find_weights(weights)
+    if source.seed is not None:
+        return LoadedNetwork(untrained(make, source.seed), source)
+    network = make()
+    load_exactly(network, source)
+    return LoadedNetwork(frozen(network), source)

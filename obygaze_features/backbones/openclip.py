@@ -1,22 +1,33 @@
-"""`openclip`: image networks of OpenCLIP (Ilharco et al. 2021), frame by frame.
+"""`openclip` and `openclip-text`: both halves of a CLIP of OpenCLIP (Ilharco et al. 2021).
 
 transformers has no CLIP with a ResNet (Radford et al. 2021, section 2.4): this backbone has.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import check_keys, frozen, load_state_dict, untrained
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
+from obygaze_features.backbones.checkpoint import frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import PRESETS, choose_preset
-from obygaze_features.backbones.weights import HUB, OPEN_CLIP, OPENCLIP, Weights, find_weights, space_of
+from obygaze_features.backbones.runner import TextRunner
+from obygaze_features.backbones.weights import (
+    HUB,
+    OPEN_CLIP,
+    OPENCLIP,
+    Weights,
+    digest,
+    find_weights,
+    space_of,
+)
 from obygaze_features.errors import BackboneError
 
 CITATION = (
@@ -82,6 +93,14 @@ def openclip(
     return replace(backbone, provenance={**backbone.provenance, "space": space_of("openclip", found)})
 
 
+def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
+    """Load the image half of a CLIP of OpenCLIP itself; its output is `[B, D]`."""
+    source = weights if isinstance(weights, Weights) else find_openclip(str(weights))
+    config = configuration(source)
+    preset = choose_preset(stated_preset(source), tuple(PREPROCESSING), size=image_size(config))
+    return LoadedNetwork(load_openclip(source, config).visual, source, preset)
+
+
 class OpenClipFrames(nn.Module):
     """An image network of OpenCLIP applied to every frame of a clip."""
 
@@ -93,6 +112,95 @@ class OpenClipFrames(nn.Module):
         """Encode clips, `[B, F, 3, h, w]`."""
         frames = self.visual(pixels.flatten(0, 1)).view(*pixels.shape[:2], -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+
+def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | None = None) -> TextBackbone:
+    """Build the text half of the network whose image half is `openclip`; both map to one space.
+
+    Parameters
+    ----------
+    weights
+        As for `openclip`.
+    """
+    found = find_openclip(weights)
+    compute = compute or Compute()
+    config = configuration(found)
+    tokenizer = OpenClipTokenizer(found.name, config["text_cfg"])
+    return TextBackbone(
+        name="openclip-text",
+        width=int(config["embed_dim"]),
+        tokenize=tokenizer,
+        encode=TextRunner("openclip-text", OpenClipText(load_openclip(found, config)), compute),
+        provenance={
+            "head": "text projection",
+            "layer": "text embedding",
+            "arrays": {"pooled": "text embedding, not normalised"},
+            "space": space_of("openclip", found),
+            **found.record(),
+            "architecture": {"type": "openclip", **config},
+            "tokenizer": tokenizer.record(),
+            "compute": compute.record(),
+            "citation": CITATION,
+        },
+        libraries=(*LIBRARIES, "ftfy", "regex"),
+    )
+
+
+class OpenClipText(nn.Module):
+    """The text half of a CLIP of OpenCLIP."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        del model.visual  # not used for texts
+        self.model = model
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Encode tokens, `[B, L]` padded with 0."""
+        vectors: torch.Tensor = self.model.encode_text(tokens)
+        return vectors
+
+
+class OpenClipTokenizer:
+    """OpenCLIP's own tokenizer of byte pairs, with the network's number of tokens.
+
+    Parameters
+    ----------
+    name
+        The weights, for messages.
+    config
+        The configuration of the text half.
+
+    Raises
+    ------
+    BackboneError
+        If the network was made for another vocabulary.
+    """
+
+    def __init__(self, name: str, config: dict[str, Any]) -> None:
+        self.limit = int(config.get("context_length", 77))
+        self._tokenizer, path = _read_vocabulary()
+        size = config.get("vocab_size", self._tokenizer.vocab_size)
+        if size != self._tokenizer.vocab_size:
+            raise BackboneError(
+                f"{name}: the network has {size} tokens, and OpenCLIP's tokenizer "
+                f"{self._tokenizer.vocab_size}: only networks of this tokenizer are read"
+            )
+        self._digests = {path.name: digest([path])}
+
+    def __call__(self, texts: Sequence[str]) -> list[Tokens]:
+        """Turn texts into tokens, cut at the limit and padded with 0 to it."""
+        if not texts:
+            return []
+        ids = self._tokenizer(list(texts), self.limit).tolist()
+        # Begin and end tokens count.
+        return [
+            Tokens(tuple(row), len(self._tokenizer.encode(text)) + 2, self.limit)
+            for row, text in zip(ids, texts, strict=True)
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Return the digest of its vocabulary and its settings, in the store's terms."""
+        return {"sha256": self._digests, "max_tokens": self.limit, "lower_case": True, "padded": True}
 
 
 def find_openclip(source: str) -> Weights:
@@ -163,23 +271,7 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
         raise BackboneError(f"{weights.name}: OpenCLIP cannot build its configuration: {error}") from None
     if weights.seed is not None:
         return network
-    if len(weights.files) != 1:
-        raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
-    tensors, wanted = load_state_dict(weights), network.state_dict()
-    check_keys(
-        weights.name,
-        # Old files lack the counters of training batches.
-        missing=sorted(
-            name for name in wanted.keys() - tensors.keys() if not name.endswith("num_batches_tracked")
-        ),
-        unexpected=sorted(tensors.keys() - wanted.keys()),
-        mismatched=[
-            f"{name} {list(tensors[name].shape)}, not {list(wanted[name].shape)}"
-            for name in sorted(tensors.keys() & wanted.keys())
-            if tensors[name].shape != wanted[name].shape
-        ],
-    )
-    network.load_state_dict(tensors, strict=False)
+    load_exactly(network, weights)
     return frozen(network)
 
 
@@ -220,3 +312,12 @@ def stated_preset(weights: Weights) -> str:
         f"{weights.name}: its preprocess_cfg is that of no preset; choose one with --preset "
         f"({', '.join(name for name in PRESETS if name in PREPROCESSING)})"
     )
+
+
+@cache
+def _read_vocabulary() -> tuple[Any, Path]:
+    """Read OpenCLIP's vocabulary, a second's work; gives its tokenizer and the file."""
+    from open_clip import tokenizer  # noqa: PLC0415 - an extra, and slow
+
+    path = tokenizer.default_bpe()
+    return tokenizer.SimpleTokenizer(path), Path(path)

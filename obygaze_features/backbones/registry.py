@@ -1,4 +1,4 @@
-"""Find backbones by their name: those of this package and of installed plugins.
+"""Load backbones by their name, those of this package and of installed plugins; and networks themselves.
 
 A custom backbone is a function in another package, declared by an entry point of the group
 `obygaze.backbones`; docs/backbones.md has an example.
@@ -8,10 +8,11 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
-from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.text_backbone import TextBackbone
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
+from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError
 
 # name -> module:function, imported on demand, since networks need large libraries.
@@ -24,13 +25,20 @@ BACKBONES = {
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
 }
 TEXT_BACKBONES = {
-    "clip-text": "obygaze_features.backbones.clip_text:clip_text",
-    "openclip-text": "obygaze_features.backbones.openclip_text:openclip_text",
+    "clip-text": "obygaze_features.backbones.clip_siglip:clip_text",
+    "openclip-text": "obygaze_features.backbones.openclip:openclip_text",
     "sentence": "obygaze_features.backbones.sentence:sentence",
-    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc_text:xclip_lsmdc_text",
-    "xclip-text": "obygaze_features.backbones.xclip_text:xclip_text",
+    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_text",
+    "xclip-text": "obygaze_features.backbones.xclip:xclip_text",
 }
 """The same for those that read texts in place of frames."""
+NETWORKS = {
+    "causal-lm": "obygaze_features.backbones.network:causal_lm",
+    "clip": "obygaze_features.backbones.clip_siglip:clip_network",
+    "openclip": "obygaze_features.backbones.openclip:openclip_network",
+    "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_network",
+}
+"""The same for networks that are loaded themselves."""
 GROUP = "obygaze.backbones"
 
 
@@ -76,6 +84,44 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     return backbone
 
 
+def load_network(
+    recipe: str | Callable[[], Any], weights: str | Path | Weights, **options: Any
+) -> LoadedNetwork:
+    """Load a network itself, for what a backbone's vectors do not give: gradients, training, probabilities.
+
+    Parameters
+    ----------
+    recipe
+        `clip` or `openclip`, the image half of a CLIP of transformers or OpenCLIP; `causal-lm`, a causal
+        language model; `xclip-lsmdc`, both halves; or a function without arguments that builds a network.
+    weights
+        As the backbone of that name takes them; for a function, one file of tensors by name or `random:SEED`.
+    options
+        Of `xclip-lsmdc`: `tensors`, in the published format, in place of those of `weights`.
+
+    Raises
+    ------
+    BackboneError
+        If the weights cannot be found or are not this network's, or a tokenizer is missing.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from obygaze_features.backbones import load_network
+    >>> load_network(lambda: nn.Linear(2, 1), "random:0").module
+    Linear(in_features=2, out_features=1, bias=True)
+    """
+    if callable(recipe):
+        options["make"] = recipe
+        load = _imported("obygaze_features.backbones.network:built_network")
+    elif recipe in NETWORKS:
+        load = _imported(NETWORKS[recipe])
+    else:
+        raise BackboneError(f"no network is called '{recipe}'; there is {', '.join(NETWORKS)}")
+    network: LoadedNetwork = load(weights, **options)
+    return network
+
+
 def backbone_names() -> tuple[str, ...]:
     """List the backbones of this package and of installed plugins.
 
@@ -106,23 +152,27 @@ def _function(name: str) -> Callable[..., Any]:
         values = sorted([value for _, value in brought] + ([ours] if ours else []))
         raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
     if ours is not None:
-        module, function = ours.split(":")
-        found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-        return found
+        return _imported(ours)
     if not brought:
         raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
     return _load(next(iter(brought.values())))
 
 
+def _imported(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return function
+
+
 def _load(entry: EntryPoint) -> Callable[..., Any]:
     try:
-        found = entry.load()
+        function = entry.load()
     except AttributeError as error:
         raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from None
-    if not callable(found):
+    if not callable(function):
         raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
-    function: Callable[..., Any] = found
-    return function
+    loaded: Callable[..., Any] = function
+    return loaded
 
 
 def _check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""Run a torch network over uint8 clips: upload, normalise, forward; smaller batches if memory is short."""
+"""Run a torch network over uint8 clips or over tokens, with smaller batches if memory is short."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,22 @@ from torch import nn
 
 from obygaze_features.backbones.backbone import Output
 from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueue, Clips
-from obygaze_features.backbones.compute import Compute, card_of, card_record, room_on
-from obygaze_features.backbones.memory import BatchSize, is_out_of_memory
-from obygaze_features.backbones.precision import autocast, products
+from obygaze_features.backbones.compute import (
+    BatchSize,
+    Compute,
+    autocast,
+    card_of,
+    card_record,
+    free_memory,
+    is_out_of_memory,
+    matmul_precision,
+)
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedClips:
     """The results of some clips.
 
     Parameters
@@ -190,7 +198,7 @@ class Runner:
                 needed = sum(value.numel() * value.element_size() for value in self.network.parameters())
                 raise BackboneError(
                     f"backbone '{self.name}': its weights, {needed / 1e9:.1f} GB, do not fit in the memory "
-                    f"of {self.device}{room_on(self.device)}"
+                    f"of {self.device}{free_memory(self.device)}"
                 )
             self._size.failed()
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
@@ -224,7 +232,11 @@ class Runner:
         return Computed(len(clips), at_once, time.perf_counter() - began, arrays, np.all(finite, axis=0))
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        with torch.inference_mode(), products(tf32=self.compute.tf32), autocast(self.compute, self.device):
+        with (
+            torch.inference_mode(),
+            matmul_precision(tf32=self.compute.tf32),
+            autocast(self.compute, self.device),
+        ):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             frames = frames.mul_(self._scale).add_(self._shift)
             results = self.network(frames.to(self._dtype))
@@ -274,9 +286,9 @@ class Pending:
         self._runner = runner
         self._calls = calls
 
-    def result(self) -> Encoded:
+    def result(self) -> EncodedClips:
         """Wait for the results; call it only once."""
-        parts: list[Encoded] = []
+        parts: list[EncodedClips] = []
         for call in self._calls:
             taken = call.take()
             if isinstance(taken, np.ndarray):  # out of memory, reported late
@@ -284,11 +296,80 @@ class Pending:
                 parts.append(self._runner.start(taken).result())
                 continue
             self._runner.arrived(call.busy_s)
-            parts.append(Encoded(*taken, np.full(call.clips, call.at_once)))
+            parts.append(EncodedClips(*taken, np.full(call.clips, call.at_once)))
         if len(parts) == 1:
             return parts[0]
-        return Encoded(
+        return EncodedClips(
             {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
             np.concatenate([part.finite for part in parts]),
             np.concatenate([part.at_once for part in parts]),
         )
+
+
+class TextRunner:
+    """A text backbone's `encode`: tokens of one length, int64 `[B, L]`, to float32 `[B, D]`.
+
+    On a CPU texts go through one at a time and on one thread, so a text gets the same bytes in any batch and
+    on any number of cores; short texts gain nothing from more threads. Several at once, as on a GPU, agree
+    within 1e-5 of the largest value in float32.
+
+    Parameters
+    ----------
+    network
+        Takes int64 `[B, L]` and gives `[B, D]`.
+    """
+
+    def __init__(self, name: str, network: nn.Module, compute: Compute) -> None:
+        self.name = name
+        self.compute = compute
+        self.device = compute.torch_device()
+        dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
+        self.network: Any = network.to(device=self.device, dtype=dtype).eval()
+        self._size = BatchSize(name, compute.first_size(), "text", self.device)
+
+    def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Encode texts.
+
+        Raises
+        ------
+        BackboneError
+            If not even one text fits in the memory.
+        """
+        parts: list[NDArray[np.float32]] = []
+        done = 0
+        with _one_thread():
+            while done < len(tokens):
+                part = self._attempt(tokens[done : done + self._size.now])
+                if part is None:
+                    self._size.failed()
+                    continue
+                self._size.worked()
+                parts.append(part)
+                done += len(part)
+        return np.concatenate(parts)
+
+    def _attempt(self, tokens: NDArray[np.int64]) -> NDArray[np.float32] | None:
+        """Encode some texts; None if memory ran out."""
+        try:
+            with (
+                torch.inference_mode(),
+                matmul_precision(tf32=self.compute.tf32),
+                autocast(self.compute, self.device),
+            ):
+                vectors = self.network(torch.tensor(tokens, device=self.device))
+            found: NDArray[np.float32] = vectors.float().cpu().numpy()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
+        return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

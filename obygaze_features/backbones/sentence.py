@@ -1,23 +1,63 @@
-"""`sentence`: any sentence encoder of the hub; its tokens' vectors, pooled (Reimers and Gurevych 2019)."""
+"""`sentence`: any sentence encoder of the hub; its tokens' vectors, pooled (Reimers and Gurevych 2019).
+
+The files of sentence-transformers say how: `modules.json` lists the steps and `sentence_bert_config.json` the
+limit; the library itself is not needed. Unsupported steps raise an error that names them.
+"""
 
 import inspect
-from typing import Any
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import nn
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from obygaze_features.backbones.checkpoint import ATTENTION, auto_config, load_pretrained, plain_config
+from obygaze_features.backbones.backbone import TextBackbone
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.sentence_files import Pooling, read_pooling
-from obygaze_features.backbones.text_backbone import TextBackbone
-from obygaze_features.backbones.text_runner import TextRunner
+from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer
-from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
+from obygaze_features.backbones.weights import HUB, SENTENCE_FILES, Weights, file_of, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
-HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
+HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
+MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
+MODES: dict[str, Literal["mean", "cls"]] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "mean": "mean",
+    "cls": "cls",
+}
+"""The poolings that are supported, by their names in the files of older and of newer versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """Pooling of the last layer to one vector.
+
+    Parameters
+    ----------
+    mode
+        `mean` over all tokens, or `cls`, the first.
+    normalise
+        Scale to length 1.
+    lower_case
+        Lower-case texts before they are tokenised.
+    max_tokens
+        Maximum number of tokens per text, if the files state it.
+    """
+
+    mode: Literal["mean", "cls"] = "mean"
+    normalise: bool = True
+    lower_case: bool = False
+    max_tokens: int | None = None
+
+    def in_words(self) -> str:
+        """Return a description for the provenance."""
+        what = "mean over all tokens" if self.mode == "mean" else "first token"
+        return f"{what}, scaled to length 1" if self.normalise else f"{what}, not normalised"
 
 
 def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) -> TextBackbone:
@@ -34,12 +74,12 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     has_pooler = "add_pooling_layer" in inspect.signature(cls).parameters
     settings = {"add_pooling_layer": False} if has_pooler else {}
     model = load_pretrained(cls, found, config, allow_unexpected=HEADS, **settings)
-    tokenizer = Tokenizer(found, _limit(model, config, pooling), lower=pooling.lower_case)
+    tokenizer = Tokenizer(found, _max_tokens(model, config, pooling), lower=pooling.lower_case)
     return TextBackbone(
         name="sentence",
         width=config.hidden_size,
         tokenize=tokenizer,
-        encode=TextRunner("sentence", Pooled(model, pooling), compute),
+        encode=TextRunner("sentence", SentenceEncoder(model, pooling), compute),
         provenance={
             "head": "normalised" if pooling.normalise else None,
             "layer": "last",
@@ -48,7 +88,7 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
             **found.record(),
             "architecture": {"type": config.model_type, **plain_config(config)},
             "tokenizer": tokenizer.record(),
-            "compute": compute.record(ATTENTION),
+            "compute": compute.record(),
             "citation": CITATION,
         },
         libraries=("torch", "transformers", "tokenizers"),
@@ -65,7 +105,7 @@ def _config(weights: Weights) -> Any:
     return config
 
 
-def _limit(model: Any, config: Any, pooling: Pooling) -> int | None:
+def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
     """Return the maximum number of tokens, by the training and by the available positions."""
     positions = getattr(config, "max_position_embeddings", None)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
@@ -75,7 +115,7 @@ def _limit(model: Any, config: Any, pooling: Pooling) -> int | None:
     return min(known) if known else None
 
 
-class Pooled(nn.Module):
+class SentenceEncoder(nn.Module):
     """A network whose last layer is pooled over all tokens, since none is padding."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
@@ -88,3 +128,78 @@ class Pooled(nn.Module):
         layer: torch.Tensor = self.model(input_ids=tokens).last_hidden_state.float()
         vectors = layer.mean(dim=1) if self.pooling.mode == "mean" else layer[:, 0]
         return nn.functional.normalize(vectors, dim=1) if self.pooling.normalise else vectors
+
+
+def read_pooling(weights: Weights) -> Pooling:
+    """Read the files beside the weights; without `modules.json` it is the mean, scaled to length 1.
+
+    Raises
+    ------
+    BackboneError
+        If they use an unsupported feature; the message names it.
+    """
+    modules = _read(weights, MODULES)
+    if modules is None:
+        return Pooling()
+    try:
+        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in modules]
+    except (TypeError, KeyError):
+        raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
+    kinds = [kind for kind, _ in steps]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or steps[0][1]:
+        shown = ", ".join(f"{kind} in {path!r}" for kind, path in steps)
+        raise BackboneError(
+            f"{weights.name}/{MODULES}: asks for {shown}; "
+            "only Transformer in '', Pooling and perhaps Normalize are supported"
+        )
+    limits = next(filter(None, (_object(weights, name) for name in LIMITS)), {})
+    if (prompt := _object(weights, PROMPTS).get("default_prompt_name")) is not None:
+        raise BackboneError(
+            f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
+        )
+    return Pooling(
+        _mode(weights, steps[1][1]),
+        normalise="Normalize" in kinds,
+        lower_case=bool(limits.get("do_lower_case")),
+        max_tokens=_limit(weights, limits),
+    )
+
+
+def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
+    found = limits.get("max_seq_length")
+    if found is not None and (type(found) is not int or found < 1):
+        raise BackboneError(
+            f"{weights.name}: max_seq_length should be a whole number of tokens, found {found!r}"
+        )
+    return found
+
+
+def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
+    name = f"{folder}/config.json"
+    found = _object(weights, name)
+    newer = found.get("pooling_mode")  # one name or several, where older versions have a flag for each
+    flags = [key for key, value in found.items() if key.startswith("pooling_mode_") and value is True]
+    asked = newer if isinstance(newer, list) else [newer] if newer else flags
+    if len(asked) != 1 or str(asked[0]) not in MODES:
+        raise BackboneError(
+            f"{weights.name}/{name}: asks for {', '.join(map(str, asked)) or 'no pooling'}; "
+            f"one of {', '.join(MODES)} is supported"
+        )
+    return MODES[str(asked[0])]
+
+
+def _object(weights: Weights, name: str) -> dict[str, Any]:
+    found = _read(weights, name)
+    if found is not None and not isinstance(found, dict):
+        raise BackboneError(f"{weights.name}/{name}: expected a JSON object")
+    return found or {}
+
+
+def _read(weights: Weights, name: str) -> Any:
+    path = file_of(weights, name)
+    if path is None:
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BackboneError(f"{path}: not readable as JSON ({error})") from None

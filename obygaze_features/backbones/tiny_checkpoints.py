@@ -1,4 +1,4 @@
-"""Make tiny checkpoints in the real file formats for tests: real frame shapes, a few thousand parameters."""
+"""Make tiny untrained checkpoints in the real file formats, for tests: real frame shapes, few parameters."""
 
 import json
 import string
@@ -10,106 +10,15 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_features.errors import BackboneError
 
+WIDTH = 32
 LIMIT = 16
-"""Tokens that all of them take."""
+"""Maximum number of tokens of all text networks."""
 MERGES = ("a n</w>", "m an</w>", "o f</w>", "s a", "sa d</w>")
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase)
-PARTS = tuple(f"##{letter}" for letter in string.ascii_lowercase)
-
-
-def tiny_text_checkpoint(name: str, folder: Path, *, seed: int = 0) -> Path:
-    """Write a tiny untrained checkpoint with a tokenizer of letters; returns what `weights` takes.
-
-    Parameters
-    ----------
-    name
-        `clip` or `siglip`, both halves, for `clip-text`; `xclip` and `xclip-lsmdc`, the same for theirs;
-        `sentence`, a BERT with the files of sentence-transformers.
-    """
-    if name in {"clip", "xclip", "xclip-lsmdc"}:
-        weights = tiny_checkpoint(name, folder, seed=seed)
-        _write_clip_tokenizer(folder)
-        return weights
-    if name == "siglip":
-        tiny_checkpoint("siglip", folder, seed=seed)
-        _write_bert_tokenizer(folder)
-    elif name == "sentence":
-        _write_bert(folder, seed)
-        _write_bert_tokenizer(folder)
-    else:
-        raise BackboneError(f"there is no tiny '{name}'")
-    return folder
-
-
-def write_modules(folder: Path, *, mode: str = "mean", normalise: bool = True, **changes: object) -> None:
-    """Say in the files of sentence-transformers how a sentence encoder pools.
-
-    Parameters
-    ----------
-    mode
-        `mean`, `cls` or any other; which of them the pooling's configuration asks for.
-    changes
-        Fields of `sentence_bert_config.json`.
-    """
-    kinds = {"Transformer": "", "Pooling": "1_Pooling", **({"Normalize": "2_Normalize"} if normalise else {})}
-    modules = [
-        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for place, (kind, path) in enumerate(kinds.items())
-    ]
-    flags = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
-    pooling = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
-    limits = {"max_seq_length": LIMIT, "do_lower_case": False, **changes}
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    for file, content in (
-        ("modules.json", modules),
-        ("1_Pooling/config.json", pooling),
-        ("sentence_bert_config.json", limits),
-    ):
-        (folder / file).write_text(json.dumps(content, indent=2), encoding="utf-8")
-
-
-def _write_bert(folder: Path, seed: int) -> None:
-    from transformers import BertConfig, BertModel  # noqa: PLC0415 - imported one by one, each at a cost
-
-    config: Any = BertConfig(
-        vocab_size=len(WORDS) + len(PARTS),
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=2 * LIMIT,
-        initializer_range=0.1,  # so that texts are told apart
-    )
-    with quiet():
-        untrained(lambda: BertModel(config), seed).save_pretrained(folder)
-
-
-def _write_bert_tokenizer(folder: Path) -> None:
-    (folder / "vocab.txt").write_text("\n".join((*WORDS, *PARTS)) + "\n", encoding="utf-8")
-    _write_config(folder, "BertTokenizer", do_lower_case=True)
-
-
-def _write_clip_tokenizer(folder: Path) -> None:
-    """Write the tokenizer of a CLIP: byte pairs, an end of word in the tokens, the end token the highest."""
-    letters = string.ascii_lowercase
-    tokens = [*letters, *(f"{letter}</w>" for letter in letters), *(pair.replace(" ", "") for pair in MERGES)]
-    tokens += [f"<|unused{place}|>" for place in range(97 - len(tokens))]
-    tokens += ["<|startoftext|>", "<|endoftext|>"]
-    vocabulary = {token: place for place, token in enumerate(tokens)}
-    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
-    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
-    _write_config(folder, "CLIPTokenizer")
-
-
-def _write_config(folder: Path, kind: str, **more: object) -> None:
-    config = {"tokenizer_class": kind, "model_max_length": LIMIT, **more}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-
-
-WIDTH = 32
+WORD_PARTS = tuple(f"##{letter}" for letter in string.ascii_lowercase)
 END = "<|endoftext|>"
 _TRANSFORMER: dict[str, Any] = {
     "hidden_size": WIDTH,
@@ -125,7 +34,7 @@ _TEXT: dict[str, Any] = _TRANSFORMER | {
     "pad_token_id": 0,
 }
 _IMAGE: dict[str, Any] = _TRANSFORMER | {"patch_size": 56}
-TINY_LSMDC = Architecture(
+TINY_LSMDC = LsmdcFormat(
     embed=64,
     vision_width=64,
     vision_layers=2,
@@ -166,7 +75,7 @@ def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
     """Make the tensors of a tiny LSMDC X-CLIP in the original's format, half of them float16 as there."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
-    for tensor in tensors_of(TINY_LSMDC):
+    for tensor in TINY_LSMDC.tensors():
         value = 0.2 * torch.randn(tensor.shape, generator=generator)
         if ".ln_" in tensor.original and tensor.original.endswith("weight"):
             value += 1
@@ -210,28 +119,55 @@ def tiny_openclip(kind: str, folder: Path, *, seed: int = 0) -> Path:
     return folder
 
 
-def _tiny_network(name: str) -> Any:
-    import transformers  # noqa: PLC0415 - its classes are imported one by one, each at a cost
+def tiny_text_checkpoint(name: str, folder: Path, *, seed: int = 0) -> Path:
+    """Write a tiny untrained checkpoint with a tokenizer of letters; returns what `weights` takes.
 
-    if name == "vivit":
-        config: Any = transformers.VivitConfig(**_TRANSFORMER, tubelet_size=(2, 56, 56))
-        return transformers.VivitModel(config, add_pooling_layer=False)
-    if name == "xclip":
-        mit = {"mit_hidden_size": 64, "mit_intermediate_size": 64, "mit_num_attention_heads": 2}
-        config = transformers.XCLIPConfig(
-            text_config=_TEXT,
-            vision_config=_IMAGE | mit | {"num_frames": 32},
-            projection_dim=64,
-            prompt_num_attention_heads=2,
-        )
-        return transformers.XCLIPModel(config)
-    if name == "clip":
-        config = transformers.CLIPConfig(text_config=_TEXT, vision_config=_IMAGE, projection_dim=24)
-        config.vision_config.projection_dim = 24
-        return transformers.CLIPModel(config)
+    Parameters
+    ----------
+    name
+        `clip` or `siglip`, both halves, for `clip-text`; `xclip` and `xclip-lsmdc`, the same for theirs;
+        `sentence`, a BERT with the files of sentence-transformers.
+    """
+    if name in {"clip", "xclip", "xclip-lsmdc"}:
+        weights = tiny_checkpoint(name, folder, seed=seed)
+        _write_clip_tokenizer(folder)
+        return weights
     if name == "siglip":
-        return transformers.SiglipModel(transformers.SiglipConfig(text_config=_TEXT, vision_config=_IMAGE))
-    raise BackboneError(f"there is no tiny '{name}'")
+        tiny_checkpoint("siglip", folder, seed=seed)
+        _write_bert_tokenizer(folder)
+    elif name == "sentence":
+        _write_bert(folder, seed)
+        _write_bert_tokenizer(folder)
+    else:
+        raise BackboneError(f"there is no tiny '{name}'")
+    return folder
+
+
+def write_modules(folder: Path, *, mode: str = "mean", normalise: bool = True, **changes: object) -> None:
+    """Write the files of sentence-transformers on how a sentence encoder pools.
+
+    Parameters
+    ----------
+    mode
+        `mean`, `cls` or any other; which of them the pooling's configuration asks for.
+    changes
+        Fields of `sentence_bert_config.json`.
+    """
+    kinds = {"Transformer": "", "Pooling": "1_Pooling", **({"Normalize": "2_Normalize"} if normalise else {})}
+    modules = [
+        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for index, (kind, path) in enumerate(kinds.items())
+    ]
+    flags = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
+    pooling = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
+    limits = {"max_seq_length": LIMIT, "do_lower_case": False, **changes}
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    for file, content in (
+        ("modules.json", modules),
+        ("1_Pooling/config.json", pooling),
+        ("sentence_bert_config.json", limits),
+    ):
+        (folder / file).write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Path:
@@ -272,3 +208,65 @@ def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Pa
     save_file(tensors | {f"h.{layer}.attn.bias": mask.clone() for layer in range(2)}, folder / SINGLE[0])
     config.save_pretrained(folder)
     return folder
+
+
+def _tiny_network(name: str) -> Any:
+    import transformers  # noqa: PLC0415 - its classes are imported one by one, each at a cost
+
+    if name == "vivit":
+        config: Any = transformers.VivitConfig(**_TRANSFORMER, tubelet_size=(2, 56, 56))
+        return transformers.VivitModel(config, add_pooling_layer=False)
+    if name == "xclip":
+        mit = {"mit_hidden_size": 64, "mit_intermediate_size": 64, "mit_num_attention_heads": 2}
+        config = transformers.XCLIPConfig(
+            text_config=_TEXT,
+            vision_config=_IMAGE | mit | {"num_frames": 32},
+            projection_dim=64,
+            prompt_num_attention_heads=2,
+        )
+        return transformers.XCLIPModel(config)
+    if name == "clip":
+        config = transformers.CLIPConfig(text_config=_TEXT, vision_config=_IMAGE, projection_dim=24)
+        config.vision_config.projection_dim = 24
+        return transformers.CLIPModel(config)
+    if name == "siglip":
+        return transformers.SiglipModel(transformers.SiglipConfig(text_config=_TEXT, vision_config=_IMAGE))
+    raise BackboneError(f"there is no tiny '{name}'")
+
+
+def _write_bert(folder: Path, seed: int) -> None:
+    from transformers import BertConfig, BertModel  # noqa: PLC0415 - imported one by one, each at a cost
+
+    config: Any = BertConfig(
+        vocab_size=len(WORDS) + len(WORD_PARTS),
+        hidden_size=WIDTH,
+        intermediate_size=2 * WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=2 * LIMIT,
+        initializer_range=0.1,  # so that texts are told apart
+    )
+    with quiet():
+        untrained(lambda: BertModel(config), seed).save_pretrained(folder)
+
+
+def _write_bert_tokenizer(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join((*WORDS, *WORD_PARTS)) + "\n", encoding="utf-8")
+    _write_config(folder, "BertTokenizer", do_lower_case=True)
+
+
+def _write_clip_tokenizer(folder: Path) -> None:
+    """Write the tokenizer of a CLIP: byte pairs, an end of word in the tokens, the end token the highest."""
+    letters = string.ascii_lowercase
+    tokens = [*letters, *(f"{letter}</w>" for letter in letters), *(pair.replace(" ", "") for pair in MERGES)]
+    tokens += [f"<|unused{number}|>" for number in range(97 - len(tokens))]
+    tokens += ["<|startoftext|>", "<|endoftext|>"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
+    _write_config(folder, "CLIPTokenizer")
+
+
+def _write_config(folder: Path, kind: str, **more: object) -> None:
+    config = {"tokenizer_class": kind, "model_max_length": LIMIT, **more}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -9,18 +9,21 @@ from typing import Any
 import ftfy
 import numpy as np
 from numpy.typing import NDArray
-from transformers import AutoTokenizer
+from transformers import (
+    AutoTokenizer,
+)
 
+from obygaze_features.backbones.backbone import Tokens
 from obygaze_features.backbones.checkpoint import quiet
-from obygaze_features.backbones.text_backbone import Tokens
 from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest, file_of
 from obygaze_features.errors import BackboneError
 
 VOCABULARIES = (TOKENIZER_FILES[0], *TOKENIZER_FILES[4:])
 """It takes one of these: without any, transformers makes an empty tokenizer and says nothing."""
-
 UNLIMITED = 10**6
 """Tokenizers without a limit say that it is 1e30."""
+OLD_END = 2
+"""A CLIP of this `eos_token_id` takes the highest token for the end, whatever its configuration says."""
 
 
 class Tokenizer:
@@ -84,39 +87,6 @@ class Tokenizer:
         return found
 
 
-def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
-    """Load the tokenizer beside some weights, with the digests of its files by name.
-
-    Raises
-    ------
-    BackboneError
-        If there is none, or it cannot be read.
-    """
-    if weights.folder is None:
-        what = "untrained weights have none" if weights.seed is not None else "this is one file"
-        raise BackboneError(f"{weights.name}: a tokenizer is needed, and {what}; name a folder or repository")
-    paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
-    if not any(path.name in VOCABULARIES for path in paths):
-        raise BackboneError(
-            f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
-        )
-    try:
-        with quiet():
-            loaded: Any = AutoTokenizer.from_pretrained(
-                weights.folder, local_files_only=True, trust_remote_code=False
-            )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {said}") from None
-    return loaded, {path.name: digest([path]) for path in paths}
-
-
-def clean_caption(text: str) -> str:
-    """Clean a caption as CLIP's preprocessing does: encoding errors, HTML, white space, lower case."""
-    text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
-    return re.sub(r"\s+", " ", text).strip().lower()
-
-
 class CaptionTokenizer:
     """CLIP's tokenizer as the LSMDC X-CLIP takes it: start, `max_words - 2` pieces, end, padded with 0.
 
@@ -172,3 +142,53 @@ class CaptionTokenizer:
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
         return {"sha256": self.digests, "max_tokens": self.max_words, "lower_case": True, "padded": True}
+
+
+def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
+    """Load the tokenizer beside some weights, with the digests of its files by name.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or it cannot be read.
+    """
+    if weights.folder is None:
+        what = "untrained weights have none" if weights.seed is not None else "this is one file"
+        raise BackboneError(f"{weights.name}: a tokenizer is needed, and {what}; name a folder or repository")
+    paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
+    if not any(path.name in VOCABULARIES for path in paths):
+        raise BackboneError(
+            f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
+        )
+    try:
+        with quiet():
+            loaded: Any = AutoTokenizer.from_pretrained(
+                weights.folder, local_files_only=True, trust_remote_code=False
+            )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {said}") from None
+    return loaded, {path.name: digest([path]) for path in paths}
+
+
+def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
+    """Refuse a tokenizer whose end token is not the one at which the network reads a text.
+
+    Parameters
+    ----------
+    end
+        `eos_token_id` of the network's configuration.
+    """
+    (tokens,) = tokenizer(["a"])
+    wanted = max(tokens.ids, default=None) if end == OLD_END else end
+    if not tokens.ids or tokens.ids[-1] != wanted:
+        raise BackboneError(
+            f"{weights.name}: the network reads a text at its end token {wanted}, and the tokenizer ends "
+            f"texts with {tokens.ids[-1] if tokens.ids else 'nothing'}"
+        )
+
+
+def clean_caption(text: str) -> str:
+    """Clean a caption as CLIP's preprocessing does: encoding errors, HTML, white space, lower case."""
+    text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
+    return re.sub(r"\s+", " ", text).strip().lower()

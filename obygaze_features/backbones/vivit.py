@@ -12,12 +12,11 @@ from torch import nn
 from transformers import VivitConfig, VivitModel
 
 from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import check_model_type, load_pretrained, plain_config
+from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import network_backbone
+from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import HUB, find_weights
-from obygaze_features.backbones.xclip import check_frames, choose_tokens
 
 CITATION = "Arnab et al., ViViT: a video vision transformer, ICCV 2021"
 MEANINGS = {
@@ -47,7 +46,7 @@ def vivit(
     found = find_weights(weights)
     config = VivitConfig()
     if found.seed is None:
-        check_model_type(found, ["vivit"])
+        found.config_of_type(["vivit"])
         config = VivitConfig.from_pretrained(str(found.folder))
     model: Any = load_pretrained(
         VivitModel,

@@ -185,6 +185,22 @@ class Weights:
             raise BackboneError(f"{path}: expected a JSON object, found {type(found).__name__}")
         return found
 
+    def config_of_type(self, wanted: Sequence[str]) -> dict[str, Any]:
+        """Read the configuration and check its `model_type`.
+
+        Raises
+        ------
+        BackboneError
+            If there is none, or `model_type` is another.
+        """
+        config = self.config()
+        if config.get("model_type") not in wanted:
+            raise BackboneError(
+                f"{self.name}: expected a network of type {' or '.join(wanted)}, "
+                f"found {config.get('model_type')!r}"
+            )
+        return config
+
     def record(self) -> dict[str, Any]:
         """Return the source of the weights, in the store's terms."""
         hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
@@ -204,11 +220,13 @@ def space_of(family: str, weights: Weights) -> str:
     return f"{family} {made}"
 
 
-def find_weights(source: str | Path, layout: Layout = TRANSFORMERS) -> Weights:
+def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) -> Weights:
     """Find weights by `random:SEED`, a path, or `owner/name[@revision]` on the hub.
 
     Parameters
     ----------
+    source
+        Weights that were found before are returned as they are.
     layout
         What the files of a folder or repository are called.
 
@@ -217,6 +235,8 @@ def find_weights(source: str | Path, layout: Layout = TRANSFORMERS) -> Weights:
     BackboneError
         If there is nothing of that name, or it cannot be fetched.
     """
+    if isinstance(source, Weights):
+        return source
     source = str(source)
     if source.startswith("random:"):
         seed = source.removeprefix("random:")

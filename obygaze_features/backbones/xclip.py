@@ -1,24 +1,30 @@
-"""`xclip`: X-CLIP (Ni et al., ECCV 2022), CLIP with attention across frames, trained on Kinetics-400.
+"""`xclip` and `xclip-text`: X-CLIP (Ni et al., ECCV 2022), CLIP with attention across frames.
+
+The default weights were trained on Kinetics-400.
 
 Token flow, for T frames: every frame goes through the vision transformer, whose message tokens attend to each
 other across the frames; the class token is projected, c `[T, 512]`; the multi-frame integration transformer
 (MIT) gives t = layer(c + position) + c, `[T, 512]`; the video vector is the mean of t over the frames, as in
 `XCLIPModel.get_video_features`.
+
+The network's own classifier adds a prompt to each text that depends on the video (their section 3.3). A
+store's text vector cannot depend on a video, so it is the text embedding before that prompt.
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
 from torch import nn
 from transformers import XCLIPConfig, XCLIPModel
 
-from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import check_model_type, load_pretrained, plain_config
+from obygaze_features.backbones.backbone import Backbone, TextBackbone
+from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import network_backbone
+from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.weights import HUB, find_weights
+from obygaze_features.backbones.runner import TextRunner
+from obygaze_features.backbones.tokenizer import Tokenizer, check_end
+from obygaze_features.backbones.weights import HUB, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 CITATION = "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022"
@@ -53,7 +59,7 @@ def xclip(
     found = find_weights(weights)
     config = XCLIPConfig(vision_config={"patch_size": 16, "num_frames": 32})
     if found.seed is None:
-        check_model_type(found, ["xclip"])
+        found.config_of_type(["xclip"])
         config = XCLIPConfig.from_pretrained(str(found.folder))
     model: Any = load_pretrained(XCLIPModel, found, config)
     vision: Any = config.vision_config
@@ -105,15 +111,48 @@ class XClipTokens(nn.Module):
         return results
 
 
-def check_frames(name: str, wanted: int | None, fixed: int) -> int:
-    """Refuse a number of frames that a network does not support: it would mix clips, or fail later."""
-    if wanted not in (None, fixed):
-        raise BackboneError(f"backbone '{name}' with these weights takes {fixed} frames a clip, not {wanted}")
-    return fixed
+def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
+    """Build the text half of the network whose visual half is `xclip`; both map to one space."""
+    found = find_weights(weights)
+    compute = compute or Compute()
+    if found.seed is not None:
+        raise BackboneError(f"{found.name}: a text backbone needs a tokenizer; name a folder or repository")
+    found.config_of_type(["xclip"])
+    config = XCLIPConfig.from_pretrained(str(found.folder))
+    text: Any = config.text_config
+    tokenizer = Tokenizer(found, text.max_position_embeddings)
+    check_end(found, tokenizer, text.eos_token_id)
+    # The whole model: transformers loads nothing from it into the halves alone.
+    model: Any = load_pretrained(XCLIPModel, found, config)
+    return TextBackbone(
+        name="xclip-text",
+        width=config.projection_dim,
+        tokenize=tokenizer,
+        encode=TextRunner("xclip-text", XClipText(model), compute),
+        provenance={
+            "head": "text projection",
+            "layer": "text embedding",
+            "arrays": {"pooled": "text embedding before video-specific prompts, not normalised"},
+            "space": space_of("xclip", found),
+            **found.record(),
+            "architecture": {"type": "xclip", "projection_dim": config.projection_dim, **plain_config(text)},
+            "tokenizer": tokenizer.record(),
+            "compute": compute.record(),
+            "citation": CITATION,
+        },
+        libraries=("torch", "transformers", "tokenizers"),
+    )
 
 
-def choose_tokens(name: str, tokens: str, known: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape of the requested tokens."""
-    if tokens not in known:
-        raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
-    return known[tokens]
+class XClipText(nn.Module):
+    """The text half of an X-CLIP."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.text_model = model.text_model
+        self.text_projection = model.text_projection
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Encode tokens, `[B, L]`."""
+        vectors: torch.Tensor = self.text_projection(self.text_model(input_ids=tokens).pooler_output)
+        return vectors

@@ -1,6 +1,7 @@
-from .plan import Plan as Plan
-from .plan import Settings as Settings
+from .plan import TrainingPlan as TrainingPlan
+from .plan import TrainingSettings as TrainingSettings
 from .plan import make_plan as make_plan
+from .run import Outcome as Outcome
+from .run import TrainingCallbacks as TrainingCallbacks
 from .run import train as train
-from .watch import Outcome as Outcome
-from .watch import Watch as Watch
+from .step import similarities as similarities

@@ -1,7 +1,10 @@
 """Cache decoded clips: each clip is decoded once, in parallel, to a small file that all epochs read.
 
-A clip's frames are one file, uint8 `[F, h, w, 3]` in NumPy's format. `index.jsonl` has one line per clip with
-its source video; a clip whose video has changed is decoded again. Several trainings may share a cache.
+A clip's frames are every int(rate)-th, at most 12 of them, as 8-bit squares: one file, uint8 `[F, h, w, 3]`
+in NumPy's format. `index.jsonl` has one line per clip with its source video; a clip whose video has changed
+is decoded again. Several trainings may share a cache.
+
+Decode workers import this module: it must not import torch.
 """
 
 import hashlib
@@ -14,26 +17,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones import Preset
+from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.errors import VideoError
 from obygaze_features.io import write_whole
 from obygaze_features.locks import locked
-from obygaze_features.video import decoder_versions
+from obygaze_features.video import at, decoder_versions, probe, read_frames, uniform
 from obygaze_features.workers import WorkerPool
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.frames import sample_frames
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
 POLL_S = 0.2  # interval between checks for a stop request
 AHEAD = 4  # clips per worker that are in progress or queued
 INDEX, RECIPE = "index.jsonl", "recipe.json"
+_AGAIN = "remove it, and it is decoded again"
+Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CachedClip:
     """The cache's record of a clip.
 
     Parameters
@@ -88,7 +93,7 @@ class FrameCache:
             "decoder": decoder_versions(),
         }
         self.recipe: dict[str, Any] = json.loads(json.dumps(recipe))
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CachedClip] = {}
 
     def fill(
         self,
@@ -96,7 +101,7 @@ class FrameCache:
         workers: int,
         progress: Callable[[int, int], None],
         stopped: Callable[[], bool] = _never,
-    ) -> dict[str, Entry]:
+    ) -> dict[str, CachedClip]:
         """Decode the clips that are not cached; other processes that use the same cache wait.
 
         Parameters
@@ -170,14 +175,14 @@ class FrameCache:
                 "name another folder for --cache, or remove this one"
             )
 
-    def _read_index(self) -> dict[str, Entry]:
+    def _read_index(self) -> dict[str, CachedClip]:
         """Read the index: the later of two lines for a clip is valid; a truncated line is ignored."""
         entries = {}
         path = self.folder / INDEX
         lines = path.read_bytes().split(b"\n") if path.exists() else []
         for line in lines:
             try:
-                entry = Entry(**json.loads(line))
+                entry = CachedClip(**json.loads(line))
             except (ValueError, TypeError):  # truncated by a kill: the clip is decoded again
                 continue
             entries[entry.clip_id] = entry
@@ -216,7 +221,7 @@ class FrameCache:
 
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
-    ) -> Iterator[Entry]:
+    ) -> Iterator[CachedClip]:
         """Decode clips, with a few queued per worker; yield them in order of completion."""
         queue = iter(videos)
         waiting: set[str] = set()
@@ -242,17 +247,20 @@ class FrameCache:
                     yield _unreadable(str(event.key), videos[str(event.key)], reason)
 
 
-_AGAIN = "remove it, and it is decoded again"
+def digest_of(entries: Iterable[CachedClip]) -> str:
+    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
+    lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _decode_one(
     task: tuple[str, Path, Path], _files: Mapping[int, int], *, geometry: Any, most: int
-) -> Iterator[Entry]:
+) -> Iterator[CachedClip]:
     """Decode one clip in a worker."""
     yield _decode_clip(*task, geometry=geometry, most=most)
 
 
-def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> Entry:
+def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> CachedClip:
     try:
         found = sample_frames(video, geometry, most)
     except VideoError as error:
@@ -265,15 +273,82 @@ def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most
     write_whole(target, data.getvalue())
     status = video.stat()
     digest = hashlib.sha256(found.images.tobytes()).hexdigest()
-    return Entry(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
+    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
 
 
-def _unreadable(clip_id: str, video: Path, reason: str) -> Entry:
+def _unreadable(clip_id: str, video: Path, reason: str) -> CachedClip:
     status = video.stat()
-    return Entry(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
+    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
 
 
-def digest_of(entries: Iterable[Entry]) -> str:
-    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
-    lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class SampledFrames:
+    """Frames of one clip.
+
+    Parameters
+    ----------
+    images
+        uint8 `[F, h, w, 3]`.
+    index
+        `[F]`: frame numbers in the video.
+    damage
+        Description of what is missing or damaged in the file; empty for a complete file.
+    """
+
+    images: Pixels
+    index: NDArray[np.int64]
+    damage: str
+
+
+def sample_frames(path: Path, geometry: Geometry, most: int) -> SampledFrames:
+    """Take frames 0, f, 2f, ... with f = int(frames per second), and at most `most` of them.
+
+    In a damaged file the same rule is applied to the decodable frames, numbered in order.
+
+    Raises
+    ------
+    VideoError
+        If no frame can be read.
+    """
+    stride = max(int(frame_rate(path)), 1)
+    total = probe(path).frames
+    try:
+        found = read_frames(path, at(_taken(total, stride, most)), each=geometry)
+    except VideoError:
+        existing = np.unique(read_frames(path, uniform(total), each=_nothing).index)
+        numbers = existing[_taken(len(existing), stride, most)]
+        found = read_frames(path, at(numbers), each=geometry)
+    damage = "; ".join(found.notes) if found.status != "ok" else ""
+    return SampledFrames(np.stack(found.images), found.index, damage)
+
+
+def frame_rate(path: Path) -> float:
+    """Read the frame rate stated in the file, which the original's decoder (OpenCV) uses.
+
+    Raises
+    ------
+    VideoError
+        If the file cannot be opened or states none.
+    """
+    probe(path)  # raises a clear error if the file cannot be opened
+    with av.open(str(path), metadata_errors="replace") as container:
+        stream = container.streams.best("video")
+        rate = None if stream is None else stream.guessed_rate
+    if not rate:
+        raise VideoError("the file states no frame rate", path)
+    return float(rate)
+
+
+def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
+    """Choose at most `most` of `sampled` frames: all, or linspace truncated."""
+    if sampled <= most:
+        return np.arange(sampled)
+    return np.linspace(0, sampled - 1, num=most, dtype=np.int64)
+
+
+def _taken(frames: int, stride: int, most: int) -> NDArray[np.int64]:
+    return kept_frames(-(-frames // stride), most) * stride
+
+
+def _nothing(_: Pixels) -> None:
+    return None

@@ -10,16 +10,7 @@ from typing import Any
 
 import torch
 
-from obygaze_features.backbones import Weights
-from obygaze_features.backbones.checkpoint import check_keys, check_model_type, load_state_dict
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import (
-    HEAD_WIDTH,
-    Architecture,
-    from_port,
-    matrices,
-    tensors_of,
-    to_port,
-)
+from obygaze_features.backbones import LsmdcFormat, Weights, check_keys, load_state_dict
 from obygaze_studies.errors import TrainError
 
 TEMPORAL_LAYERS = 4
@@ -65,18 +56,18 @@ def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
         tensors = load_state_dict(weights)
         return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
     size = _hub_architecture(weights)
-    found: dict[str, torch.Tensor] = {}
+    tensors = {}
     for path in weights.files:
-        found.update(load_state_dict(replace(weights, files=(path,))))
+        tensors.update(load_state_dict(replace(weights, files=(path,))))
     port = {
         here + name.removeprefix(there): value
-        for name, value in found.items()
+        for name, value in tensors.items()
         for there, here in TOWERS.items()
         if name.startswith(there) and not name.endswith("position_ids")
     }
     wanted = {name for name in _port_names(size) if name.startswith(("vision.", "text.", "logit_scale"))}
     check_keys(weights.name, missing=sorted(wanted - port.keys()), unexpected=sorted(port.keys() - wanted))
-    originals = from_port(port, size)
+    originals = size.from_port(port)
     return {name.removeprefix("clip."): value for name, value in originals.items()}
 
 
@@ -131,43 +122,43 @@ def initial_tensors(
         layer, _, rest = key.removeprefix(block).partition(".")
         if layer.isdecimal() and int(layer) < temporal_layers:
             tensors[f"transformerClip.resblocks.{layer}.{rest}"] = tensors[key].clone()
-    extents = Architecture(embed=embed, max_frames=max_frames, max_words=max_words)
-    tensors |= {key: torch.eye(extent) for key, extent in matrices(extents).items()}
-    size = Architecture.of(name, tensors)
+    extents = LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    tensors |= {key: torch.eye(extent) for key, extent in extents.matrices().items()}
+    size = LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
             f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
         )
-    to_port(name, tensors, size)  # raises if a tensor is missing, unexpected or of another shape
+    size.to_port(name, tensors)  # raises if a tensor is missing, unexpected or of another shape
     return tensors
 
 
-def _port_names(size: Architecture) -> set[str]:
-    return {name for tensor in tensors_of(size) for name in tensor.port}
+def _port_names(size: LsmdcFormat) -> set[str]:
+    return {name for tensor in size.tensors() for name in tensor.port}
 
 
-def _hub_architecture(weights: Weights) -> Architecture:
-    config = check_model_type(weights, ("clip",))
+def _hub_architecture(weights: Weights) -> LsmdcFormat:
+    whole = weights.config_of_type(("clip",))
     try:
-        vision, text = _known(config["vision_config"], VISION), _known(config["text_config"], TEXT)
-        embed = int(config.get("projection_dim", 512))
+        vision, text = _known(whole["vision_config"], VISION), _known(whole["text_config"], TEXT)
+        embed = int(whole.get("projection_dim", 512))
     except (KeyError, TypeError, ValueError) as error:
         raise TrainError(f"{weights.name}: config.json does not describe a CLIP: {error}") from None
-    for tower, found in (("vision", vision), ("text", text)):
-        heads = found["hidden_size"] // HEAD_WIDTH
+    for tower, config in (("vision", vision), ("text", text)):
+        heads = config["hidden_size"] // LsmdcFormat.HEAD_WIDTH
         wanted = {
             "hidden_act": "quick_gelu",
             "num_attention_heads": heads,
-            "intermediate_size": 4 * found["hidden_size"],
+            "intermediate_size": 4 * config["hidden_size"],
             "layer_norm_eps": CLIP_EPS,
         }
         for key, value in wanted.items():
-            if found[key] != value:
+            if config[key] != value:
                 raise TrainError(
-                    f"{weights.name}: {tower} tower has {key} {found[key]}, "
+                    f"{weights.name}: {tower} tower has {key} {config[key]}, "
                     f"expected {value}, as in every CLIP of OpenAI's"
                 )
-    return Architecture(
+    return LsmdcFormat(
         embed=embed,
         vision_width=vision["hidden_size"],
         vision_layers=vision["num_hidden_layers"],

@@ -8,18 +8,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from obygaze_features.backbones import Weights, find_weights
-from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.tokenizer import CaptionTokenizer
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture
+from obygaze_features.backbones import LoadedNetwork, LsmdcFormat, find_weights, load_network
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.arithmetic import ARITHMETICS, Arithmetic
-from obygaze_studies.lsmdc.caption_list import FILES, Caption, find_videos, read_annotations
+from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
 from obygaze_studies.lsmdc.frame_cache import FrameCache
 from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
-from obygaze_studies.lsmdc.movies import OBYGAZE12, Exclusion, count_movies, exclude, read_titles
+from obygaze_studies.lsmdc.lsmdc16 import (
+    FILES,
+    OBYGAZE12,
+    Caption,
+    ExcludedMovies,
+    count_movies,
+    exclude,
+    find_videos,
+    read_annotations,
+    read_titles,
+)
 from obygaze_studies.lsmdc.samples import steps_of_an_epoch
 
 BATCHES: Mapping[int, int] = {32: 300, 16: 80}
@@ -29,7 +33,7 @@ PUBLISHED_PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """Settings of a training.
 
     Parameters
@@ -97,13 +101,15 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """A training with its inputs found and checked.
 
     Parameters
     ----------
-    tensors
-        The network at step 0, in the original's names.
+    network
+        The network at step 0, with CLIP's tokenizer.
+    size
+        Its sizes and published format.
     captions
         Split -> sentences, excluded films left out.
     videos
@@ -114,15 +120,13 @@ class Plan:
         Title of an ObyGaze12 film -> number of its sentences that remain in the training set.
     """
 
-    settings: Settings
-    weights: Weights
-    tensors: Mapping[str, torch.Tensor]
-    size: Architecture
-    tokenizer: CaptionTokenizer
+    settings: TrainingSettings
+    network: LoadedNetwork
+    size: LsmdcFormat
     batch: int
     captions: Mapping[str, tuple[Caption, ...]]
     videos: Mapping[str, Path]
-    excluded: Exclusion
+    excluded: ExcludedMovies
     shared_movies: Mapping[str, int]
     cache: FrameCache
 
@@ -165,7 +169,7 @@ class Plan:
             "epochs": settings.epochs,
             "lr": settings.lr,
             "clip_lr_scale": settings.clip_lr_scale,
-            "clip": self.weights.record() | {"tokenizer_sha256": self.tokenizer.digests},
+            "clip": self.network.weights.record() | {"tokenizer_sha256": self.network.tokenizer_sha256},
             "architecture": self.size.record(),
             "frames": self.cache.recipe,
             "movies": {
@@ -179,7 +183,7 @@ class Plan:
         }
 
 
-def make_plan(settings: Settings) -> Plan:
+def make_plan(settings: TrainingSettings) -> TrainingPlan:
     """Find and check all inputs of a training, without opening a video.
 
     Raises
@@ -188,7 +192,7 @@ def make_plan(settings: Settings) -> Plan:
         In one line, naming the file, line or option at fault.
     """
     captions = read_annotations(settings.annotations)
-    excluded = Exclusion()
+    excluded = ExcludedMovies()
     if settings.exclude_movies is not None:
         captions, excluded = exclude(captions, read_titles(settings.exclude_movies))
         for split, of in captions.items():
@@ -197,7 +201,7 @@ def make_plan(settings: Settings) -> Plan:
     videos = find_videos(settings.videos, (caption.clip_id for of in captions.values() for caption in of))
     weights = find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
-    size = Architecture.of(weights.name, tensors)
+    size = LsmdcFormat.of(weights.name, tensors)
     batch = settings.batch or BATCHES.get(size.patch)
     if batch is None:
         known = " and ".join(f"{patch} ({pairs})" for patch, pairs in BATCHES.items())
@@ -205,29 +209,24 @@ def make_plan(settings: Settings) -> Plan:
             f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {known} alone; "
             "name one with --batch"
         )
-    plan = Plan(
+    network = load_network("xclip-lsmdc", weights, tensors=tensors)
+    plan = TrainingPlan(
         settings=settings,
-        weights=weights,
-        tensors=tensors,
+        network=network,
         size=size,
-        tokenizer=CaptionTokenizer(weights, vocabulary=size.vocabulary, max_words=size.max_words),
         batch=batch,
         captions=captions,
         videos=videos,
         excluded=excluded,
         shared_movies=count_movies(captions["training"], OBYGAZE12),
-        cache=FrameCache(
-            settings.cache or settings.out / "cache",
-            choose_preset("clip", ("clip",), size=size.image),
-            size.max_frames,
-        ),
+        cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),
     )
     steps_of_an_epoch(plan.with_video("training"), batch)
     return plan
 
 
 def data_record(
-    plan: Plan,
+    plan: TrainingPlan,
     kept: Mapping[str, tuple[Caption, ...]],
     left_out: Mapping[str, int],
     digests: Mapping[str, Mapping[str, str]],

@@ -1,34 +1,117 @@
-"""Compute retrieval measures of a score matrix: as published, and with ties and repeated clips handled.
+"""Score all sentences against all clips of a split, and compute retrieval measures of the scores.
 
-Published (CLIP4Clip's metrics, used by X-CLIP): row i is sorted, and every position whose value equals the
-diagonal's counts as a rank. Ties therefore add ranks, and the denominator is the number of ranks. A clip with
-two sentences has two equal columns and so causes a tie.
+The measures are as published, and with ties and repeated clips handled. Published (CLIP4Clip's metrics, used
+by X-CLIP): row i is sorted, and every position whose value equals the diagonal's counts as a rank. Ties
+therefore add ranks, and the denominator is the number of ranks. A clip with two sentences has two equal
+columns and so causes a tie.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+from obygaze_studies.lsmdc.samples import Pairs
+from obygaze_studies.lsmdc.step import embed_videos, similarities
 
+BLOCK = 64  # sentences and clips that are scored together, as in the original
 AT = (1, 5, 10)
 Ranks = NDArray[np.float64]
 
 
-def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """Compute 0-based ranks as the published code does; there may be more or fewer ranks than rows.
+@torch.no_grad()
+def evaluate(
+    network: Any,
+    pairs: Pairs,
+    device: torch.device,
+    *,
+    processes: Processes,
+    arithmetic: Arithmetic,
+    progress: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """Measure retrieval on a split; all processes return the same result.
+
+    Returns
+    -------
+    As `retrieval.measures`: published measures have one column per sentence, tie-safe ones one per clip.
+    """
+    clip_ids = list(dict.fromkeys(pairs.clip_ids))
+    column = {clip_id: number for number, clip_id in enumerate(clip_ids)}
+    own = np.array([column[clip_id] for clip_id in pairs.clip_ids])
+    rows = processes.share(len(pairs))
+    columns = processes.share(len(clip_ids))
+    finished, total = 0, len(clip_ids[columns]) + len(pairs.ids[rows])
+
+    def count(items: int) -> None:
+        nonlocal finished
+        finished += items
+        progress(finished, total)
+
+    encoded = []
+    for block in _blocks(len(clip_ids[columns])):
+        with towers(arithmetic, device):
+            read, mask = pairs.clips(clip_ids[columns][block])
+            encoded.append(embed_videos(network, read.to(device), mask.to(device)))
+        count(len(mask))
+    frames, videos = (
+        map(torch.cat, zip(*encoded, strict=True)) if encoded else _no_videos(network, pairs, device)
+    )
+    frames, videos = processes.gather(frames, len(clip_ids)), processes.gather(videos, len(clip_ids))
+    scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
+    for block in _blocks(len(pairs.ids[rows])):
+        with towers(arithmetic, device):
+            ids = torch.from_numpy(pairs.ids[rows][block]).to(device)
+            sentences, words = (tensor.float() for tensor in network.encode_text(ids))
+        for clips in _blocks(len(clip_ids)):
+            scores[rows.start + block.start : rows.start + block.stop, clips] = similarities(
+                network, sentences=sentences, words=words, frames=frames[clips], videos=videos[clips]
+            )["logits"]
+        count(len(ids))
+    processes.add_up([scores])
+    return measures(scores.cpu().numpy(), own)
+
+
+def text_to_video_r1(measures: Mapping[str, Any]) -> float:
+    """Return the epoch selection criterion: published text-to-video R@1, in percent."""
+    value: float = measures["published"]["text_to_video"]["R@1"]
+    return value
+
+
+def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
+    """Measure retrieval in both directions, as published and tie-safe.
 
     Parameters
     ----------
-    scores
-        `[N, N]`, queries in rows, matches on the diagonal. A row with NaN on the diagonal has no rank.
+    scores, own
+        As for `text_to_video`.
+
+    Returns
+    -------
+    `sentences`, `clips`; `published` -> direction -> measures; `tie_safe` -> direction -> `optimistic`,
+    `mean`, `pessimistic` -> measures.
     """
-    descending = -np.sort(-scores, axis=1)
-    ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
-    return ranks
+    square = scores[:, own]
+    both: Mapping[str, TieSafeRanks] = {
+        "text_to_video": text_to_video(scores, own),
+        "video_to_text": video_to_text(scores, own),
+    }
+    return {
+        "sentences": scores.shape[0],
+        "clips": scores.shape[1],
+        "published": {
+            "text_to_video": summarise(published_ranks(square)),
+            "video_to_text": summarise(published_ranks(square.T)),
+        },
+        "tie_safe": {
+            direction: {how: summarise(getattr(ranks, how)) for how in ("optimistic", "mean", "pessimistic")}
+            for direction, ranks in both.items()
+        },
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +131,30 @@ class TieSafeRanks:
     optimistic: Ranks
     mean: Ranks
     pessimistic: Ranks
+
+
+def _no_videos(network: Any, pairs: Pairs, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    embed = network.frame_position_embeddings.embedding_dim
+    shape = (0, pairs.max_frames, embed)
+    return torch.zeros(shape, device=device), torch.zeros((0, embed), device=device)
+
+
+def _blocks(items: int) -> Iterator[slice]:
+    for start in range(0, items, BLOCK):
+        yield slice(start, min(start + BLOCK, items))
+
+
+def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Compute 0-based ranks as the published code does; there may be more or fewer ranks than rows.
+
+    Parameters
+    ----------
+    scores
+        `[N, N]`, queries in rows, matches on the diagonal. A row with NaN on the diagonal has no rank.
+    """
+    descending = -np.sort(-scores, axis=1)
+    ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
+    return ranks
 
 
 def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
@@ -89,38 +196,6 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
     return {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT} | {
         "median_rank": float(np.median(ranks)) + 1,
         "mean_rank": float(ranks.mean()) + 1,
-    }
-
-
-def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
-    """Measure retrieval in both directions, as published and tie-safe.
-
-    Parameters
-    ----------
-    scores, own
-        As for `text_to_video`.
-
-    Returns
-    -------
-    `sentences`, `clips`; `published` -> direction -> measures; `tie_safe` -> direction -> `optimistic`,
-    `mean`, `pessimistic` -> measures.
-    """
-    square = scores[:, own]
-    both: Mapping[str, TieSafeRanks] = {
-        "text_to_video": text_to_video(scores, own),
-        "video_to_text": video_to_text(scores, own),
-    }
-    return {
-        "sentences": scores.shape[0],
-        "clips": scores.shape[1],
-        "published": {
-            "text_to_video": summarise(published_ranks(square)),
-            "video_to_text": summarise(published_ranks(square.T)),
-        },
-        "tie_safe": {
-            direction: {how: summarise(getattr(ranks, how)) for how in ("optimistic", "mean", "pessimistic")}
-            for direction, ranks in both.items()
-        },
     }
 
 

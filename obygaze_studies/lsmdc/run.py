@@ -3,40 +3,93 @@
 import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from obygaze_features.backbones import Weights
-from obygaze_features.backbones.checkpoint import load_state_dict
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import from_port, tensors_of, to_port
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.arithmetic import convert, repeatable
-from obygaze_studies.lsmdc.card import card
-from obygaze_studies.lsmdc.data import LeftOut, Pairs, captions_digest, choose_samples
-from obygaze_studies.lsmdc.evaluate import evaluate, text_to_video_r1
+from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
-from obygaze_studies.lsmdc.optimiser import (
+from obygaze_studies.lsmdc.plan import TrainingPlan, TrainingSettings, data_record, default_workers, make_plan
+from obygaze_studies.lsmdc.retrieval import evaluate, text_to_video_r1
+from obygaze_studies.lsmdc.samples import (
+    LeftOut,
+    Pairs,
+    captions_digest,
+    choose_samples,
+    epoch_order,
+    steps_of_an_epoch,
+)
+from obygaze_studies.lsmdc.state import RunFolder, card
+from obygaze_studies.lsmdc.step import (
     LARGEST_SCALE,
     BertAdam,
     clip_gradients,
+    compute_gradients,
     group_of,
     groups,
     is_trained,
     schedule,
 )
-from obygaze_studies.lsmdc.plan import Plan, Settings, data_record, default_workers, make_plan
-from obygaze_studies.lsmdc.processes import Processes, choose_device, joined
-from obygaze_studies.lsmdc.samples import epoch_order, steps_of_an_epoch
-from obygaze_studies.lsmdc.state import RunFolder
-from obygaze_studies.lsmdc.step import compute_gradients
-from obygaze_studies.lsmdc.watch import Outcome, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Outcome of a training.
+
+    Parameters
+    ----------
+    steps, total
+        Steps done and total steps; both 0 if it was stopped while decoding.
+    left_out
+        Split -> sentences without a usable video.
+    epochs
+        Validation measures per epoch.
+    best_epoch
+        The chosen epoch, from 0; -1 if none is complete.
+    test
+        Measures of the chosen epoch on the test set; None if it was stopped before.
+    """
+
+    steps: int
+    total: int
+    left_out: Mapping[str, int]
+    epochs: tuple[Mapping[str, Any], ...]
+    best_epoch: int
+    test: Mapping[str, Any] | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the training is complete."""
+        return self.test is not None
+
+
+class TrainingCallbacks:
+    """Callbacks of a training, called in process 0 only; this base class ignores them all."""
+
+    def say(self, text: str) -> None:
+        """Receive a note about the data or the run."""
+
+    def decoding(self, done: int, total: int) -> None:
+        """Receive the progress of decoding, in clips."""
+
+    def step(self, done: int, total: int, loss: float) -> None:
+        """Receive the completion of a step, with its loss."""
+
+    def evaluating(self, split: str, done: int, total: int) -> None:
+        """Receive the progress of an evaluation."""
+
+    def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
+        """Receive the measures of an evaluation."""
 
 
 def train(
-    settings: Settings, *, watch: Watch | None = None, stopped: Callable[[], bool] = lambda: False
+    settings: TrainingSettings,
+    *,
+    watch: TrainingCallbacks | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Train from a CLIP on LSMDC's clips and sentences, or resume a stopped training.
 
@@ -55,7 +108,7 @@ def train(
     TrainError, BackboneError
         In one line, naming the file, line or option at fault.
     """
-    watch = watch or Watch()
+    watch = watch or TrainingCallbacks()
     device = choose_device(settings.device)
     plan = make_plan(settings)
     # All processes run this: one decodes, the others wait for the cache first, then for each other.
@@ -75,7 +128,7 @@ def train(
     pairs = {
         split: Pairs(
             tuple(caption.clip_id for caption in of),
-            plan.tokenizer([caption.sentence for caption in of]),
+            plan.network.tokenizer([caption.sentence for caption in of]),
             plan.cache,
             plan.size.max_frames,
         )
@@ -91,9 +144,9 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            folder.begin(record, left_out.table(), plan.tokenizer.files, resume=settings.resume)
+            folder.begin(record, left_out.table(), plan.network.tokenizer.files, resume=settings.resume)
         else:
-            watch = Watch()
+            watch = TrainingCallbacks()
         processes.wait()
         training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
         return training.run(stopped, counts)
@@ -114,13 +167,13 @@ class Training:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         pairs: Mapping[str, Pairs],
         folder: RunFolder,
         *,
         processes: Processes,
         device: torch.device,
-        watch: Watch,
+        watch: TrainingCallbacks,
     ) -> None:
         self.plan, self.pairs, self.folder = plan, pairs, folder
         self.processes, self.device, self.watch = processes, device, watch
@@ -207,9 +260,9 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
         epoch = self.position.epoch
-        found = self._measure("validation")
+        measures = self._measure("validation")
         best = self.position.best_epoch
-        r1 = text_to_video_r1(found)
+        r1 = text_to_video_r1(measures)
         if best < 0 or r1 >= text_to_video_r1(self.position.measures[best]):
             best = epoch
         at = replace(
@@ -217,31 +270,31 @@ class Training:
             epoch=epoch + 1,
             batch=0,
             best_epoch=best,
-            measures=(*self.position.measures, found),
+            measures=(*self.position.measures, measures),
         )
         if self.processes.rank == 0:
-            record = self.record | {"epoch": epoch, "step": at.step, "validation": found}
-            originals = from_port(self.network.state_dict(), self.plan.size)
+            record = self.record | {"epoch": epoch, "step": at.step, "validation": measures}
+            originals = self.plan.size.from_port(self.network.state_dict())
             self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
             if best == epoch:
                 self.folder.write_model(self.folder.model.name, originals, record)
             self.folder.write_json("epochs.json", at.measures)
         self.position = at
-        self.watch.measured("validation", epoch, found)
+        self.watch.measured("validation", epoch, measures)
 
     def _test(self) -> dict[str, Any]:
         """Evaluate the chosen epoch on the test set, and write the card."""
         self.processes.wait()  # until process 0 has written the weights
         weights = Weights(files=(self.folder.model,))
-        port = to_port(weights.name, load_state_dict(weights), self.plan.size)
+        port = self.plan.size.to_port(weights.name, load_state_dict(weights))
         self.network.load_state_dict(port)
-        found = self._measure("test")
+        measures = self._measure("test")
         if self.processes.rank == 0:
-            self.folder.write_json("test.json", found)
+            self.folder.write_json("test.json", measures)
             at = self.position
-            self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, found))
-        self.watch.measured("test", self.position.best_epoch, found)
-        return found
+            self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, measures))
+        self.watch.measured("test", self.position.best_epoch, measures)
+        return measures
 
     def _measure(self, split: str) -> dict[str, Any]:
         return evaluate(
@@ -261,23 +314,22 @@ class Training:
         self._rows = []
 
 
-def make_network(plan: Plan) -> XClipLsmdc:
-    """Build the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
-    network = XClipLsmdc(plan.size)
-    network.load_state_dict(to_port(plan.weights.name, plan.tensors, plan.size))
+def make_network(plan: TrainingPlan) -> Any:
+    """Return the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
+    network = plan.network.module
     original = original_names(plan)
     for name, value in network.named_parameters():
         value.requires_grad_(is_trained(original[name]))
-    convert(network.eval(), plan.size, plan.settings.arithmetic)  # eval: the network has no dropout
+    convert(network, plan.size, plan.settings.arithmetic)
     return network
 
 
-def original_names(plan: Plan) -> dict[str, str]:
+def original_names(plan: TrainingPlan) -> dict[str, str]:
     """Return a map from the port's tensor names to the original's."""
-    return {name: tensor.original for tensor in tensors_of(plan.size) for name in tensor.port}
+    return {name: tensor.original for tensor in plan.size.tensors() for name in tensor.port}
 
 
-def _announce(watch: Watch, plan: Plan, left_out: LeftOut) -> None:
+def _announce(watch: TrainingCallbacks, plan: TrainingPlan, left_out: LeftOut) -> None:
     """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
         if count := left_out.count(split):

@@ -1,10 +1,147 @@
-"""Order the samples of an epoch."""
+"""Choose the training samples (captions with frames of their clips), order them, and read them in batches."""
 
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
+from obygaze_studies.lsmdc.lsmdc16 import Caption
+from obygaze_studies.lsmdc.step import Batch
 
+READERS = 4  # threads that read the next batch during computation
+AHEAD = 2  # batches
+NO_VIDEO = "no video of this name"
 ORDER_SEED = 0  # default of torch's DistributedSampler, which the original keeps
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sentences of one split with their clips; sample i is sentence i in file order.
+
+    Parameters
+    ----------
+    clip_ids
+        `[N]`: clip id of each sentence.
+    ids
+        `[N, W]`: tokens of the sentences.
+    cache
+        The cache that holds the frames.
+    max_frames
+        Number of frames that the network takes.
+    """
+
+    clip_ids: tuple[str, ...]
+    ids: NDArray[np.int64]
+    cache: FrameCache
+    max_frames: int
+
+    def __len__(self) -> int:
+        return len(self.clip_ids)
+
+    def batch(self, samples: Sequence[int]) -> Batch:
+        """Read some samples."""
+        frames, mask = self.clips([self.clip_ids[sample] for sample in samples])
+        return Batch(frames, mask, torch.from_numpy(self.ids[list(samples)]))
+
+    def clips(self, clip_ids: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Read the frames of clips, concatenated to uint8 `[n, h, w, 3]`, and the mask `[B, F]`."""
+        read = [self.cache.read(clip_id) for clip_id in clip_ids]
+        mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
+        for row, found in zip(mask, read, strict=True):
+            row[: len(found)] = True
+        if not read:  # batch smaller than the number of processes
+            size = self.cache.geometry.size
+            return torch.zeros((0, size, size, 3), dtype=torch.uint8), mask
+        return torch.from_numpy(np.concatenate(read)), mask
+
+    def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
+        """Yield batches in order, prefetching the next ones."""
+        with ThreadPoolExecutor(READERS) as readers:
+            waiting = []
+            for samples in wanted:
+                waiting.append(readers.submit(self.batch, samples))
+                if len(waiting) > AHEAD:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Sentences that were left out, with the reason, and damaged clips that are used.
+
+    Parameters
+    ----------
+    rows
+        Split, line, clip id, reason.
+    damaged
+        Clip id -> description of the damage.
+    """
+
+    rows: tuple[tuple[str, int, str, str], ...]
+    damaged: Mapping[str, str]
+
+    def count(self, split: str) -> int:
+        """Return the number of a split's sentences that were left out."""
+        return sum(row[0] == split for row in self.rows)
+
+    def table(self) -> str:
+        """Return the rows as CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("split", "line", "clip_id", "left_out", "reason"))
+        writer.writerows((split, line, clip_id, "yes", reason) for split, line, clip_id, reason in self.rows)
+        writer.writerows(
+            ("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in sorted(self.damaged.items())
+        )
+        return text.getvalue()
+
+
+def choose_samples(
+    captions: Mapping[str, Sequence[Caption]], entries: Mapping[str, CachedClip]
+) -> tuple[dict[str, tuple[Caption, ...]], LeftOut]:
+    """Keep the sentences whose clips can be read.
+
+    Raises
+    ------
+    TrainError
+        If a split becomes empty.
+    """
+    kept: dict[str, tuple[Caption, ...]] = {}
+    rows = []
+    for split, of in captions.items():
+        usable = []
+        for caption in of:
+            entry = entries.get(caption.clip_id)
+            if entry is not None and entry.frames:
+                usable.append(caption)
+                continue
+            reason = NO_VIDEO if entry is None else f"unreadable: {entry.note}"
+            rows.append((split, caption.line, caption.clip_id, reason))
+        if not usable:
+            example = (
+                f" (line {rows[-1][1]}, {rows[-1][2]}: {rows[-1][3]})"
+                if rows and rows[-1][0] == split
+                else ""
+            )
+            raise TrainError(f"not one {split} sentence has a video that can be read{example}")
+        kept[split] = tuple(usable)
+    damaged = {clip_id: entry.note for clip_id, entry in entries.items() if entry.frames and entry.note}
+    return kept, LeftOut(tuple(rows), damaged)
+
+
+def captions_digest(captions: Iterable[Caption]) -> str:
+    """Compute the SHA-256 of the lines `clip id TAB sentence` of the captions, in order."""
+    lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:

@@ -19,7 +19,7 @@ state is written last: work done after it is repeated, with the same bytes.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,16 +28,23 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from tabulate import tabulate
 
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import RECORD_KEY
+from obygaze_features.backbones import LsmdcFormat
 from obygaze_features.errors import first_line
 from obygaze_features.io import make_folder, whole_file, write_whole
 from obygaze_features.locks import locked
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.optimiser import BertAdam
+from obygaze_studies.lsmdc.step import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
 AS_STARTED = ("processes", "chunk", "software")  # affect rounding only, and may change on resuming
+PROCEDURES = {
+    "float32": "float32 throughout; the published procedure keeps CLIP in float16, so this is not it",
+    "bfloat16": "bfloat16 autocast, float32 weights and moments; "
+    "the published procedure is float16, so this is not it",
+    "published": "as published: CLIP's weights and moments in float16, without loss scaling",
+}
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class RunFolder:
     def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
         """Write weights with their record, in float32."""
         values = {key: value.detach().float().cpu().contiguous() for key, value in tensors.items()}
-        self._write_tensors(self.folder / name, values, {RECORD_KEY: record})
+        self._write_tensors(self.folder / name, values, {LsmdcFormat.RECORD_KEY: record})
 
     def append_log(self, rows: list[tuple[int | float, ...]]) -> None:
         """Append rows to the log and sync it to disk."""
@@ -204,6 +211,68 @@ class RunFolder:
         ((key, value),) = metadata.items()
         with whole_file(path) as partial:
             save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+
+
+def card(
+    record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
+) -> str:
+    """Return the card in Markdown; the same training gives the same bytes."""
+    movies, data = record["movies"], record["data"]
+    shared = ", ".join(f"{title} ({count})" for title, count in movies["shared_with_obygaze12"].items())
+    left_out = ", ".join(f"{split} {of['left_out']}" for split, of in data.items())
+    table = tabulate(
+        _rows(epochs, test), headers="keys", tablefmt="github", floatfmt=".2f", disable_numparse=[0, 1]
+    )
+    return f"""# X-CLIP for retrieval, trained on LSMDC
+
+Trained by `obygaze train xclip-lsmdc` from CLIP (Ma et al., X-CLIP, ACM MM 2022). `model.safetensors` holds
+epoch {best}, which has the highest R@1 (text to video) on the validation set, in float32:
+
+    obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights THIS_FOLDER
+
+Arithmetic: {PROCEDURES[record["arithmetic"]]}. Share of the towers' gradients: {record["gather_share"]:g}.
+
+## Retrieval
+
+The test set has {test["sentences"]} sentences, the validation set {epochs[best]["sentences"]}.
+R@1 falls as a set grows.
+
+{table}
+
+`published`: as the published code counts, where ties add entries. `tie-safe`: each query once, ties by their
+mean rank, one column per clip.
+
+## What it has seen
+
+Sentences without a usable video: {left_out} (`left_out.csv`).
+Films left out on purpose: {", ".join(movies["excluded"]) or "none"}.
+ObyGaze12 films in the training data, with their sentences: {shared or "none found by name"}.
+
+## Record
+
+```json
+{json.dumps(record, indent=2, ensure_ascii=False)}
+```
+"""
+
+
+def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:
+    evaluated = [(f"validation, epoch {number}", found) for number, found in enumerate(epochs)]
+    rows = []
+    for what, found in [*evaluated, ("test, chosen epoch", test)]:
+        for direction in ("text_to_video", "video_to_text"):
+            for counting, values in (
+                ("published", found["published"][direction]),
+                ("tie-safe", found["tie_safe"][direction]["mean"]),
+            ):
+                rows.append(
+                    {
+                        "data": f"{what} ({found['sentences']} sentences, {found['clips']} clips)",
+                        "direction": f"{direction.replace('_', ' ')}, {counting}",
+                        **values,
+                    }
+                )
+    return rows
 
 
 def _differences(before: object, now: object, where: str = "") -> list[str]:

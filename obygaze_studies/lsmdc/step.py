@@ -1,22 +1,44 @@
-"""Compute the gradient of one step: one contrastive loss over chunks and processes.
+"""Take one step of training: similarities, one contrastive loss over chunks and processes, and the optimiser.
 
 The gradient is that of the whole batch, for any number of processes and any chunk size (Gao et al. 2021,
 gradient caching): the towers run without gradient, the loss is computed on their gathered outputs, and each
 chunk runs again with its share of the loss's gradient. The published code multiplies the gradients of
 everything before the gather by 1 / processes; `gather_share` reproduces this.
+
+The optimiser is BERT's variant of Adam, with four parameter groups. It has no bias correction, epsilon
+outside the root, decoupled weight decay multiplied by the rate, and a linear warm-up with a cosine decay. As
+in the original, only names with `bias` are exempt from weight decay: layer norms, logit_scale and the
+identity matrices decay too.
 """
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, normalize
 
-from obygaze_features.backbones.presets import OPENAI
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, matrices
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
-from obygaze_features.backbones.xclip_lsmdc_scores import similarities
-from obygaze_studies.lsmdc.arithmetic import Arithmetic, towers
-from obygaze_studies.lsmdc.processes import Processes
+from obygaze_features.backbones import LsmdcFormat, choose_preset
+from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+
+PIXELS = choose_preset("clip", ("clip",)).require_affine()  # normalisation of pictures for CLIP
+TEMPERATURE = 0.01  # of the attention over similarities
+BETA1, BETA2, EPS = 0.9, 0.98, 1e-6
+DECAY = 0.2
+WARM_UP = 0.1
+MAX_NORM = 1.0
+LARGEST_SCALE = math.log(100)
+FROZEN = (
+    "clip.token_embedding.weight",
+    "clip.positional_embedding",
+    "clip.visual.positional_embedding",
+    "clip.visual.class_embedding",
+    "clip.visual.conv1.weight",
+    "clip.visual.ln_pre.weight",
+    "clip.visual.ln_pre.bias",
+)
+"""What the original freezes (`freeze_layer_num 0`), by its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +74,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Embeddings:
+class PairEmbeddings:
     """Embeddings of B pairs, float32: `[B, E]`, `[B, W, E]`, `[B, F, E]`, `[B, E]`."""
 
     sentences: torch.Tensor
@@ -65,8 +87,8 @@ class Embeddings:
         return self.sentences, self.words, self.frames, self.videos
 
 
-def embed(network: XClipLsmdc, batch: Batch, arithmetic: Arithmetic = "float32") -> Embeddings:
-    """Run both towers and the temporal transformer.
+def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> PairEmbeddings:
+    """Run both towers and the temporal transformer of a network, an LSMDC X-CLIP.
 
     Missing frames are zero after normalisation and pass through CLIP. They are all equal, so CLIP runs on one
     of them only.
@@ -74,30 +96,78 @@ def embed(network: XClipLsmdc, batch: Batch, arithmetic: Arithmetic = "float32")
     with towers(arithmetic, batch.ids.device):
         frames, videos = embed_videos(network, batch.frames, batch.mask)
         sentences, words = network.encode_text(batch.ids)
-    return Embeddings(sentences.float(), words.float(), frames, videos)
+    return PairEmbeddings(sentences.float(), words.float(), frames, videos)
 
 
-def embed_videos(
-    network: XClipLsmdc, frames: torch.Tensor, mask: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Embed clips, frames and mask as in `Batch`: v `[B, F, E]`, and unit video vectors `[B, E]`."""
     scale, shift = (
         torch.tensor(values, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
-        for values in (OPENAI.scale, OPENAI.shift)
+        for values in (PIXELS.scale, PIXELS.shift)
     )
     pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
-    there = mask.flatten()
-    missing = not bool(there.all())
+    present = mask.flatten()
+    missing = not bool(present.all())
     if missing:
         pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
     vectors = network.encode_frames(pixels[:, None])[:, 0]
     if missing:
-        vectors = vectors[torch.where(there, there.cumsum(0) - 1, len(vectors) - 1)]
+        vectors = vectors[torch.where(present, present.cumsum(0) - 1, len(vectors) - 1)]
     vectors = vectors.view(*mask.shape, -1)
     return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
 
 
-def contrastive_loss(network: XClipLsmdc, embeddings: Embeddings) -> torch.Tensor:
+def similarities(
+    network: Any,
+    *,
+    sentences: torch.Tensor,
+    words: torch.Tensor,
+    frames: torch.Tensor,
+    videos: torch.Tensor,
+) -> dict[str, torch.Tensor]:
+    """Score every caption against every video, each score times exp(logit_scale).
+
+    Parameters
+    ----------
+    network
+        The LSMDC X-CLIP, for its matrices.
+    sentences, words
+        `[N, E]` and `[N, W, E]`, as `encode_text` gives them.
+    frames
+        v, `[B, F, E]`, as `encode_frames` gives it: the losses use it and not u, and padded frames take part.
+    videos
+        `[B, E]`, as `video_vector` gives it.
+
+    Returns
+    -------
+    `video_sentence`, `video_word`, `sentence_frame`, `frame_word` and their mean `logits`, each `[N, B]`.
+    """
+    sentences, words, frames = (normalize(x, dim=-1) for x in (sentences, words, frames))
+    by_word = torch.einsum("nwe,be->nbw", words, videos)
+    by_frame = torch.einsum("ne,bfe->nbf", sentences, frames)
+    fine = torch.einsum("nwe,ed,bfd->nbwf", words, network.local_mat_weight, frames)
+    over_words = attend(fine.transpose(2, 3), network.word_mat_weight)
+    over_frames = attend(fine, network.frame_mat_weight)
+    scores = {
+        "video_sentence": sentences @ network.global_mat_weight @ videos.T,
+        "video_word": attend(by_word, network.word_logit_weight),
+        "sentence_frame": attend(by_frame, network.frame_logit_weight),
+        "frame_word": (
+            attend(over_words, network.frame_mat_weight2) + attend(over_frames, network.word_mat_weight2)
+        )
+        / 2,
+    }
+    scores["logits"] = torch.stack(list(scores.values())).mean(dim=0)
+    scale = network.logit_scale.exp()
+    return {name: score * scale for name, score in scores.items()}
+
+
+def attend(similarity: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Sum up the last axis by attention over the similarities: sum_i (softmax(x / 0.01) M)_i x_i."""
+    return ((similarity / TEMPERATURE).softmax(dim=-1) @ matrix * similarity).sum(dim=-1)
+
+
+def contrastive_loss(network: Any, embeddings: PairEmbeddings) -> torch.Tensor:
     """Return the mean of the cross entropies of texts over videos and videos over texts (match: pair i)."""
     s, w, f, v = embeddings.parts()
     logits = similarities(network, sentences=s, words=w, frames=f, videos=v)["logits"]
@@ -105,14 +175,14 @@ def contrastive_loss(network: XClipLsmdc, embeddings: Embeddings) -> torch.Tenso
     return (cross_entropy(logits, pairs) + cross_entropy(logits.T, pairs)) / 2
 
 
-def after_the_gather(size: Architecture) -> tuple[str, ...]:
+def after_the_gather(size: LsmdcFormat) -> tuple[str, ...]:
     """Return the names of the port's tensors that act after the gather: eight matrices and logit_scale."""
-    return (*matrices(size), "logit_scale")
+    return (*size.matrices(), "logit_scale")
 
 
 def compute_gradients(
-    network: XClipLsmdc,
-    size: Architecture,
+    network: Any,
+    size: LsmdcFormat,
     batch: Batch,
     items: int,
     *,
@@ -145,17 +215,17 @@ def compute_gradients(
     step = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
     with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
-        made = [embed(network, part, arithmetic) for part in chunks]
-    local = [torch.cat(tensors) for tensors in zip(*(each.parts() for each in made), strict=True)]
+        embedded = [embed(network, part, arithmetic) for part in chunks]
+    local = [torch.cat(tensors) for tensors in zip(*(chunk.parts() for chunk in embedded), strict=True)]
     if not local:
         local = _nothing(size, batch)
     leaves = [processes.gather(value, items).requires_grad_() for value in local]
-    loss = contrastive_loss(network, Embeddings(*leaves))
+    loss = contrastive_loss(network, PairEmbeddings(*leaves))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
     mine = processes.share(items)
     wanted = [leaf.grad[mine] for leaf in leaves if leaf.grad is not None]
     for number, part in enumerate(chunks):
-        again = made[0] if len(chunks) == 1 else embed(network, part, arithmetic)
+        again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
         rows = slice(number * step, number * step + len(part))
         torch.autograd.backward(again.parts(), [gradient[rows] for gradient in wanted])
     outside = after_the_gather(size)
@@ -167,7 +237,7 @@ def compute_gradients(
     return float(loss.detach())
 
 
-def _nothing(size: Architecture, batch: Batch) -> list[torch.Tensor]:
+def _nothing(size: LsmdcFormat, batch: Batch) -> list[torch.Tensor]:
     """Return the empty embeddings of a process whose share of a small batch is empty."""
     shapes = ((), (size.max_words,), (size.max_frames,), ())
     return [torch.zeros((0, *shape, size.embed), device=batch.ids.device) for shape in shapes]
@@ -177,3 +247,93 @@ def _gradient(value: torch.Tensor) -> torch.Tensor:
     if value.grad is None:
         value.grad = torch.zeros_like(value)
     return value.grad
+
+
+def is_trained(original: str) -> bool:
+    """Return whether a tensor is trained."""
+    return original not in FROZEN
+
+
+def group_of(original: str) -> int:
+    """Return a tensor's group: 0 CLIP, 1 other (both decayed); 2 and 3 their biases (not decayed)."""
+    return 2 * ("bias" in original) + (not original.startswith("clip."))
+
+
+def schedule(step: int, total: int) -> float:
+    """Return the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
+    x = step / total
+    return x / WARM_UP if x < WARM_UP else 0.5 * (1.0 + math.cos(math.pi * x))
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterGroup:
+    """Peak learning rate and weight decay of a parameter group."""
+
+    rate: float
+    decay: float
+
+
+def groups(
+    rate: float, clip_scale: float
+) -> tuple[ParameterGroup, ParameterGroup, ParameterGroup, ParameterGroup]:
+    """Make the four groups: CLIP's tensors learn at `rate * clip_scale`."""
+    clip = rate * clip_scale
+    return (
+        ParameterGroup(clip, DECAY),
+        ParameterGroup(rate, DECAY),
+        ParameterGroup(clip, 0.0),
+        ParameterGroup(rate, 0.0),
+    )
+
+
+class BertAdam:
+    """BERT's variant of Adam, with its state.
+
+    Each step clips every tensor's gradient to norm 1; m <- .9 m + .1 g; v <- .98 v + .02 g^2;
+    d = m / (sqrt(v) + eps) + decay p; p <- p - rate c(t) d. State and arithmetic are in the data type of the
+    tensor: in float16 v is 0 for |g| < 1.2e-3, which is part of the published procedure.
+
+    Parameters
+    ----------
+    parameters
+        The trained tensors by name.
+    groups
+        Name -> group.
+    total
+        Steps of the whole training, for the schedule.
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, torch.Tensor], groups: Mapping[str, ParameterGroup], total: int
+    ) -> None:
+        self.parameters = dict(parameters)
+        self.groups = {name: groups[name] for name in parameters}
+        self.total = total
+        self.steps = 0
+        self.m = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self.v = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        # Taken by several threads, the first root of a process may come from a kernel that is off by
+        # thousands of units in the last place (MKL 2024.2, pytorch/pytorch#188792). One number takes one.
+        torch.ones(1).sqrt_()
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update every tensor by its gradient."""
+        factor = schedule(self.steps, self.total)
+        for name, value in self.parameters.items():
+            gradient, m, v, group = value.grad, self.m[name], self.v[name], self.groups[name]
+            if gradient is None:
+                continue
+            torch.nn.utils.clip_grad_norm_(value, MAX_NORM)
+            m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+            v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+            change = m / (v.sqrt() + EPS)
+            if group.decay:
+                change += group.decay * value
+            value.sub_(group.rate * factor * change)
+        self.steps += 1
+
+
+def clip_gradients(parameters: Iterable[torch.Tensor]) -> float:
+    """Scale all gradients to a global norm of at most 1; return the norm before scaling."""
+    return float(torch.nn.utils.clip_grad_norm_(list(parameters), MAX_NORM))

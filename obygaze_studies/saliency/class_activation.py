@@ -1,7 +1,8 @@
-"""Compute Grad-CAM maps of a loaded network (Selvaraju et al., 2017) with the package grad-cam."""
+"""Load networks and compute their Grad-CAM maps (Selvaraju et al., 2017) with the package grad-cam."""
 
 import importlib
-from collections.abc import Callable, Mapping
+import importlib.metadata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,12 +11,25 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features.backbones import Preset
-from obygaze_features.backbones.precision import products
+from obygaze_features.backbones import (
+    Compute,
+    Preset,
+    TextBackbone,
+    Weights,
+    choose_preset,
+    find_weights,
+    load_network,
+    load_text_backbone,
+    matmul_precision,
+    space_of,
+)
 from obygaze_features.errors import BackboneError
 
+LIBRARIES = ("grad-cam", "torch")
 Target = Callable[[torch.Tensor], torch.Tensor]
 """From a network's output for one image, [D], to the number whose gradient is taken."""
+Embed = Callable[[str], torch.Tensor]
+"""From a text to its embedding, [D], not normalised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +42,7 @@ class MappedNetwork:
         Maps float [1, 3, h, w], normalised, to [1, D].
     layer
         The module of the network whose output is weighted.
-    places
+    reshape
         Function from that output to [1, C, h, w]; None if it has that shape already.
     preset
         Preprocessing of a picture.
@@ -38,17 +52,110 @@ class MappedNetwork:
 
     network: nn.Module
     layer: nn.Module
-    places: Callable[[torch.Tensor], torch.Tensor] | None
+    reshape: Callable[[torch.Tensor], torch.Tensor] | None
     preset: Preset
     about: Mapping[str, object]
 
     def pixels(self, frame: NDArray[np.uint8]) -> torch.Tensor:
         """Prepare a picture, RGB uint8 [H, W, 3], for the network: [1, 3, h, w]."""
         affine = self.preset.require_affine()
-        some = next(self.network.parameters())
-        scale, shift = (some.new_tensor(values)[:, None, None] for values in (affine.scale, affine.shift))
-        prepared = torch.from_numpy(self.preset.geometry(frame)).to(some.device).permute(2, 0, 1)
+        weight = next(self.network.parameters())
+        scale, shift = (weight.new_tensor(values)[:, None, None] for values in (affine.scale, affine.shift))
+        prepared = torch.from_numpy(self.preset.geometry(frame)).to(weight.device).permute(2, 0, 1)
         return (prepared * scale + shift)[None]
+
+
+def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
+    """Load the image half of a CLIP (Radford et al. 2021), and its text half.
+
+    The layer is the first normalisation in the last block of its vision transformer. It is the last point
+    where patches affect the embedding, which depends only on the class token after that block.
+
+    Raises
+    ------
+    BackboneError
+        There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
+    """
+    loaded = load_network("clip", source)
+    texts = load_text_backbone("clip-text", weights=source, compute=compute)
+    model = loaded.module.to(compute.torch_device())
+    side = model.config.image_size // model.config.patch_size
+    layers = model.vision_model.encoder.layers
+    layer = f"vision_model.encoder.layers.{len(layers) - 1}.layer_norm1"
+    about = {
+        "space": space_of("clip", loaded.weights),
+        **_about(loaded.weights, layer, loaded.preset, (*LIBRARIES, "transformers")),
+        "tokenizer": texts.provenance["tokenizer"],
+    }
+    mapped = MappedNetwork(ImageHalf(model), layers[-1].layer_norm1, _patches(side), loaded.preset, about)
+    return mapped, _embedder(texts, loaded.weights.name, model.device)
+
+
+def openclip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
+    """Load the image half of a CLIP of OpenCLIP, and its text half.
+
+    Of a ResNet the layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes the
+    embedding, as in Wolfe et al. (FAccT 2023). Of a vision transformer it is that of `clip_to_map`.
+
+    Raises
+    ------
+    BackboneError
+        There is no such network, or its embedding is not made of its class token or by attention pooling.
+        `Embed` raises it for a text that is too long.
+    """
+    loaded = load_network("openclip", source)
+    texts = load_text_backbone("openclip-text", weights=source, compute=compute)
+    device = compute.torch_device()
+    visual = loaded.module.to(device)
+    reshape: Callable[[torch.Tensor], torch.Tensor] | None
+    if hasattr(visual, "layer4"):  # a ResNet
+        name, layer, reshape = "visual.layer4", visual.layer4, None
+    elif getattr(visual, "pool_type", None) == "tok":
+        blocks = visual.transformer.resblocks
+        name, layer = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1", blocks[-1].ln_1
+        reshape = _patches(visual.grid_size[0])
+    else:
+        raise BackboneError(
+            f"{loaded.weights.name}: its embedding is not that of a class token, so it is not mapped"
+        )
+    about = {
+        "space": space_of("openclip", loaded.weights),
+        **_about(loaded.weights, name, loaded.preset, (*LIBRARIES, "open_clip_torch")),
+        "tokenizer": texts.provenance["tokenizer"],
+    }
+    mapped = MappedNetwork(visual, layer, reshape, loaded.preset, about)
+    return mapped, _embedder(texts, loaded.weights.name, device)
+
+
+def classifier_to_map(function: str, source: str, layer: str, compute: Compute) -> MappedNetwork:
+    """Build an image network by a function and load all its weights.
+
+    Parameters
+    ----------
+    function
+        `module:function`, such as `torchvision.models:resnet50`; called without arguments it gives a network
+        from [B, 3, 224, 224], with ImageNet's mean and deviation, to the scores of classes [B, D].
+    source
+        A file of tensors by name, or `random:SEED`.
+    layer
+        The module's name in the network, such as `layer4`.
+
+    Raises
+    ------
+    BackboneError
+        There is no such function or layer, or the weights are not the network's.
+    """
+    weights = find_weights(source)
+    make = _function(function)
+    network = load_network(lambda: _network(function, make), weights).module.to(compute.torch_device())
+    try:
+        module = network.get_submodule(layer)
+    except AttributeError:
+        names = ", ".join(name for name, _ in network.named_children())
+        raise BackboneError(f"{function} has no layer '{layer}'; it begins with {names}") from None
+    preset = choose_preset("xclip", ("xclip",))  # the full square, normalised as for ImageNet
+    about = {"space": None, "function": function, **_about(weights, layer, preset, LIBRARIES)}
+    return MappedNetwork(network, module, None, preset, about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +210,10 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     """
     package = importlib.import_module("pytorch_grad_cam")  # slow, and an extra
     checking = mapped.layer.register_forward_hook(_check_output(mapped))
-    cam = package.GradCAM(mapped.network, [mapped.layer], mapped.places)
+    cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
     hooks = cam.activations_and_grads
     try:
-        with torch.enable_grad(), products(tf32=False):
+        with torch.enable_grad(), matmul_precision(tf32=False):
             # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
             if not score.requires_grad:
@@ -117,7 +224,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
                 f"{_layer(mapped)} runs {len(hooks.activations)} times and got {len(hooks.gradients)} "
                 "gradients: a layer that runs once and decides the output is needed"
             )
-        acts, gradients = (each[0].double().numpy() for each in (hooks.activations, hooks.gradients))
+        acts, gradients = (tensors[0].double().numpy() for tensors in (hooks.activations, hooks.gradients))
         # Calling `cam` itself scales every map to 0 .. 1, which makes images incomparable.
         summed = cam.get_cam_image(pixels, mapped.layer, [target], acts, gradients)[0]
     finally:
@@ -133,8 +240,69 @@ def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
     """Enlarge a map [h, w] to a square, bicubic with a = -0.75; clip negative values to 0."""
     whole = torch.from_numpy(cam)[None, None]
     big = nn.functional.interpolate(whole, size=(side, side), mode="bicubic", align_corners=False)
-    found: NDArray[np.float32] = big[0, 0].clamp(min=0.0).float().numpy()
-    return found
+    square: NDArray[np.float32] = big[0, 0].clamp(min=0.0).float().numpy()
+    return square
+
+
+class ImageHalf(nn.Module):
+    """The image half of a CLIP: pixels [B, 3, h, w] to embeddings [B, D], not normalised."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Embed pictures."""
+        embeddings: torch.Tensor = self.model(pixel_values=pixels).image_embeds
+        return embeddings
+
+
+def _patches(side: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Make the function from the tokens [1, 1 + h w, C] of a square picture to [1, C, h, w]."""
+    return lambda tokens: tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
+
+
+def _embedder(texts: TextBackbone, name: str, device: Any) -> Embed:
+    """Make the function that embeds texts, and refuses those that would be cut."""
+
+    def embed(text: str) -> torch.Tensor:
+        (tokens,) = texts.tokenize([text])
+        if tokens.is_cut:
+            raise BackboneError(
+                f"text {text!r} has {tokens.n_tokens} tokens; {name} takes {tokens.limit}: shorten it"
+            )
+        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
+
+    return embed
+
+
+def _about(weights: Weights, layer: str, preset: Preset, libraries: Sequence[str]) -> dict[str, object]:
+    return {
+        **weights.record(),
+        "layer": layer,
+        "preset": preset.record(),
+        "software": {name: importlib.metadata.version(name) for name in libraries},
+    }
+
+
+def _function(written: str) -> Callable[[], Any]:
+    module, colon, name = written.partition(":")
+    if not (module and colon and name):
+        raise BackboneError(f"'{written}' is not module:function, as in torchvision.models:resnet50")
+    try:
+        function: Callable[[], Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise BackboneError(f"{written}: {error}") from None
+    if not callable(function):
+        raise BackboneError(f"{written} is not a function")
+    return function
+
+
+def _network(written: str, make: Callable[[], Any]) -> nn.Module:
+    network = make()
+    if not isinstance(network, nn.Module):
+        raise BackboneError(f"{written} gave {type(network).__name__}, not a network of torch")
+    return network
 
 
 def _check_output(mapped: MappedNetwork) -> Callable[[Any, Any, Any], None]:
@@ -144,7 +312,7 @@ def _check_output(mapped: MappedNetwork) -> Callable[[Any, Any, Any], None]:
         if not isinstance(output, torch.Tensor):
             raise BackboneError(f"{_layer(mapped)} gives {type(output).__name__}, and one tensor is needed")
         shape = list(output.shape)
-        if mapped.places is None and (output.ndim != 4 or shape[0] != 1):
+        if mapped.reshape is None and (output.ndim != 4 or shape[0] != 1):
             raise BackboneError(f"{_layer(mapped)} gives {shape}, and [1, C, h, w] is needed")
 
     return check

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones import HUB
+from obygaze_features.backbones import HUB, Compute
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.manifest import Manifest, Problems, read_table, read_texts
 from obygaze_features.video import read_frames, uniform
@@ -17,8 +17,11 @@ from obygaze_studies.saliency.class_activation import (
     MappedNetwork,
     Target,
     class_score,
+    classifier_to_map,
+    clip_to_map,
     enlarged,
     live_map,
+    openclip_to_map,
     similarity,
 )
 from obygaze_studies.saliency.maps_file import SIDE, Maps, with_means
@@ -71,8 +74,8 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
         If a text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
-    for place, text in enumerate(texts):
-        if text in texts[:place]:
+    for index, text in enumerate(texts):
+        if text in texts[:index]:
             raise ExtractError(f"{path}: the text {text!r} is there twice; each is mapped once")
     return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
 
@@ -106,13 +109,6 @@ def network_to_map(
         If a text is not a class index.
     """
     import_module("pytorch_grad_cam")  # may be missing: check before weights are read
-    from obygaze_features.backbones import Compute  # noqa: PLC0415 - loads torch
-    from obygaze_studies.saliency.differentiable_networks import (  # noqa: PLC0415 - loads torch
-        classifier_to_map,
-        clip_to_map,
-        openclip_to_map,
-    )
-
     compute, distinct = Compute(device), dict.fromkeys(texts)
     if network is None:
         load = openclip_to_map if backbone == "openclip" else clip_to_map
@@ -153,16 +149,16 @@ def map_pairs(
         If the network cannot be mapped; names image and text.
     """
     raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
-    done = []
-    for place, (pair, frame) in enumerate(_frames(images, pairs)):
+    records = []
+    for row, (pair, frame) in enumerate(_frames(images, pairs)):
         try:
-            found = live_map(mapped, mapped.pixels(frame), targets[pair.text])
+            live = live_map(mapped, mapped.pixels(frame), targets[pair.text])
         except BackboneError as error:
             raise BackboneError(f"image {pair.image_id}, text {pair.text!r}: {error}") from error
-        raw[place] = enlarged(found.cam, SIDE)
-        done.append({**asdict(pair), "score": found.score})
+        raw[row] = enlarged(live.cam, SIDE)
+        records.append({**asdict(pair), "score": live.score})
         on_map()
-    return with_means(about, done, raw)
+    return with_means(about, records, raw)
 
 
 def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:

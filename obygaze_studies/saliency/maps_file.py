@@ -61,10 +61,10 @@ def with_means(
     shape = (len(groups), *raw.shape[1:])
     mean_raw, mean_stretched = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for row, name in enumerate(groups):
-        mine = [raw[place].astype(np.float64) for place, pair in enumerate(pairs) if pair["group"] == name]
+        mine = [raw[index].astype(np.float64) for index, pair in enumerate(pairs) if pair["group"] == name]
         mean_raw[row] = np.mean(mine, axis=0)
-        mean_stretched[row] = np.mean([stretched(one) for one in mine], axis=0)
-    peaks = [{**pair, "peak": float(one.max())} for pair, one in zip(pairs, raw, strict=True)]
+        mean_stretched[row] = np.mean([stretched(picture) for picture in mine], axis=0)
+    peaks = [{**pair, "peak": float(picture.max())} for pair, picture in zip(pairs, raw, strict=True)]
     return Maps(dict(about), tuple(peaks), raw, groups, mean_raw, mean_stretched)
 
 
@@ -117,35 +117,35 @@ def read_maps(path: Path) -> Maps:
         There are no saliency maps, or they are not whole: of another shape, negative, not finite, or of
         another peak than is written down, as where a chunk is lost.
     """
-    found = _attributes(path)
-    if found is None:
+    attributes = _attributes(path)
+    if attributes is None:
         raise StoreError(f"{path}: no saliency maps, as 'obygaze gradcam' and 'obygaze audit saliency' make")
-    pairs = found[PAIRS]
+    pairs = attributes[PAIRS]
     array = zarr.open_group(str(path), mode="r").get(RAW)
     shape = (len(pairs), SIDE, SIDE)
     if not isinstance(array, zarr.Array) or array.shape != shape or array.dtype != np.float32:
         raise StoreError(f"{path}: array {RAW!r} should be float32 {list(shape)}, a map for each pair")
     raw: NDArray[np.float32] = np.asarray(array[...])
-    for place, (pair, one) in enumerate(zip(pairs, raw, strict=True)):
-        if not (np.isfinite(one).all() and (one >= 0).all()):
-            raise StoreError(f"{path}: map {place}, of {pair['image_id']}, has values below 0 or not finite")
-        if float(one.max()) != pair["peak"]:
-            raise StoreError(f"{path}: map {place}, of {pair['image_id']}, is not the one that was written")
-    return with_means(found[ABOUT], pairs, raw)
+    for index, (pair, picture) in enumerate(zip(pairs, raw, strict=True)):
+        if not (np.isfinite(picture).all() and (picture >= 0).all()):
+            raise StoreError(f"{path}: map {index}, of {pair['image_id']}, has values below 0 or not finite")
+        if float(picture.max()) != pair["peak"]:
+            raise StoreError(f"{path}: map {index}, of {pair['image_id']}, is not the one that was written")
+    return with_means(attributes[ABOUT], pairs, raw)
 
 
 def _attributes(path: Path) -> dict[str, Any] | None:
     """Read the attributes of saliency maps; None of anything else."""
     try:
-        found = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        pairs, about = found[PAIRS], found[ABOUT]
+        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        pairs, about = attributes[PAIRS], attributes[ABOUT]
         whole = (
             isinstance(about, dict)
             and bool(pairs)
             and all(isinstance(pair[key], str) for pair in pairs for key in TEXTS_OF_A_PAIR)
             and all(isinstance(pair[key], float) for pair in pairs for key in ("score", "peak"))
-            and found[GROUPS] == list(dict.fromkeys(pair["group"] for pair in pairs))
+            and attributes[GROUPS] == list(dict.fromkeys(pair["group"] for pair in pairs))
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if whole else None
+    return attributes if whole else None

@@ -11,7 +11,7 @@ from transformers import CLIPConfig, CLIPModel, VivitConfig, VivitForVideoClassi
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.checkpoint import load_pretrained, load_state_dict, quiet
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.commands.store_sources import read_pth
+from obygaze_features.commands.store_exchange import read_pth
 from obygaze_features.errors import BackboneError, ObygazeError
 
 

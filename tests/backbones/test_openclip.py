@@ -20,9 +20,8 @@ from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_features.store import open_store
 from obygaze_features.text_search import search
-from obygaze_studies.audits.published import EFFECTS
-from obygaze_studies.saliency.class_activation import live_map, similarity
-from obygaze_studies.saliency.differentiable_networks import openclip_to_map
+from obygaze_studies.audits.published_values import EFFECTS
+from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
 from obygaze_studies.saliency.maps_file import read_maps
 
 pytestmark = pytest.mark.usefixtures("open_clip")
@@ -79,7 +78,7 @@ def test_texts_are_openclips_own(open_clip, folders, originals, kind):
     with torch.inference_mode():
         np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(wanted), atol=1e-6)
     cut = backbone.tokenize([LONG])[0]
-    assert (cut.is_cut, cut.found, cut.limit) == (True, 29, 16)
+    assert (cut.is_cut, cut.n_tokens, cut.limit) == (True, 29, 16)
     assert backbone.tokenize([]) == []
 
 

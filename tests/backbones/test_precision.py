@@ -6,8 +6,7 @@ import sys
 import pytest
 import torch
 
-from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.precision import autocast, products
+from obygaze_features.backbones.compute import Compute, autocast, matmul_precision
 
 # Each in a process of its own, since torch never forgets which of its two interfaces was used.
 PRELUDES = """
@@ -22,14 +21,14 @@ torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = 
 """
 SCRIPT = """
 import os, sys, torch
-from obygaze_features.backbones.precision import products
+from obygaze_features.backbones.compute import matmul_precision
 backends = torch.backends
 places = (backends.cuda.matmul, backends.cudnn.conv, backends.mkldnn.matmul, backends.mkldnn.conv)
 def now(): return [place.fp32_precision for place in places]
 def check():
     for tf32 in (False, True):
         before = now()
-        with products(tf32=tf32):
+        with matmul_precision(tf32=tf32):
             assert now() == (["tf32"] * 2 if tf32 else ["ieee"] * 2) + ["ieee"] * 2, now()
         assert now() == before, (before, now())
 for prelude in sys.argv[1].strip().splitlines():
@@ -39,7 +38,7 @@ for prelude in sys.argv[1].strip().splitlines():
             exec(prelude)
             check()
             exec(prelude)  # set again, after and in between
-            with products(tf32=False):
+            with matmul_precision(tf32=False):
                 exec(prelude)
             check()
             if prelude.startswith("torch.backends.fp32_precision"):  # what was inherited still is
@@ -65,11 +64,11 @@ def test_products_on_a_cpu_never_drop_bits():
     before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
     a, b = torch.randn(64, 256), torch.randn(256, 64)
-    with products(tf32=True):
+    with matmul_precision(tf32=True):
         exact = a @ b
     try:
         torch.set_float32_matmul_precision("medium")
-        with products(tf32=True):
+        with matmul_precision(tf32=True):
             assert torch.equal(a @ b, exact)
     finally:
         torch.set_float32_matmul_precision(before)

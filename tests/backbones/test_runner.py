@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from obygaze_features.backbones import Output, memory
+from obygaze_features.backbones import Output
+from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, MINUS_ONE_TO_ONE
 from obygaze_features.backbones.runner import Runner
@@ -19,7 +20,7 @@ OUTPUTS = (Output("frames", (F, 3)), Output("pooled", (3,)))
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+    monkeypatch.setattr(computing, "PAUSE_S", 0.0)
 
 
 class Means(nn.Module):
@@ -77,7 +78,7 @@ def test_out_of_memory_waits_then_halves_says_so_and_remembers(caplog):
 
 
 def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch, caplog):
-    monkeypatch.setattr(memory, "PATIENCE", 3)
+    monkeypatch.setattr(computing, "PATIENCE", 3)
     network = Means(fits=4)
     run = runner(network, clips_at_once=8)
     for n in (8, 4):
@@ -89,7 +90,7 @@ def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch, capl
 
 
 def test_each_further_try_of_a_size_that_failed_waits_twice_as_long(monkeypatch):
-    monkeypatch.setattr(memory, "PATIENCE", 2)
+    monkeypatch.setattr(computing, "PATIENCE", 2)
     network = Means(fits=1)
     run = runner(network, clips_at_once=2)
     run(clips(12))

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from obygaze_features.backbones import Output, memory
+from obygaze_features.backbones import Output
+from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
@@ -74,7 +75,7 @@ def on_the_card(batches, card, *, ahead=0, **compute):
     """Encode batches, each taken `ahead` batches later, as an engine does; overwrite what was begun."""
     with pytest.MonkeyPatch.context() as patch:
         card.install(patch)
-        patch.setattr(memory, "PAUSE_S", 0.0)
+        patch.setattr(computing, "PAUSE_S", 0.0)
         if compute.get("compiled"):
             patch.setattr(torch, "compile", lambda network, **_: network)
         run = runner("cuda", card, **compute)
@@ -260,7 +261,7 @@ def test_on_a_real_card_any_batches_give_the_same_bits(sizes, at_once, ahead):
 
 @pytest.mark.gpu
 def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monkeypatch):
-    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+    monkeypatch.setattr(computing, "PAUSE_S", 0.0)
 
     class Greedy(Network):
         """Takes 1 GB for every clip."""
@@ -296,9 +297,9 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
 def test_what_compiling_wraps_is_recognised():
     wrapped = RuntimeError("backend='inductor' raised:")
     wrapped.__cause__ = out_of_memory("allocator")
-    assert memory.is_out_of_memory(wrapped)
-    assert memory.is_out_of_memory(MemoryError())
-    assert not memory.is_out_of_memory(ValueError("out of memory"))
+    assert computing.is_out_of_memory(wrapped)
+    assert computing.is_out_of_memory(MemoryError())
+    assert not computing.is_out_of_memory(ValueError("out of memory"))
 
 
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():

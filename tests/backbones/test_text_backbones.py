@@ -13,15 +13,15 @@ from huggingface_hub import constants
 from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.text_runner import TextRunner
+from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdcText
 from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
-from obygaze_features.backbones.xclip_lsmdc_scores import similarities
-from obygaze_features.backbones.xclip_lsmdc_text import XClipLsmdcText
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
+from obygaze_studies.lsmdc.step import similarities
 
 CPU = Compute(device="cpu")
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
@@ -243,7 +243,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     backbone = load(name, folders[folder])
     (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
     assert (cut.is_cut, len(cut.ids), cut.limit) == (True, LIMIT, LIMIT)
-    assert cut.found > LIMIT
+    assert cut.n_tokens > LIMIT
     assert cut.ids[-1] == whole.ids[-1]  # the end token is kept
     assert not whole.is_cut
 

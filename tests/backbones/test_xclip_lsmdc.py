@@ -10,9 +10,9 @@ from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.tiny_checkpoints import tiny_lsmdc
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, tensors_of
-from obygaze_features.backbones.xclip_lsmdc_scores import similarities
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_features.errors import BackboneError
+from obygaze_studies.lsmdc.step import similarities
 
 TOLERANCE = 1e-5  # the wrong epsilon in the temporal layer norms would be 1.8e-5 off
 
@@ -114,7 +114,7 @@ def test_the_wrong_epsilon_would_be_seen(oracle, network, found, expected):
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
     keys = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
-    assert {tensor.original: list(tensor.shape) for tensor in tensors_of(Architecture())} == {
+    assert {tensor.original: list(tensor.shape) for tensor in LsmdcFormat().tensors()} == {
         name: tensor["shape"] for name, tensor in keys.items()
     }
     assert len(keys) == 359

@@ -8,7 +8,7 @@ import numpy as np
 from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_studies.lsmdc.caption_list import FILES
+from obygaze_studies.lsmdc.lsmdc16 import FILES
 
 PATTERNS = 16
 COLOURS = ("red", "green", "blue", "grey")

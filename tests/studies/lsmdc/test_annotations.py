@@ -3,8 +3,17 @@
 import pytest
 
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.caption_list import FILES, Caption, find_videos, read_annotations, read_captions
-from obygaze_studies.lsmdc.movies import count_movies, exclude, movie_of, read_titles
+from obygaze_studies.lsmdc.lsmdc16 import (
+    FILES,
+    Caption,
+    count_movies,
+    exclude,
+    find_videos,
+    movie_of,
+    read_annotations,
+    read_captions,
+    read_titles,
+)
 
 TIMES = "\t".join(["00.00.01.000"] * 4)
 GOOD = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import click
 import pytest
 
 from obygaze.cli import main
+from obygaze_studies import lsmdc
 from obygaze_studies.commands import train as command
 
 MEASURES = {
@@ -61,11 +61,9 @@ def library(monkeypatch):
             complete=seen.test is not None,
         )
 
-    rooms = "obygaze_studies.lsmdc.run", "obygaze_studies.lsmdc.plan"
-    __import__(rooms[0])
-    monkeypatch.setattr(sys.modules[rooms[0]], "train", train)
     plan = SimpleNamespace(describe=lambda: PLAN, chunk=1)
-    monkeypatch.setattr(sys.modules[rooms[1]], "make_plan", lambda _: plan)
+    monkeypatch.setattr(lsmdc, "train", train)
+    monkeypatch.setattr(lsmdc, "make_plan", lambda _: plan)
     return seen
 
 

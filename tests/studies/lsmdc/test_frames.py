@@ -10,8 +10,7 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, read_frames
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.frame_cache import INDEX, RECIPE, FrameCache, digest_of
-from obygaze_studies.lsmdc.frames import frame_rate, sample_frames
+from obygaze_studies.lsmdc.frame_cache import INDEX, RECIPE, FrameCache, digest_of, frame_rate, sample_frames
 
 from .corpus import picture, write_video
 

@@ -8,23 +8,24 @@ import torch
 
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of, to_port
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
-from obygaze_studies.lsmdc.data import Pairs
-from obygaze_studies.lsmdc.evaluate import evaluate
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_studies.lsmdc.execution import Processes
 from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
-from obygaze_studies.lsmdc.optimiser import (
+from obygaze_studies.lsmdc.retrieval import evaluate
+from obygaze_studies.lsmdc.samples import Pairs
+from obygaze_studies.lsmdc.step import (
     FROZEN,
     LARGEST_SCALE,
+    Batch,
     BertAdam,
     clip_gradients,
+    compute_gradients,
     group_of,
     groups,
     is_trained,
     schedule,
 )
-from obygaze_studies.lsmdc.processes import Processes
-from obygaze_studies.lsmdc.step import Batch, compute_gradients
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
 
@@ -51,11 +52,11 @@ class Lesson:
         tensors = initial_tensors(
             "clip", load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
         )
-        self.size = Architecture.of("clip", tensors)
+        self.size = LsmdcFormat.of("clip", tensors)
         self.start = tensors
-        self.original = {name: tensor.original for tensor in tensors_of(self.size) for name in tensor.port}
+        self.original = {name: tensor.original for tensor in self.size.tensors() for name in tensor.port}
         self.network = XClipLsmdc(self.size).eval()
-        self.network.load_state_dict(to_port("clip", tensors, self.size))
+        self.network.load_state_dict(self.size.to_port("clip", tensors))
         for name, value in self.network.named_parameters():
             value.requires_grad_(is_trained(self.original[name]))
         self.rng = np.random.default_rng(seed)
@@ -114,7 +115,7 @@ def test_captions_dealt_anew_in_every_step_teach_nothing(clip, seed):
 def test_at_the_published_rates_clip_hardly_moves_in_float32(clip):
     lesson, steps = Lesson(clip), 12
     lesson.learn(steps, rate=1e-4, scale=1e-3)
-    moved = from_port(lesson.network.state_dict(), lesson.size)
+    moved = lesson.size.from_port(lesson.network.state_dict())
     height = sum(schedule(step, steps) for step in range(steps))
     furthest = 0.0
     for name, start in lesson.start.items():

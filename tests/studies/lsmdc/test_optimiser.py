@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from obygaze_studies.lsmdc.optimiser import BertAdam, Group, group_of, schedule
+from obygaze_studies.lsmdc.step import BertAdam, ParameterGroup, group_of, schedule
 
 RATES = {"large": 1e-3, "small": 1e-7}
 DECAYS = {"weight": 0.2, "bias": 0.0}
@@ -22,7 +22,7 @@ def run(given, case, dtype):
     """Take the thirty steps; yield number, parameters and optimiser after each."""
     kind = getattr(torch, dtype)
     tensors = {name: torch.tensor(given[f"{name}.0"], dtype=kind, requires_grad=True) for name in DECAYS}
-    groups = {name: Group(RATES[case], decay) for name, decay in DECAYS.items()}
+    groups = {name: ParameterGroup(RATES[case], decay) for name, decay in DECAYS.items()}
     optimiser = BertAdam(tensors, groups, STEPS)
     for step in range(STEPS):
         for name, value in tensors.items():
@@ -120,7 +120,7 @@ def test_the_schedule_is_the_originals(oracle):
 def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
     frozen, moving = torch.ones(3), torch.ones(3, requires_grad=True)
     moving.grad = torch.ones(3)
-    optimiser = BertAdam({"a": frozen, "b": moving}, dict.fromkeys("ab", Group(1e-3, 0.2)), 2)
+    optimiser = BertAdam({"a": frozen, "b": moving}, dict.fromkeys("ab", ParameterGroup(1e-3, 0.2)), 2)
     optimiser.step()
     assert torch.equal(frozen, torch.ones(3))
     assert torch.equal(moving, torch.ones(3)), "the first step has rate 0"

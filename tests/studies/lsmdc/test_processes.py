@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import train
-from obygaze_studies.lsmdc.processes import Processes, choose_device
+from obygaze_studies.lsmdc.execution import Processes, choose_device
 from tests.ports import free_ports
 
 from .three_steps import VARIANTS, furthest, three_steps

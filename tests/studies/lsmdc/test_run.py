@@ -16,15 +16,14 @@ from safetensors.torch import load_file
 from obygaze.cli import main
 from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import load, training_record
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, load, training_record
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
 from obygaze_features.video import read_frames, uniform
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc import Watch, make_plan, run, train
-from obygaze_studies.lsmdc.caption_list import FILES
+from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
+from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
 
 from .corpus import clip_id
@@ -143,7 +142,7 @@ def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settin
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
     said = []
 
-    class Listener(Watch):
+    class Listener(TrainingCallbacks):
         def say(self, text):
             said.append(text)
 
@@ -239,7 +238,7 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
     unreadable.write_bytes(b"RIFF and nothing else")
     said = []
 
-    class Listener(Watch):
+    class Listener(TrainingCallbacks):
         def say(self, text):
             said.append(text)
 
@@ -320,7 +319,7 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     assert np.abs(kept - wanted).max() <= 1e-5, "preset and network written out, in another order of sums"
     assert kept.tobytes() == backbone.encode(frames[None])["pooled"][0].tobytes()
     written = load_file(whole.out / "model.safetensors")
-    again = from_port(network.state_dict(), size)
+    again = size.from_port(network.state_dict())
     assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(again, torch.float32)
     assert all(torch.equal(written[name], value) for name, value in again.items())
 
@@ -333,17 +332,17 @@ def test_the_exported_tensors_are_the_originals_by_name_and_shape(whole, shared_
     path = shared_data / "oracles" / "xclip_lsmdc_oracle" / "state_dict_keys_vitb16_full.json"
     keys = json.loads(path.read_text())
     with torch.device("meta"):
-        network = XClipLsmdc(Architecture())
-    exported = from_port(network.state_dict(), Architecture())
+        network = XClipLsmdc(LsmdcFormat())
+    exported = LsmdcFormat().from_port(network.state_dict())
     wanted = {name: said["shape"] for name, said in keys.items()}
     assert {name: list(value.shape) for name, value in exported.items()} == wanted
-    larger = {tensor.original: list(tensor.shape) for tensor in tensors_of(Architecture(patch=32))}
+    larger = {tensor.original: list(tensor.shape) for tensor in LsmdcFormat(patch=32).tensors()}
     changed = {name for name in wanted if larger[name] != wanted[name]}
     assert larger.keys() == wanted.keys()
     assert changed == {"clip.visual.conv1.weight", "clip.visual.positional_embedding"}
     assert larger["clip.visual.positional_embedding"] == [50, 768]
     written = load_file(whole.out / "model.safetensors")
-    size = Architecture.of("run", written)
+    size = LsmdcFormat.of("run", written)
     assert {name: tuple(value.shape) for name, value in written.items()} == {
-        tensor.original: tensor.shape for tensor in tensors_of(size)
+        tensor.original: tensor.shape for tensor in size.tensors()
     }

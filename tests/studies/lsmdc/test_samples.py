@@ -12,7 +12,7 @@ from obygaze_features.backbones.tokenizer import CaptionTokenizer, clean_caption
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.frames import kept_frames
+from obygaze_studies.lsmdc.frame_cache import kept_frames
 from obygaze_studies.lsmdc.samples import epoch_order, steps_of_an_epoch
 
 from .corpus import VOCABULARY

@@ -7,10 +7,15 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import from_port
-from obygaze_features.backbones.xclip_lsmdc_scores import similarities
-from obygaze_studies.lsmdc.optimiser import clip_gradients, groups, schedule
-from obygaze_studies.lsmdc.step import compute_gradients, contrastive_loss, embed
+from obygaze_studies.lsmdc.step import (
+    clip_gradients,
+    compute_gradients,
+    contrastive_loss,
+    embed,
+    groups,
+    schedule,
+    similarities,
+)
 
 from .three_steps import PAIRS, furthest, three_steps
 
@@ -48,7 +53,7 @@ def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
     given = {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
     wanted = oracle.load("gradients_step0")
     assert len(wanted) == 100
-    assert furthest(from_port(given, oracle.size), wanted) <= 1e-4
+    assert furthest(oracle.size.from_port(given), wanted) <= 1e-4
     norm = clip_gradients([value for value in network.parameters() if value.requires_grad])
     assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
 
@@ -77,7 +82,7 @@ def test_three_steps_are_the_originals(oracle):
     assert norms == pytest.approx(oracle.run["one process"]["grad_norm_before_clip"], rel=5e-5)
     kept = dict(np.load(oracle.folder / "norms.npz"))
     for key, moments in (("m_after_3", optimiser.m), ("v_after_3", optimiser.v)):
-        original = from_port(moments, oracle.size)
+        original = oracle.size.from_port(moments)
         for name, norm in zip(kept["names"], kept[key], strict=True):
             assert float(original[name].norm()) == pytest.approx(float(norm), rel=1e-4, abs=1e-9), (key, name)
 

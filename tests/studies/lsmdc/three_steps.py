@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import Architecture, from_port, tensors_of, to_port
-from obygaze_features.backbones.xclip_lsmdc_network import XClipLsmdc
-from obygaze_studies.lsmdc import Settings, train
-from obygaze_studies.lsmdc.arithmetic import convert
-from obygaze_studies.lsmdc.optimiser import (
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
+from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_studies.lsmdc import TrainingSettings, train
+from obygaze_studies.lsmdc.execution import Processes, convert, joined
+from obygaze_studies.lsmdc.step import (
     LARGEST_SCALE,
+    Batch,
     BertAdam,
     clip_gradients,
+    compute_gradients,
     group_of,
     groups,
     is_trained,
 )
-from obygaze_studies.lsmdc.processes import Processes, joined
-from obygaze_studies.lsmdc.step import Batch, compute_gradients
 
 PAIRS = 6
 
@@ -38,15 +38,15 @@ class Oracle:
         self.run = json.loads((folder / "run.json").read_text())
         self.tensors = json.loads((folder / "tensors.json").read_text())
         self.similarities = dict(np.load(folder / "similarities.npz"))
-        self.size = Architecture.of("oracle", self.load("initial"))
-        self.original = {name: tensor.original for tensor in tensors_of(self.size) for name in tensor.port}
+        self.size = LsmdcFormat.of("oracle", self.load("initial"))
+        self.original = {name: tensor.original for tensor in self.size.tensors() for name in tensor.port}
 
     def load(self, name):
         return load_file(self.folder / f"{name}.safetensors")
 
     def network(self, arithmetic="float32"):
         network = XClipLsmdc(self.size).eval()
-        network.load_state_dict(to_port("oracle", self.load("initial"), self.size))
+        network.load_state_dict(self.size.to_port("oracle", self.load("initial")))
         for name, value in network.named_parameters():
             value.requires_grad_(is_trained(self.original[name]))
         convert(network, self.size, arithmetic)
@@ -76,7 +76,7 @@ def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=
         optimiser.step()
         with torch.no_grad():
             network.logit_scale.clamp_(max=LARGEST_SCALE)
-    originals = from_port({name: value.detach() for name, value in trained.items()}, oracle.size)
+    originals = oracle.size.from_port({name: value.detach() for name, value in trained.items()})
     return originals, losses, norms, optimiser
 
 
@@ -112,7 +112,7 @@ def main(oracle, out, settings):
             save_file(found, out / f"{name.replace('/', ' of ')}.{processes.rank}")
     given = json.loads(settings)
     paths = {name: Path(given.pop(name)) for name in ("annotations", "videos", "out", "cache")}
-    train(Settings(**given, **paths))
+    train(TrainingSettings(**given, **paths))
 
 
 if __name__ == "__main__":

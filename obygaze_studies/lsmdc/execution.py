@@ -1,0 +1,172 @@
+"""Define where and how a training computes: processes, device, and three named arithmetics.
+
+A single process, or those started by torchrun, share a batch. Of the arithmetics (numeric precisions),
+`float32` equals the original modules run in float32. `bfloat16` autocasts the towers and keeps weights,
+moments and scores in float32. `published` reproduces the original code: CLIP's linear, attention, convolution
+and projection weights, their gradients and their moments are float16, without loss scaling. Its updates then
+differ from Adam's, because the second moment of small gradients underflows to 0.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from obygaze_features.backbones import LsmdcFormat
+from obygaze_studies.errors import TrainError
+
+DEVICES = ("auto", "cpu", "cuda")
+WAIT = timedelta(hours=1)  # timeout between processes: process 0 writes states meanwhile
+Arithmetic = Literal["float32", "bfloat16", "published"]
+ARITHMETICS: tuple[Arithmetic, ...] = ("float32", "bfloat16", "published")
+_HALF = re.compile(
+    r"clip\.(visual\.)?(transformer\.resblocks\.\d+\.(attn|mlp)\..*|conv1\.weight|proj|text_projection)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Rank and number of processes; with one process, nothing is exchanged."""
+
+    rank: int = 0
+    count: int = 1
+
+    def share(self, items: int) -> slice:
+        """Return this process's contiguous share of a batch; share sizes differ by at most one."""
+        return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
+
+    def gather(self, part: torch.Tensor, items: int) -> torch.Tensor:
+        """Concatenate the parts of all processes, in the order of the items, without gradient."""
+        if self.count == 1:
+            return part.detach()
+        whole = part.new_zeros((items, *part.shape[1:]))
+        whole[self.share(items)] = part.detach()
+        dist.all_reduce(whole)  # each row is non-zero in one process only, so the sum is exact
+        return whole
+
+    def add_up(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Replace each tensor by its sum over the processes."""
+        if self.count > 1:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+    def take_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Replace each tensor by that of process 0."""
+        if self.count > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
+
+    def any(self, wish: bool, device: torch.device) -> bool:
+        """Return whether `wish` is true in any process."""
+        if self.count == 1:
+            return wish
+        wishes = torch.tensor(int(wish), device=device)
+        dist.all_reduce(wishes)
+        return bool(wishes)
+
+    def wait(self) -> None:
+        """Wait for all processes (barrier)."""
+        if self.count > 1:
+            dist.barrier()
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Choose the device; with several processes per machine, each takes the GPU of its LOCAL_RANK.
+
+    Raises
+    ------
+    TrainError
+        If there is no such device.
+    """
+    if wanted not in DEVICES:
+        raise TrainError(f"device '{wanted}': expected {', '.join(DEVICES)}")
+    gpus = torch.cuda.device_count()
+    if wanted == "cpu" or (wanted == "auto" and not gpus):
+        return torch.device("cpu")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if local >= gpus:
+        raise TrainError(
+            f"--device {wanted}: process {local} of this machine has no GPU, torch sees {gpus}; "
+            "start as many processes as there are GPUs, or use --device cpu"
+        )
+    return torch.device("cuda", local)
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Processes]:
+    """Join the processes started by torchrun (RANK, WORLD_SIZE); without torchrun there is one."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        yield Processes()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
+    try:
+        yield Processes(dist.get_rank(), count)
+    finally:
+        dist.destroy_process_group()
+
+
+def is_half(original: str) -> bool:
+    """Return whether the original keeps a tensor in float16."""
+    return _HALF.fullmatch(original) is not None
+
+
+def towers(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:
+    """Return the context in which towers and temporal transformer run."""
+    return torch.autocast(device.type, torch.bfloat16) if arithmetic == "bfloat16" else nullcontext()
+
+
+def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:
+    """Convert the weights to the data types of an arithmetic, and set the network to compute in them."""
+    network.float()
+    if arithmetic != "published":
+        return
+    parameters = dict(network.named_parameters())
+    for tensor in size.tensors():
+        if is_half(tensor.original):
+            for name in tensor.port:
+                parameters[name].data = parameters[name].data.half()
+    for tower in (network.vision.vision_model, network.text.text_model):
+        tower.embeddings.register_forward_hook(_to_half)
+        for module in tower.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.register_forward_pre_hook(_to_float)
+                module.register_forward_hook(_to_half)
+
+
+def _to_half(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
+    return output.half()
+
+
+def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(value.float() for value in inputs)
+
+
+@contextmanager
+def repeatable(device: torch.device) -> Iterator[None]:
+    """Make CUDA deterministic and disable TF32; a CPU needs neither."""
+    if device.type != "cuda":
+        yield
+        return
+    backends: Any = torch.backends
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        backends.cuda.matmul.allow_tf32,
+        backends.cudnn.allow_tf32,
+    )
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = before[1:]

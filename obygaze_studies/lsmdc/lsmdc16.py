@@ -1,0 +1,225 @@
+"""Read LSMDC16: sentences, the videos of the clips, and the films, with their overlap with ObyGaze12.
+
+A backbone trained on captions of a film later extracts features of the same film. No label leaks, but the
+film is not unseen (docs/leak.md).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_studies.errors import TrainError
+
+FILES: Mapping[str, str] = {
+    "training": "LSMDC16_annos_training.csv",
+    "validation": "LSMDC16_annos_val.csv",
+    "test": "LSMDC16_challenge_1000_publictect.csv",  # the published spelling
+}
+"""Split -> its file."""
+FIELDS = "clip id, start and end aligned, start and end extracted, sentence"
+N_FIELDS = 6
+SIDE_FILES = frozenset(
+    {".csv", ".txt", ".json", ".srt", ".vtt", ".jpg", ".jpeg", ".png", ".wav", ".md5", ".md"}
+)
+"""What may lie beside a video under the same name."""
+OBYGAZE12 = (
+    "As Good as It Gets",
+    "Crazy, Stupid, Love",
+    "Gone Girl",
+    "Juno",
+    "Marley and Me",
+    "Meet the Parents",
+    "Pulp Fiction",
+    "Silver Linings Playbook",
+    "Sleepless in Seattle",
+    "The Help",
+    "The Ugly Truth",
+    "Up in the Air",
+)
+"""Titles of ObyGaze12's films."""
+_CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
+_ARTICLE = re.compile(r"(the|an|a) (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """One sentence of one clip, with its line in the file; a clip may have several, and each is a sample."""
+
+    clip_id: str
+    sentence: str
+    line: int
+
+
+def read_annotations(folder: Path) -> dict[str, tuple[Caption, ...]]:
+    """Read the three files of LSMDC16, split by split.
+
+    Raises
+    ------
+    TrainError
+        If a file is missing or a line is malformed.
+    """
+    return {split: read_captions(folder / name) for split, name in FILES.items()}
+
+
+def read_captions(path: Path) -> tuple[Caption, ...]:
+    """Read one file of LSMDC16: no header, six fields separated by TABs, UTF-8.
+
+    Raises
+    ------
+    TrainError
+        If there is no such file, or a line does not have six fields; the message names it.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        wanted = ", ".join(FILES.values())
+        raise TrainError(
+            f"{path}: there is no such file; --annotations names the folder with {wanted}"
+        ) from None
+    captions = []
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        if not raw and number > data.count(b"\n"):  # after the last line's end
+            break
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError:
+            raise TrainError(
+                f"{path} line {number}: not UTF-8; convert the file, e.g. with iconv -t UTF-8"
+            ) from None
+        values = line.strip().split("\t")
+        if len(values) == N_FIELDS - 1 and line.rstrip(" \r\n").endswith("\t"):
+            raise TrainError(f"{path} line {number}: the sentence is empty; remove the line")
+        if len(values) != N_FIELDS:
+            raise TrainError(
+                f"{path} line {number}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), "
+                f"found {len(values)}"
+            )
+        if not values[0] or "/" in values[0] or values[0].startswith("."):
+            raise TrainError(f"{path} line {number}: {values[0]!r} is not a clip id")
+        captions.append(Caption(values[0], values[-1], number))
+    if not captions:
+        raise TrainError(f"{path}: the file is empty")
+    return tuple(captions)
+
+
+def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
+    """Find the videos of clips below a folder: a file's name without its last extension is the clip id.
+
+    Returns
+    -------
+    Clip id -> file, for the clips found.
+
+    Raises
+    ------
+    TrainError
+        If there is no such folder, it has no video of any clip, or two files have the same clip id.
+    """
+    if not folder.is_dir():
+        raise TrainError(f"{folder}: there is no such folder; --videos names the folder of the clips")
+    wanted = set(clip_ids)
+    found: dict[str, Path] = {}
+    for path in sorted(folder.rglob("*")):
+        clip_id = path.stem
+        if clip_id not in wanted or path.suffix.lower() in SIDE_FILES or not path.is_file():
+            continue
+        if clip_id in found:
+            raise TrainError(f"{found[clip_id]} and {path}: two files of one clip id; keep one of them")
+        found[clip_id] = path
+    if wanted and not found:
+        raise TrainError(
+            f"{folder}: there is no video of any of the {len(wanted)} clips, such as {min(wanted)}.avi; "
+            "--videos names the folder of the clips, whose files are named by their ids"
+        )
+    return found
+
+
+def movie_of(clip_id: str) -> str:
+    """Extract the film's name from a clip id, as spelt between the number and the time stamps.
+
+    Examples
+    --------
+    >>> movie_of("1004_Juno_00.01.02.345-00.01.05.678")
+    'Juno'
+    """
+    found = _CLIP_ID.fullmatch(clip_id)
+    return found["movie"] if found else clip_id
+
+
+def movie_key(title: str) -> str:
+    """Normalise a title: lower case, words only, `&` as and, no leading article.
+
+    Examples
+    --------
+    >>> movie_key("Crazy, Stupid, Love.") == movie_key("Crazy_Stupid_Love")
+    True
+    >>> movie_key("UGLY_TRUTH") == movie_key("The Ugly Truth")
+    True
+    """
+    words = re.sub(r"[\W_]+", " ", title.casefold().replace("&", " and ").replace("'", "")).strip()
+    article = _ARTICLE.fullmatch(words)
+    return article[2] if article else words
+
+
+def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
+    """Count the sentences per title; titles without sentences are omitted."""
+    found = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
+    return {title: found[movie_key(title)] for title in titles if found[movie_key(title)]}
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedMovies:
+    """Films that are left out of training and validation.
+
+    Parameters
+    ----------
+    titles
+        Titles as spelt in the file.
+    sentences
+        Split -> title -> sentences left out; titles without clips are omitted.
+    """
+
+    titles: tuple[str, ...] = ()
+    sentences: Mapping[str, Mapping[str, int]] | None = None
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Return the titles without clips."""
+        found = {title for titles in (self.sentences or {}).values() for title in titles}
+        return tuple(title for title in self.titles if title not in found)
+
+
+def read_titles(path: Path) -> tuple[str, ...]:
+    """Read film titles, one per line; empty lines and lines that begin with # are skipped.
+
+    Raises
+    ------
+    TrainError
+        If the file is missing, is not UTF-8, or names no film.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise TrainError(
+            f"{path}: there is no such file; --exclude-movies names a file with one title per line"
+        ) from None
+    except UnicodeDecodeError:
+        raise TrainError(f"{path}: not UTF-8") from None
+    titles = tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+    if not titles:
+        raise TrainError(f"{path}: names no film; expected one title per line")
+    return titles
+
+
+def exclude(
+    captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
+) -> tuple[dict[str, tuple[Caption, ...]], ExcludedMovies]:
+    """Leave films out of training and validation; the test set is kept, since nothing is selected on it."""
+    keys = {movie_key(title) for title in titles}
+    splits = [split for split in captions if split != "test"]
+    left = {split: tuple(of) for split, of in captions.items()}
+    for split in splits:
+        left[split] = tuple(c for c in captions[split] if movie_key(movie_of(c.clip_id)) not in keys)
+    counts = {split: count_movies(captions[split], titles) for split in splits}
+    return left, ExcludedMovies(tuple(titles), counts)
