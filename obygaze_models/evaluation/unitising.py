@@ -179,8 +179,10 @@ def unitised_gamma(
             continue  # an annotator who marked nothing, drawn twice
         offset = rng.uniform(0, end - start)
         offsets = (offset, offset + rng.uniform(least, end - start - least))
-        moved = [units.moved(by % (end - start), start, end) for units, by in zip(pair, offsets, strict=True)]
-        chance.append(best_alignment(*moved, apart, alpha=alpha, beta=beta).disorder)
+        left, right = (
+            units.moved(by % (end - start), start, end) for units, by in zip(pair, offsets, strict=True)
+        )
+        chance.append(best_alignment(left, right, apart, alpha=alpha, beta=beta).disorder)
     expected = float(np.mean(chance))
     if expected == 0:
         return UnitGamma((n, m), len(alignment.pairs), alignment.disorder, expected, None, None)
