@@ -389,8 +389,8 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     Returns
     -------
     DataFrame
-        `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model says nothing
-        of the store's frames.
+        `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
+        the store's frames.
     """
     if not reads_frames(model, store):
         return NO_TRACES

@@ -28,7 +28,7 @@ from obygaze_film.segments import find_segments
 
 RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
 FRAMES = "frames.csv"
-"""What models say of frames, where the store keeps frames that they can read."""
+"""Values of models for frames, if the store has frames that they can read."""
 
 RATES = "rate.json"
 """Rates corrected by judgements."""
@@ -51,8 +51,8 @@ class Timeline:
     shots : DataFrame
         Content of `shots.csv`; empty if no shots were detected.
     frames : DataFrame
-        Content of `frames.csv`: what models say of frames, step by step (`score.traces_of`); empty
-        if the store keeps no frames that they can read.
+        Content of `frames.csv`: values of models for frames, step by step (`score.traces_of`); empty
+        if the store has no frames that they can read.
 
     Examples
     --------

@@ -81,11 +81,11 @@ def read_ratings(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     rows = read_rows(path, ["item_id"], unique=["item_id"])
     raters = tuple(name for name in rows[0] if name != "item_id")
     ratings = np.full((len(rows), len(raters)), np.nan)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for column, rater in enumerate(raters):
             if row[rater].strip():
-                ratings[place, column] = number(path, row, rater, "item_id")
-                if not np.isfinite(ratings[place, column]):
+                ratings[index, column] = number(path, row, rater, "item_id")
+                if not np.isfinite(ratings[index, column]):
                     raise AuditError(
                         f"{path}: the rating of item_id {row['item_id']!r} by {rater} is not finite; "
                         "leave the cell of a missing rating empty"
@@ -100,15 +100,15 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
         sets += [pair for pair in combinations(range(len(raters)), 2) if pair not in sets]
     rows: list[dict[str, Any]] = []
     for chosen in sets:
-        found = cronbach_alpha(ratings[:, list(chosen)])
+        measured = cronbach_alpha(ratings[:, list(chosen)])
         rows.append(
             {
                 "raters": "+".join(raters[rater] for rater in chosen),
                 "n_raters": len(chosen),
-                "n_items": found.n_items,
-                "n_incomplete": found.n_incomplete,
-                "alpha": found.alpha,
-                "reason": found.reason,
+                "n_items": measured.n_items,
+                "n_incomplete": measured.n_incomplete,
+                "alpha": measured.alpha,
+                "reason": measured.reason,
             }
         )
     record: dict[str, object] = {

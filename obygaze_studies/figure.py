@@ -43,11 +43,11 @@ SUFFIXES = tuple(sorted(_METADATA))
 
 def mark_undefined(axes: Axes, values: Sequence[float]) -> None:
     """Mark rows of a horizontal chart whose value is NaN, with a text at 0."""
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if math.isnan(value):
             axes.annotate(
                 "undefined",
-                (0, place),
+                (0, index),
                 (3, 0),
                 textcoords="offset points",
                 va="center",

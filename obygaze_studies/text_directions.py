@@ -1,4 +1,4 @@
-"""Compare what texts say of concepts with what labels teach: text directions and labelled CAVs.
+"""Compare the text directions of concepts with CAVs learnt from labels.
 
 The CAV of a concept is the direction of ridge regression of its presence on the features, both centred within
 movies, so that nothing that tells movies apart counts. A text direction is the mean of a concept's unit text
@@ -100,10 +100,10 @@ def agreement(
         drawn = np.empty((n_permutations, len(concepts)))
         for start in range(0, n_permutations, SHIFTS_AT_ONCE):
             rows = slice(start, start + SHIFTS_AT_ONCE)
-            for place, z in enumerate(np.ascontiguousarray(labels.T)):
-                drawn[rows, place] = unit_length(z[orders[rows]] @ fit) @ towards[place]
+            for concept, z in enumerate(np.ascontiguousarray(labels.T)):
+                drawn[rows, concept] = unit_length(z[orders[rows]] @ fit) @ towards[concept]
     own = np.diagonal(cosines)
-    # Rounding parts values that are equal in truth; a shift that changes nothing must count.
+    # Tolerance for rounding: a shift that changes nothing must count.
     reached = 1 + (drawn >= own - 1e-9).sum(axis=0)
     high = np.quantile(drawn, 0.975, axis=0)
     return Agreement(concepts, cosines, reached / (n_permutations + 1), drawn.mean(axis=0), high)
@@ -129,7 +129,7 @@ def audit_text_directions(
     ConceptError
         Texts and clips do not compare, or a text is missing.
     """
-    found = read_concept_texts(texts, data)
+    vectors_of = read_concept_texts(texts, data)
     known = list(data.present.columns)
     varies = [
         concept
@@ -139,19 +139,19 @@ def audit_text_directions(
     rows: list[dict[str, object]] = []
     blocks: list[Block] = []
     for kind in TEXT_KINDS:
-        concepts = tuple(one for one in varies if (one, kind) in found)
+        concepts = tuple(concept for concept in varies if (concept, kind) in vectors_of)
         if len(concepts) < 2:
             continue
         result = agreement(
             data.X,
             data.present[list(concepts)].to_numpy(),
             data.movies,
-            text_directions(found, concepts, kind),
+            text_directions(vectors_of, concepts, kind),
             concepts,
             n_permutations=n_permutations,
             seed=seed,
         )
-        rows += _rows(result, data, kind, found)
+        rows += _rows(result, data, kind, vectors_of)
         blocks.append(_matrix(result, kind))
     if not rows:
         raise AuditError(
@@ -194,30 +194,30 @@ def audit_text_directions(
 
 
 def text_directions(
-    found: Mapping[tuple[str, TextKind], TextVectors], concepts: tuple[str, ...], kind: TextKind
+    vectors_of: Mapping[tuple[str, TextKind], TextVectors], concepts: tuple[str, ...], kind: TextKind
 ) -> NDArray[np.float64]:
     """Return each concept's mean unit text vector less the mean over the concepts, [K, D]."""
-    means = np.stack([found[concept, kind].vectors.mean(axis=0) for concept in concepts])
+    means = np.stack([vectors_of[concept, kind].vectors.mean(axis=0) for concept in concepts])
     directions: NDArray[np.float64] = means - means.mean(axis=0)
     return directions
 
 
 def _rows(
-    result: Agreement, data: Dataset, kind: TextKind, found: Mapping[tuple[str, TextKind], TextVectors]
+    result: Agreement, data: Dataset, kind: TextKind, vectors_of: Mapping[tuple[str, TextKind], TextVectors]
 ) -> list[dict[str, object]]:
     return [
         {
             "concept": concept,
             "kind": kind,
-            "n_texts": len(found[concept, kind].texts),
+            "n_texts": len(vectors_of[concept, kind].texts),
             "n_with": int(data.present[concept].sum()),
-            "cosine": float(result.cosines[place, place]),
-            "null_mean": float(result.null_mean[place]),
-            "null_high": float(result.null_high[place]),
-            "p": float(result.p[place]),
-            "rank": int(result.rank[place]),
+            "cosine": float(result.cosines[index, index]),
+            "null_mean": float(result.null_mean[index]),
+            "null_high": float(result.null_high[index]),
+            "p": float(result.p[index]),
+            "rank": int(result.rank[index]),
         }
-        for place, concept in enumerate(result.concepts)
+        for index, concept in enumerate(result.concepts)
     ]
 
 

@@ -116,7 +116,7 @@ class ImageCounts:
         """Count the captions that hold one of some words."""
         if self.captions is None:
             return None
-        return sum(not found.isdisjoint(words) for found in self.captions)
+        return sum(not held.isdisjoint(words) for held in self.captions)
 
 
 def tokens(caption: str) -> list[str]:
@@ -141,10 +141,10 @@ def count_words(
     words: dict[str, Counter[str]] = {}
     held: dict[str, list[frozenset[str]]] = {}
     for image, caption in captions:
-        found = [token for token in tokens(caption) if token in wanted]
+        counted = [token for token in tokens(caption) if token in wanted]
         numbers[image] += 1
-        words.setdefault(image, Counter()).update(found)
-        held.setdefault(image, []).extend([frozenset(found)] if found else [])
+        words.setdefault(image, Counter()).update(counted)
+        held.setdefault(image, []).extend([frozenset(counted)] if counted else [])
     return {image: ImageCounts(n, dict(words[image]), tuple(held[image])) for image, n in numbers.items()}
 
 
@@ -181,8 +181,8 @@ def audit_words(
         condition.
     """
     totals = Counter[str]()
-    for one in counts.values():
-        totals.update(one.words)
+    for image in counts.values():
+        totals.update(image.words)
     kept = {
         emotion: [word for word in words if totals[word] >= min_total] for emotion, words in lists.items()
     }
@@ -196,7 +196,7 @@ def audit_words(
     summary: dict[str, object] = {
         "word_totals": {word: totals[word] for word in named},
         "left_out_words": rare,
-        "n_captions": sum(one.n_captions for one in counts.values()),
+        "n_captions": sum(image.n_captions for image in counts.values()),
         "images_without_item": strangers,
     }
     record: dict[str, object] = {
@@ -229,10 +229,12 @@ def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
     rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
-    labels, conditions = (list(dict.fromkeys(key[place] for key in rate)) for place in (0, 1))
-    series = {one: [rate.get((label, one)) for label in labels] for one in conditions}
+    labels, conditions = (list(dict.fromkeys(key[index] for key in rate)) for index in (0, 1))
+    series = {condition: [rate.get((label, condition)) for label in labels] for condition in conditions}
     counted = {(f"{row['emotion']} {row['level']}", row["condition"]): row["n_captions"] for row in rows}
-    sizes = [", ".join(f"{counted.get((label, one), 0):,}" for one in conditions) for label in labels]
+    sizes = [
+        ", ".join(f"{counted.get((label, condition), 0):,}" for condition in conditions) for label in labels
+    ]
     named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
     draw_bars(named, series, PICTURED, path)
 
@@ -274,7 +276,7 @@ def _row(
         "n_captions": n_captions,
         "count": count,
         "per_1000": 1000 * count / n_captions,
-        "captions_with_any": None if None in with_any else sum(one or 0 for one in with_any),
+        "captions_with_any": None if None in with_any else sum(number or 0 for number in with_any),
         "ratio": None,
     }
 
@@ -301,12 +303,12 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
         stops or commas.
     """
     try:
-        found = json.loads(read_text(path))
+        lists = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise AuditError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict) or not found:
+    if not isinstance(lists, dict) or not lists:
         raise AuditError(f"{path}: expected an object of emotion: list of words, not empty")
-    for emotion, words in found.items():
+    for emotion, words in lists.items():
         if not isinstance(words, list) or not words:
             raise AuditError(f"{path}, list {emotion}: expected a list of words, not empty")
         for word in words:
@@ -314,4 +316,4 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
                 raise AuditError(f"{path}, list {emotion}: {word!r} is not one word in small letters")
         if len(set(words)) < len(words):
             raise AuditError(f"{path}, list {emotion}: a word comes twice")
-    return {emotion: tuple(words) for emotion, words in found.items()}
+    return {emotion: tuple(words) for emotion, words in lists.items()}

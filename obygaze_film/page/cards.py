@@ -151,7 +151,7 @@ def cards(
     rows : DataFrame
         The rows of their model.
     frames : DataFrame
-        What it says of frames (`Timeline.frames`).
+        Its values for frames (`Timeline.frames`).
     whole_s : float
         Length of the film in seconds.
     words : Words

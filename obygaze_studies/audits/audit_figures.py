@@ -78,9 +78,9 @@ def draw_bars(
 
     def fill(figure: Figure, axes: Axes) -> None:
         marks = []
-        for place, (name, values) in enumerate(series.items()):
-            rows = [row + (place - (len(series) - 1) / 2) * height for row in range(len(values))]
-            colour, hatch = SERIES[place % len(SERIES)]
+        for index, (name, values) in enumerate(series.items()):
+            rows = [row + (index - (len(series) - 1) / 2) * height for row in range(len(values))]
+            colour, hatch = SERIES[index % len(SERIES)]
             lengths = [value or 0.0 for value in values]
             axes.barh(rows, lengths, height=height, color=colour, hatch=hatch, edgecolor="white", label=name)
             for row, value in zip(rows, values, strict=True):
@@ -184,14 +184,14 @@ def _points(
     The legend names both, whether there are any or not.
     """
     stars = field.removesuffix("d") + "star"
-    found = [
-        (row[field], place)
-        for place, row in enumerate(rows)
+    points = [
+        (row[field], row_index)
+        for row_index, row in enumerate(rows)
         if row[field] is not None and row[stars] is starred
     ]
     marker, colour, face = look
     label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
-    x, y = [value for value, _ in found], [place for _, place in found]
+    x, y = [value for value, _ in points], [row_index for _, row_index in points]
     axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
 
 
@@ -212,8 +212,8 @@ def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path)
         top = max(float(maps.max()), 1e-30)
         shown: Any = None
         panels = figure.subplots(1, len(titles), squeeze=False)[0]
-        for panel, title, one in zip(panels, titles, maps, strict=True):
-            shown = panel.imshow(one, cmap="viridis", vmin=0, vmax=top)
+        for panel, title, mean_map in zip(panels, titles, maps, strict=True):
+            shown = panel.imshow(mean_map, cmap="viridis", vmin=0, vmax=top)
             panel.set_title(title, fontsize=8)
             panel.set_axis_off()
         figure.colorbar(shown, ax=panels, shrink=0.8, label="mean saliency")
@@ -236,14 +236,14 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
         raise AuditError(f"{path}: not a picture that can be read ({error})") from None
 
 
-def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
+def draw_overlay(picture: Path, saliency: NDArray[np.float32], path: Path) -> None:
     """Lay a map over its picture, of which the networks see the square in the middle.
 
     Parameters
     ----------
     picture
         A file as for `read_picture`.
-    one : float32 [H, W]
+    saliency : float32 [H, W]
     path
         A .pdf, .png or .svg file.
     """
@@ -255,7 +255,7 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
     def fill(_: Figure, axes: Axes) -> None:
         extent = (0, side, side, 0)
         axes.imshow(square, extent=extent)
-        axes.imshow(one, cmap="jet", alpha=0.45, extent=extent)
+        axes.imshow(saliency, cmap="jet", alpha=0.45, extent=extent)
         axes.set_axis_off()
 
     draw(path, (3, 3), fill)
@@ -263,9 +263,9 @@ def draw_overlay(picture: Path, one: NDArray[np.float32], path: Path) -> None:
 
 def draw_overlays(maps: Maps, pictures: Mapping[str, Path], folder: Path) -> None:
     """Lay every map over the picture of its image, as files PLACE-IMAGE.png of a folder."""
-    for place, (pair, one) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
+    for index, (pair, saliency) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
         name = pair["image_id"].replace("/", "_")
-        draw_overlay(pictures[pair["image_id"]], one, folder / f"{place:04}-{name}.png")
+        draw_overlay(pictures[pair["image_id"]], saliency, folder / f"{index:04}-{name}.png")
 
 
 def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path], path: Path) -> None:
@@ -290,9 +290,9 @@ def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path
         panels = figure.subplots(max(map(len, columns.values())), len(columns), squeeze=False)
         for panel in panels.flat:
             panel.set_axis_off()
-        for place, (kind, own) in enumerate(columns.items()):
+        for column, (kind, own) in enumerate(columns.items()):
             for number, row in enumerate(own):
-                panel = panels[number, place]
+                panel = panels[number, column]
                 panel.imshow(images[row["image_id"]])
                 panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
                 words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]

@@ -56,9 +56,9 @@ class Embeddings:
         for name in ids:
             if name not in self.rows:
                 raise AuditError(f"{what}: {name} has no embedding in {self.where}")
-        found = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
-        check_vectors(found, what, ids)
-        return found
+        vectors = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
+        check_vectors(vectors, what, ids)
+        return vectors
 
 
 def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | None = None) -> None:
@@ -125,18 +125,18 @@ def read_stored_text_ids(
     store = open_store(path)
     group = choose_group(store, backbone)
     where = f"{store.where}, group {group.name}"
-    found = None if table is None else read_text_ids(table)
-    if group.text is None and found is None:
+    listed = None if table is None else read_text_ids(table)
+    if group.text is None and listed is None:
         raise AuditError(
             f"{where} does not carry its texts: "
             "say in a CSV of text_id, text which stands behind which id (--text-items)"
         )
     stored = dict(zip(group.clip_ids, group.text or (), strict=group.text is not None))
-    if found is not None:
-        for text, name in found.items():
+    if listed is not None:
+        for text, name in listed.items():
             if stored.get(name, text) != text:
                 raise AuditError(f"{table}: {name} is {text!r}, but {stored[name]!r} in {where}")
-        return found
+        return listed
     refuse_twins((repr(text) for text in stored.values()), f"{where}: two ids for the text")
     return {text: name for name, text in stored.items()}
 
@@ -150,12 +150,12 @@ def choose_group(store: Store, backbone: str | None) -> Group:
 
 def group_space(group: Group, where: str) -> str:
     """Read the space from a group's provenance."""
-    found = embedding_space(group.provenance)
-    if found is None:
+    space = embedding_space(group.provenance)
+    if space is None:
         raise AuditError(
             f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
         )
-    return found
+    return space
 
 
 def check_same_space(a: Embeddings, b: Embeddings) -> None:

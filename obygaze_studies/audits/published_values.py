@@ -76,7 +76,7 @@ OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")
 
 @dataclass(frozen=True)
 class Totals:
-    """What is printed of one captioner.
+    """Printed values of one captioner.
 
     Attributes
     ----------
@@ -101,11 +101,11 @@ def _totals() -> dict[str, Totals]:
         {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in _lines(printed)}
         for printed in (_OBJECTS, _SCORED_OBJECTS)
     )
-    found = {}
+    totals = {}
     for line in _lines(_COUNTS):
         model, *cells = line.split()
         counts = [int(cell) for cell in cells]
-        found[model] = Totals(
+        totals[model] = Totals(
             {"man": counts[0], "woman": counts[1]},
             {"man": counts[2], "woman": counts[3]},
             dict(zip(OBJECTS, ratios[model][:4], strict=True)),
@@ -113,7 +113,7 @@ def _totals() -> dict[str, Totals]:
             dict(zip(OBJECTS, scored[model][:4], strict=True)),
             dict(zip(OBJECTS, scored[model][4:], strict=True)),
         )
-    return found
+    return totals
 
 
 def _lines(table: str) -> list[str]:

@@ -209,7 +209,7 @@ def alpha(
 
 @click.command()
 @click.option(
-    "--maps", "given", type=PATH, required=True, help="Zarr store of maps, written by 'obygaze gradcam'."
+    "--maps", "maps_path", type=PATH, required=True, help="Zarr store of maps, written by 'obygaze gradcam'."
 )
 @click.option(
     "--roi", type=FILE, help="CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1."
@@ -220,7 +220,7 @@ def alpha(
 )
 @REQUIRED_OUTPUT
 def saliency(
-    given: Path,
+    maps_path: Path,
     roi: Path | None,
     overlays: Path | None,
     pictures: Path | None,
@@ -254,7 +254,7 @@ def saliency(
     if overlays and overlays.exists() and not force:
         raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
     regions = read_regions(roi) if roi else None
-    maps = read_maps(given)
+    maps = read_maps(maps_path)
     files = find_pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
     report = audit_maps(maps, regions)
     if overlays:

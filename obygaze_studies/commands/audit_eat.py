@@ -101,8 +101,8 @@ def eat(
         return
     # Not required=True: `prompts` below this command needs none of them.
     if images is None or texts is None or out is None:
-        given = {"images": images, "texts": texts, "out": out}
-        missing = next(name for name, value in given.items() if value is None)
+        values = {"images": images, "texts": texts, "out": out}
+        missing = next(name for name, value in values.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.", ctx)
     from obygaze_studies.audits.audit_tables import read_items
     from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids

@@ -130,7 +130,7 @@ def gender_score(
     detected = read_objects(objects)
     if list_texts:
         wanted = needed_texts(rows, detected, Mode(mode), LabelsMode(labels))
-        listed = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        listed = [{"text_id": f"t{number:06}", "text": text} for number, text in enumerate(wanted)]
         write_rows(listed, list_texts, force=force)
         click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
         return
@@ -329,7 +329,7 @@ def objects(
     listed = read_objects_list(objects_list)
     if list_texts:
         wanted = prompts(listed, prompt).values()
-        rows = [{"text_id": f"t{place:06}", "text": text} for place, text in enumerate(wanted)]
+        rows = [{"text_id": f"t{number:06}", "text": text} for number, text in enumerate(wanted)]
         write_rows(rows, list_texts, force=force)
         click.echo(f"{len(rows)} texts kept in {list_texts}", err=True)
         return
@@ -340,8 +340,8 @@ def objects(
         raise click.UsageError(f"Missing option '--{missing}'.")
     check(out, None, html, force=force)
     pictures, embedded = read_embeddings(images, images_backbone), read_embeddings(texts, texts_backbone)
-    for one in (pictures, embedded):
-        tell_partial(one)
+    for embeddings in (pictures, embedded):
+        tell_partial(embeddings)
     report = audit_objects(
         pictures,
         embedded,

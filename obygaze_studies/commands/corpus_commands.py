@@ -113,21 +113,21 @@ def stats(
     )
 
     views = {"--by": column, "--sets": sets or None, "--sweep": sweep}
-    asked = [name for name, value in views.items() if value is not None]
-    if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} are different reports: ask for one at a time")
+    views_asked = [name for name, value in views.items() if value is not None]
+    if len(views_asked) > 1:
+        raise click.UsageError(f"{' and '.join(views_asked)} are different reports: ask for one at a time")
     alone = {"--onto": onto, "--window": window} if sweep is None else {}
-    alone |= {} if asked else {"--out": out, "--html": html}
+    alone |= {} if views_asked else {"--out": out, "--html": html}
     misplaced = next((name for name, value in alone.items() if value is not None), None)
     if misplaced:
         needed = "--sweep" if misplaced in {"--onto", "--window"} else "--by, --sets or --sweep"
         raise click.UsageError(f"{misplaced} is for {needed}")
-    if asked and figure is not None:
-        raise click.UsageError(f"--figure draws Figure 2, which {asked[0]} does not count")
+    if views_asked and figure is not None:
+        raise click.UsageError(f"--figure draws Figure 2, which {views_asked[0]} does not count")
     if figure is not None and figure.suffix.lower() not in {".pdf", ".png", ".svg"}:
         raise click.UsageError(f"--figure {figure}: name it .pdf, .png or .svg")
     clips = read_manifest(manifest)
-    if asked:
+    if views_asked:
         chosen = policies_of(clips.codebook)[0] if policy == "all" else LabelPolicy(policy)
         if sweep is not None:
             report = _sweep(clips, sweep, onto, window, chosen)
@@ -153,12 +153,12 @@ def stats(
             "manifest": str(manifest),
             "digest": clips.digest(),
             "codebook": clips.codebook.name,
-            "policies": {name: one.record(printed) for name, one in counted.items()},
+            "policies": {name: counts.record(printed) for name, counts in counted.items()},
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for name, one in counted.items():
-            _show(name, one, len(clips), printed)
+        for name, counts in counted.items():
+            _show(name, counts, len(clips), printed)
 
 
 def _sweep(
@@ -315,23 +315,23 @@ def folds(
     if movies and protocol == "strict":
         raise click.UsageError(MOVIES_ARE_PAPERS)
     clips, _ = read_inputs(manifest, [])
-    learnt, asked = choose_targets(
+    trained, tested = choose_targets(
         clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
     )
-    if learnt.kind != asked.kind:
-        raise click.UsageError(f"a model of {learnt.name} can't be tested on {asked.name}")
-    if against and (learnt.kind != "concept" or asked != learnt):
+    if trained.kind != tested.kind:
+        raise click.UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
+    if against and (trained.kind != "concept" or tested != trained):
         raise click.UsageError(ONLY_CONCEPTS)
     if against:
-        learnt = asked = concept_target(learnt.concept, clips.codebook, against)
-    listed = list_folds(clips, learnt, asked, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
+        trained = tested = concept_target(trained.concept, clips.codebook, against)
+    listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
     if as_json:
         click.echo(json.dumps(listed.document(), indent=1, ensure_ascii=False))
         return
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
     click.echo(table(listed.rows(), headers, right=range(1, 6)))
     click.echo()
-    click.echo(f"task {learnt.name}, test {asked.name}")
+    click.echo(f"task {trained.name}, test {tested.name}")
     click.echo(f"protocol {protocol}, label policy {listed.record['policy']}")
     for note in listed.record["notes"]:
         click.echo(note)

@@ -147,9 +147,11 @@ def train(
     if as_json:
         click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for what, found in record["selection"].items():
-        chosen = "".join(f"{one['name']}, " for one in found["candidates"] if one["chosen"])
-        click.echo(f"{what}: {chosen}of {found['dev_clips']} labelled dev clips")
+    for what, selected in record["selection"].items():
+        chosen = "".join(
+            f"{candidate['name']}, " for candidate in selected["candidates"] if candidate["chosen"]
+        )
+        click.echo(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
     missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
     click.echo(f"{file.path}: {record['test_clips']} test clips{missing}")
 

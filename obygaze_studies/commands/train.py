@@ -121,9 +121,9 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
           --weights runs/lsmdc
     """
     from obygaze_studies.commands.train_output import ProgressBars, is_first, show_outcome, show_plan
-    from obygaze_studies.lsmdc import TrainingSettings, make_plan, train
+    from obygaze_studies.lsmdc import LsmdcSettings, make_plan, train
 
-    settings = TrainingSettings(**options)
+    settings = LsmdcSettings(**options)
     if dry_run:
         show_plan(make_plan(settings), as_json=as_json)
         return

@@ -14,7 +14,7 @@ from obygaze_features.screen import table
 from obygaze_studies.lsmdc import Outcome, TrainingCallbacks
 
 if TYPE_CHECKING:
-    from obygaze_studies.lsmdc import TrainingPlan
+    from obygaze_studies.lsmdc import LsmdcPlan
 
 
 class ProgressBars(TrainingCallbacks):
@@ -74,7 +74,7 @@ def in_words(measures: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
 
 
-def show_plan(plan: "TrainingPlan", *, as_json: bool) -> None:
+def show_plan(plan: "LsmdcPlan", *, as_json: bool) -> None:
     """Print the plan of a training."""
     found = plan.describe()
     if as_json:

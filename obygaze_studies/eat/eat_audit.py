@@ -64,14 +64,14 @@ def audit_eat(
     for test in tests:
         sets = material.sets(test)
         try:
-            found = associations(sets["X"], sets["Y"], sets["A"], sets["B"])
-            measured = effect(found)
+            associated = associations(sets["X"], sets["Y"], sets["A"], sets["B"])
+            measured = effect(associated)
         except AuditError as error:
             raise AuditError(f"test {test.name}: {error}") from error
         rows.append(
             _what(test, sets)
             | _measures(measured)
-            | _permutations(found, n_perm, seed)
+            | _permutations(associated, n_perm, seed)
             | _printed(model, test.name)
         )
     record: dict[str, object] = {
@@ -80,7 +80,7 @@ def audit_eat(
         "texts": texts.fingerprint,
         "n_partial": {"images": len(images.partial), "texts": len(texts.partial)},
         "variant": str(variant),
-        "tests": [{"name": one.name, "X": one.x, "Y": one.y, "A": one.a, "B": one.b} for one in tests],
+        "tests": [{"name": test.name, "X": test.x, "Y": test.y, "A": test.a, "B": test.b} for test in tests],
         "published_model": model,
         "source": "Wolfe et al., FAccT 2023, eq. 1-2; published: its Tables 1 and 2",
     }
@@ -144,10 +144,10 @@ def _measures(measured: Effect) -> dict[str, object]:
     return {**asdict(measured), "star": measured.star}
 
 
-def _permutations(found: Associations, n_perm: int, seed: int) -> dict[str, object]:
+def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:
     """Count every partition where that can be done, draw some where not."""
-    counted = exact(found) if len(found.x) + len(found.y) <= MOST_EXACT else None
-    drawn = None if counted else sampled(found, n_perm=n_perm, seed=seed)
+    counted = exact(associated) if len(associated.x) + len(associated.y) <= MOST_EXACT else None
+    drawn = None if counted else sampled(associated, n_perm=n_perm, seed=seed)
     return {
         "p_exact": counted.p if counted else None,
         "n_ge": counted.n_ge if counted else None,

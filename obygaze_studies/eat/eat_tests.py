@@ -20,10 +20,10 @@ _SEX = ("have intercourse with", "be intimate with", "have sex with", "kiss", "u
 WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "no_emotion": _PEOPLE,
-        "angry": tuple(f"angry {one}" for one in _PEOPLE),
-        "sad": tuple(f"sad {one}" for one in _PEOPLE),
-        "happy": tuple(f"happy {one}" for one in _PEOPLE),
-        "sex": tuple(f"person to {one}" for one in _SEX),
+        "angry": tuple(f"angry {person}" for person in _PEOPLE),
+        "sad": tuple(f"sad {person}" for person in _PEOPLE),
+        "happy": tuple(f"happy {person}" for person in _PEOPLE),
+        "sex": tuple(f"person to {act}" for act in _SEX),
         "science": ("scientist", "researcher", "engineer", "physicist", "mathematician", "chemist"),
         "medicine": (
             "doctor",
@@ -138,9 +138,9 @@ def _with_an(template: str) -> str:
 def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
     """List every prompt once, to be embedded: text_id, text, and its list."""
     return tuple(
-        {"text_id": f"{name}-{place:02}", "text": text, "list": name}
+        {"text_id": f"{name}-{number:02}", "text": text, "list": name}
         for name in WORDS
-        for place, text in enumerate(prompts(name, variant), start=1)
+        for number, text in enumerate(prompts(name, variant), start=1)
     )
 
 
@@ -154,12 +154,12 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
     """
     items: dict[str, Row] = {}
     for name in ids:
-        found = _SOBEM.fullmatch(name.rpartition(".")[0] or name)
-        if found is None:
+        match = _SOBEM.fullmatch(name.rpartition(".")[0] or name)
+        if match is None:
             raise AuditError(
                 f"{name} is not the name of a SOBEM image such as 3_AN2_NO_1: give a table with --items"
             )
-        subject, emotion, level, neutral, condition, hair = found.groups()
+        subject, emotion, level, neutral, condition, hair = match.groups()
         items[name] = {
             "item_id": name,
             "subject": subject,
@@ -187,13 +187,13 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
     for column in targets:
         if any(column not in row for row in items.values()):
             raise AuditError(f"{what}: the table of items has no column {column}")
-    found = tuple(
+    names = tuple(
         name for name, row in items.items() if all(row[column] == value for column, value in targets.items())
     )
-    if not found:
+    if not names:
         wanted = ", ".join(f"{column} {value}" for column, value in targets.items())
         raise AuditError(f"{what} is empty: no item has {wanted}")
-    return found
+    return names
 
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
 
 
 def label(chosen: Targets | Attributes) -> str:
-    """Say briefly what a set is."""
+    """Describe a set in a few words."""
     if isinstance(chosen, str):
         return chosen
     if isinstance(chosen, tuple):
@@ -223,34 +223,34 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
         twice.
     """
     try:
-        found = json.loads(read_text(path))
+        document = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise AuditError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, list) or not found:
+    if not isinstance(document, list) or not document:
         raise AuditError(f"{path}: expected a list of tests, not empty")
-    tests = tuple(_test(path, place, one) for place, one in enumerate(found))
+    tests = tuple(_test(path, index, value) for index, value in enumerate(document))
     refuse_twins((test.name for test in tests), f"{path}: two tests are called")
     return tests
 
 
-def _test(path: Path, place: int, found: object) -> EatTest:
-    where = f"{path}, test {place}"
-    if not isinstance(found, dict) or set(found) != {"name", "X", "Y", "A", "B"}:
+def _test(path: Path, index: int, value: object) -> EatTest:
+    where = f"{path}, test {index}"
+    if not isinstance(value, dict) or set(value) != {"name", "X", "Y", "A", "B"}:
         raise AuditError(f"{where}: expected an object of name, X, Y, A, B")
-    if not isinstance(found["name"], str) or not found["name"].strip():
-        raise AuditError(f"{where}: name should be text, found {found['name']!r}")
-    where = f"{path}, test {found['name']}"
+    if not isinstance(value["name"], str) or not value["name"].strip():
+        raise AuditError(f"{where}: name should be text, found {value['name']!r}")
+    where = f"{path}, test {value['name']}"
     return EatTest(
-        found["name"],
-        x=_targets(found["X"], f"{where}, set X"),
-        y=_targets(found["Y"], f"{where}, set Y"),
-        a=_attributes(found["A"], f"{where}, set A"),
-        b=_attributes(found["B"], f"{where}, set B"),
+        value["name"],
+        x=_targets(value["X"], f"{where}, set X"),
+        y=_targets(value["Y"], f"{where}, set Y"),
+        a=_attributes(value["A"], f"{where}, set A"),
+        b=_attributes(value["B"], f"{where}, set B"),
     )
 
 
 def _targets(value: object, where: str) -> Targets:
-    if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
+    if isinstance(value, dict) and value and all(isinstance(cell, str) for cell in value.values()):
         return value
     return _texts(value, where, "an object of column: value, or a list of item ids")
 
@@ -264,7 +264,7 @@ def _attributes(value: object, where: str) -> Attributes:
 
 
 def _texts(value: object, where: str, expected: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise AuditError(f"{where}: expected {expected}; found {value!r:.60}")
     if not value:
         raise AuditError(f"{where} is empty")

@@ -97,7 +97,7 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> Associations
     return Associations((unit(x) * towards).sum(axis=1), (unit(y) * towards).sum(axis=1))
 
 
-def effect(found: Associations) -> Effect:
+def effect(associated: Associations) -> Effect:
     """Measure the effect (eq. 1) and its normal p.
 
     Raises
@@ -105,16 +105,18 @@ def effect(found: Associations) -> Effect:
     AuditError
         X and Y have fewer than two targets together, or all their associations are equal.
     """
-    n, m = len(found.x), len(found.y)
+    n, m = len(associated.x), len(associated.y)
     if not (n and m):
         raise AuditError(f"set {'Y' if n else 'X'} is empty")
-    deviation = float(np.concatenate([found.x, found.y]).std(ddof=1))
+    deviation = float(np.concatenate([associated.x, associated.y]).std(ddof=1))
     if deviation <= SAME:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
-    difference = float(found.x.mean() - found.y.mean())
+    difference = float(associated.x.mean() - associated.y.mean())
     d = difference / deviation
     z = d / math.sqrt(1 / n + 1 / m)
-    return Effect(d, float(found.x.sum() - found.y.sum()), difference, z, 0.5 * math.erfc(z / math.sqrt(2)))
+    return Effect(
+        d, float(associated.x.sum() - associated.y.sum()), difference, z, 0.5 * math.erfc(z / math.sqrt(2))
+    )
 
 
 def critical_d(n: int, m: int) -> float:
@@ -158,7 +160,7 @@ class SampledNull:
         return (1 + self.n_ge) / (1 + self.n_perm)
 
 
-def exact(found: Associations) -> ExactNull:
+def exact(associated: Associations) -> ExactNull:
     """Count all partitions by meeting in the middle.
 
     With sizes fixed, every statistic of the test grows with the sum over X alone. The targets are split in
@@ -172,10 +174,10 @@ def exact(found: Associations) -> ExactNull:
     ValueError
         There are more than `MOST_EXACT` targets.
     """
-    n, total = len(found.x), len(found.x) + len(found.y)
+    n, total = len(associated.x), len(associated.x) + len(associated.y)
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
-    units = np.rint(np.concatenate([found.x, found.y]) * _GRID).astype(np.int64)
+    units = np.rint(np.concatenate([associated.x, associated.y]) * _GRID).astype(np.int64)
     observed, rounding = int(units[:n].sum()), total
     left, right = _sums_by_size(units[: total // 2]), _sums_by_size(units[total // 2 :])
     n_ge = n_gt = 0
@@ -194,12 +196,12 @@ def exact(found: Associations) -> ExactNull:
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Sum every subset; sorted sums of the subsets of 0, 1, ... elements."""
     sums, sizes = np.zeros(1, np.int64), np.zeros(1, np.uint8)
-    for one in units:
-        sums, sizes = np.concatenate([sums, sums + one]), np.concatenate([sizes, sizes + np.uint8(1)])
+    for element in units:
+        sums, sizes = np.concatenate([sums, sums + element]), np.concatenate([sizes, sizes + np.uint8(1)])
     return [np.sort(sums[sizes == size]) for size in range(len(units) + 1)]
 
 
-def sampled(found: Associations, *, n_perm: int, seed: int) -> SampledNull:
+def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
     """Draw partitions at random, each as likely as any other, and count as `exact` does.
 
     Parameters
@@ -209,9 +211,9 @@ def sampled(found: Associations, *, n_perm: int, seed: int) -> SampledNull:
     seed
         Of the draws; the same seed gives the same count.
     """
-    pool = np.concatenate([found.x, found.y])
-    n = len(found.x)
-    least = float(found.x.sum()) - len(pool) / _GRID
+    pool = np.concatenate([associated.x, associated.y])
+    n = len(associated.x)
+    least = float(associated.x.sum()) - len(pool) / _GRID
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // len(pool))
     n_ge = 0

@@ -70,46 +70,46 @@ class Scorer:
     def score(self, text: str, objects: Sequence[Detected]) -> float | str:
         """Return the mean revised belief over the objects, or why there is none."""
         revised = []
-        for one in objects:
-            found = self.revised(text, one)
-            if isinstance(found, str):
-                return found
-            revised.append(found[1])
+        for detected in objects:
+            result = self.revised(text, detected)
+            if isinstance(result, str):
+                return result
+            revised.append(result[1])
         if text not in self.priors:
             return f"no prior for {text!r}"
         return math.fsum(revised) / len(revised) if revised else "no object"
 
-    def revised(self, text: str, one: Detected) -> tuple[float, float] | str:
+    def revised(self, text: str, detected: Detected) -> tuple[float, float] | str:
         """Return the similarity of a text and an object and the revised belief, or why there is none."""
         if text not in self.priors:
             return f"no prior for {text!r}"
-        similarity = self.similarity(text, one.label)
+        similarity = self.similarity(text, detected.label)
         if isinstance(similarity, str):
             return similarity
         try:
-            return similarity, revise(self.priors[text], similarity, one.confidence)
+            return similarity, revise(self.priors[text], similarity, detected.confidence)
         except AuditError as error:
-            return f"{text!r} with {one.label!r}: {error}"
+            return f"{text!r} with {detected.label!r}: {error}"
 
 
 def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
     """Make one object of several: the labels joined by spaces, with their mean confidence."""
     if not objects:
         return ()
-    mean = math.fsum(one.confidence for one in objects) / len(objects)
-    return (Detected(" ".join(one.label for one in objects), mean),)
+    mean = math.fsum(detected.confidence for detected in objects) / len(objects)
+    return (Detected(" ".join(detected.label for detected in objects), mean),)
 
 
 def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Similarity:
     """Take similarities from a text store's sentence embeddings."""
 
     def similarity(text: str, label: str) -> float | str:
-        for one in (text, label):
-            if one not in text_ids:
-                return f"the table of texts has no {one!r}"
-            if text_ids[one] not in texts.rows:
-                return f"{text_ids[one]} has no embedding in {texts.where}"
-        pair = [texts.take([text_ids[one]], f"text {one!r}") for one in (text, label)]
+        for wanted in (text, label):
+            if wanted not in text_ids:
+                return f"the table of texts has no {wanted!r}"
+            if text_ids[wanted] not in texts.rows:
+                return f"{text_ids[wanted]} has no embedding in {texts.where}"
+        pair = [texts.take([text_ids[wanted]], f"text {wanted!r}") for wanted in (text, label)]
         return float((unit(pair[0]) * unit(pair[1])).sum())
 
     return similarity
@@ -136,6 +136,6 @@ def read_objects(path: Path) -> dict[str, tuple[Detected, ...]]:
     """Read the objects of every image from a table with the columns image_id, object, p_c."""
     objects: dict[str, tuple[Detected, ...]] = {}
     for row in read_rows(path, ["image_id", "object", "p_c"], unique=["image_id", "object"]):
-        found = Detected(row["object"], number(path, row, "p_c", "image_id"))
-        objects[row["image_id"]] = (*objects.get(row["image_id"], ()), found)
+        detected = Detected(row["object"], number(path, row, "p_c", "image_id"))
+        objects[row["image_id"]] = (*objects.get(row["image_id"], ()), detected)
     return objects

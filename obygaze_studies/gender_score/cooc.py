@@ -32,8 +32,8 @@ PICTURED = "share of the gender beside the object"
 
 def named(caption: str) -> tuple[Gender, ...]:
     """Return the genders that a caption names by the words man and woman: none, one or both."""
-    found = tokens(caption)
-    return tuple(gender for gender in GENDERS if gender in found)
+    words = tokens(caption)
+    return tuple(gender for gender in GENDERS if gender in words)
 
 
 def has_mask(caption: str) -> bool:
@@ -50,9 +50,9 @@ def filled(caption: str, gender: Gender) -> str:
     return _WORD.sub(rf"\g<1>{gender}\g<2>", caption)
 
 
-def share(part: float, other: float) -> float | None:
+def share(part: float, rest: float) -> float | None:
     """Return the part of both, or None if both are 0."""
-    return part / (part + other) if part + other else None
+    return part / (part + rest) if part + rest else None
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:
@@ -88,16 +88,18 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     rows: list[dict[str, Any]] = []
     for label in (ALL, *objects):
         parts = [] if label == ALL else tokens(label)
-        chosen = [place for place, one in enumerate(words) if not parts or holds(one, parts)]
-        man, woman = (sum(gender in genders[place] for place in chosen) for gender in GENDERS)
-        plural = [place for place in chosen if not genders[place] and set(PLURALS) & set(words[place])]
+        chosen = [
+            index for index, caption_words in enumerate(words) if not parts or holds(caption_words, parts)
+        ]
+        man, woman = (sum(gender in genders[index] for index in chosen) for gender in GENDERS)
+        plural = [index for index in chosen if not genders[index] and set(PLURALS) & set(words[index])]
         rows.append(
             {
                 "object": label,
                 "n_captions": len(chosen),
                 "man": man,
                 "woman": woman,
-                "both": sum(len(genders[place]) == 2 for place in chosen),
+                "both": sum(len(genders[index]) == 2 for index in chosen),
                 "plural_only": len(plural),
                 "to_man": share(man, woman),
                 "to_woman": share(woman, man),
@@ -147,7 +149,7 @@ def read_objects_list(path: Path) -> tuple[str, ...]:
     AuditError
         There is none.
     """
-    found = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
-    if not found:
+    labels = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
+    if not labels:
         raise AuditError(f"{path} lists no object")
-    return found
+    return labels

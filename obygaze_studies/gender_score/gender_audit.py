@@ -50,8 +50,10 @@ def needed_texts(
     for row in captions:
         texts |= dict.fromkeys(_variants(row["caption"], mode).values())
     for row in captions:
-        found = objects.get(row["image_id"], ())
-        texts |= dict.fromkeys(one.label for one in (joined(found) if labels is LabelsMode.JOINED else found))
+        detected = objects.get(row["image_id"], ())
+        texts |= dict.fromkeys(
+            shown.label for shown in (joined(detected) if labels is LabelsMode.JOINED else detected)
+        )
     return tuple(texts)
 
 
@@ -116,8 +118,8 @@ def audit_gender_score(
     }
     parts = [
         part
-        for row, found in zip(captions, rows, strict=True)
-        if found["left_out"] is None
+        for row, scored in zip(captions, rows, strict=True)
+        if scored["left_out"] is None
         for part in _parts(row, objects.get(row["image_id"], ()), scorer, mode, labels)
     ]
     of_objects = by_object(parts, names, model)
@@ -145,7 +147,7 @@ def audit_gender_score(
 
 def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
     by_gender = summary["by_gender"]
-    counted = [{"gender": gender, **found} for gender, found in by_gender.items()]
+    counted = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
     shares = tuple((name, cell(value)) for name, value in _shares(summary).items())
     return [
         table("By gender", counted, tuple(counted[0])),
@@ -189,7 +191,7 @@ def _row(
         "caption_id": row["caption_id"],
         "image_id": row["image_id"],
         "caption": row["caption"],
-        "objects": "; ".join(one.label for one in chosen),
+        "objects": "; ".join(detected.label for detected in chosen),
         "gender": gender,
         "gs": known.get("gs"),
         "gs_man": man,
@@ -216,16 +218,16 @@ def _parts(
     gender_named = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
     parts = []
     for gender, text in texts.items():
-        for one in chosen:
-            found = scorer.revised(text, one)
-            if not isinstance(found, str):
+        for detected in chosen:
+            revised = scorer.revised(text, detected)
+            if not isinstance(revised, str):
                 known = (row["caption_id"], row["image_id"], row["caption"])
-                parts.append(ScoredObject(*known, one.label, gender, gender_named, *found))
+                parts.append(ScoredObject(*known, detected.label, gender, gender_named, *revised))
     return parts
 
 
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
-    """Count and add up by gender; several readings, since the source does not say what it counts."""
+    """Count and sum by gender, in several readings, since the source does not define its count."""
     by_gender: dict[str, dict[str, float | int | None]] = {}
     estimated = mode is Mode.ESTIMATION
     for gender in GENDERS:

@@ -56,8 +56,8 @@ def probabilities(
     scale
         By which cosines are multiplied.
     """
-    found: NDArray[np.float64] = softmax(scale * unit(images) @ unit(labels).T, axis=1)
-    return found
+    shares: NDArray[np.float64] = softmax(scale * unit(images) @ unit(labels).T, axis=1)
+    return shares
 
 
 def audit_objects(
@@ -96,14 +96,14 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    asked = prompts(objects, prompt)
-    absent = [text for text in asked.values() if text not in text_ids]
+    prompt_of = prompts(objects, prompt)
+    absent = [text for text in prompt_of.values() if text not in text_ids]
     if absent:
         raise AuditError(
-            f"{texts.where} lacks {len(absent)} of the {len(asked)} prompts, the first {absent[0]!r}: "
+            f"{texts.where} lacks {len(absent)} of the {len(prompt_of)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
         )
-    labels = texts.take([text_ids[text] for text in asked.values()], "the objects' prompts")
+    labels = texts.take([text_ids[text] for text in prompt_of.values()], "the objects' prompts")
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
@@ -114,11 +114,11 @@ def audit_objects(
     for name, share in zip(ids, shares, strict=True):
         best = np.argsort(-share, kind="stable")[:top]
         rows += [
-            {"image_id": name, "object": objects[place], "p_c": float(share[place])}
-            for place in best.tolist()
-            if share[place] >= least
+            {"image_id": name, "object": objects[index], "p_c": float(share[index])}
+            for index in best.tolist()
+            if share[index] >= least
         ]
-    first = Counter(objects[place] for place in shares.argmax(axis=1).tolist())
+    first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
     counted = [
         {"object": name, "images": n, "share": n / len(ids)}
         for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0]))

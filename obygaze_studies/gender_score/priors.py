@@ -115,18 +115,18 @@ def measure_priors(
         "at_once": at_once,
         "texts_sha256": hashlib.sha256(json.dumps(list(texts.where)).encode()).hexdigest(),
     }
-    found: dict[str, Values] = {}
-    with _journal(journal, identity, restart=restart) as (done, file):
+    scores: dict[str, Values] = {}
+    with _journal(journal, identity, restart=restart) as (finished, file):
         for number, batch in enumerate(batches):
-            if number < len(done):
-                values: list[Values] = done[number]
+            if number < len(finished):
+                values: list[Values] = finished[number]
             else:
-                values = [one.record() for one in model.score([ids for _, ids in batch])]
+                values = [score.record() for score in model.score([ids for _, ids in batch])]
                 file.write(json.dumps([number, values]) + "\n")
                 file.flush()
-            found |= {text: one for (text, _), one in zip(batch, values, strict=True)}
+            scores |= {text: score for (text, _), score in zip(batch, values, strict=True)}
             on_texts(len(batch))
-    return {text: found[text] for text in texts.where}
+    return {text: scores[text] for text in texts.where}
 
 
 Batch = Sequence[tuple[str, tuple[int, ...]]]
@@ -154,7 +154,7 @@ def _journal(
     """Open the journal for appending after its last complete line; return its batches."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first = json.dumps(identity)
-    done: list[list[Values]] = []
+    finished: list[list[Values]] = []
     kept = ""
     lines = [] if restart or not path.exists() else path.read_text(encoding="utf-8").splitlines(keepends=True)
     if lines and lines[0].endswith("\n"):
@@ -165,24 +165,24 @@ def _journal(
             )
         kept = lines[0]
         for line in lines[1:]:
-            values = _batch_of(line, len(done))
+            values = _batch_of(line, len(finished))
             if values is None:
                 break
-            done.append(values)
+            finished.append(values)
             kept += line
     with path.open("w", encoding="utf-8") as file:
         file.write(kept or first + "\n")
         file.flush()
-        yield done, file
+        yield finished, file
 
 
 def _batch_of(line: str, number: int) -> list[Values] | None:
     """Read a batch from its line; None if the line is truncated, or is not the expected batch."""
     try:
-        found, values = json.loads(line)
+        index, values = json.loads(line)
     except ValueError:
         return None
-    return values if line.endswith("\n") and found == number else None
+    return values if line.endswith("\n") and index == number else None
 
 
 def software() -> dict[str, str]:

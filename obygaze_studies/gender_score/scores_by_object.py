@@ -1,4 +1,4 @@
-"""Sum Gender Scores up by object: bias ratios, Gender Object Distance, examples (Sabir and Padró 2023)."""
+"""Sum Gender Scores by object: bias ratios, Gender Object Distance, examples (Sabir and Padró 2023)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class ScoredObject:
 def by_object(
     parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
 ) -> list[dict[str, Any]]:
-    """Sum parts up by object, the objects of most captions first.
+    """Sum scored objects by name, those of most captions first.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def by_object(
         of: dict[Gender, list[ScoredObject]] = {
             gender: [part for part in own if part.gender == gender] for gender in GENDERS
         }
-        sums = {gender: math.fsum(part.score for part in found) for gender, found in of.items()}
+        sums = {gender: math.fsum(part.score for part in scored) for gender, scored in of.items()}
         correct = _correct(own)
         rows.append(
             {
@@ -137,31 +137,31 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
         pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
-    found = {}
+    ratios = {}
     for key, both in pairs.items():
         if len(both) == len(GENDERS):
             ratio = share(both["man"].score, both["woman"].score)
             if ratio is not None:
-                found[key] = (ratio, both)
-    ordered = sorted(found, key=lambda key: (found[key][0], key))
-    men = [key for key in ordered[::-1] if found[key][0] > 0.5]
-    women = [key for key in ordered if found[key][0] < 0.5]
-    even = sorted(found, key=lambda key: (abs(found[key][0] - 0.5), key))
+                ratios[key] = (ratio, both)
+    ordered = sorted(ratios, key=lambda key: (ratios[key][0], key))
+    men = [key for key in ordered[::-1] if ratios[key][0] > 0.5]
+    women = [key for key in ordered if ratios[key][0] < 0.5]
+    even = sorted(ratios, key=lambda key: (abs(ratios[key][0] - 0.5), key))
     chosen: dict[tuple[str, str], str] = {}
     for kind, keys in (("man", men), ("woman", women), ("neither", even)):
         free = [key for key in keys if key not in chosen]
         chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
     rows = []
     for key, kind in chosen.items():
-        both = found[key][1]
-        one = both["man"]
+        both = ratios[key][1]
+        of_man = both["man"]
         rows.append(
             {
                 "nearest_to": kind,
-                "visual": one.label,
-                "caption": one.caption,
-                "caption_id": one.caption_id,
-                "image_id": one.image_id,
+                "visual": of_man.label,
+                "caption": of_man.caption,
+                "caption_id": of_man.caption_id,
+                "image_id": of_man.image_id,
                 **{f"distance_{gender}": both[gender].distance for gender in GENDERS},
                 **{f"gs_{gender}": both[gender].score for gender in GENDERS},
             }
@@ -184,7 +184,8 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     blocks = [Block("Examples", headers, cells)]
     if model:
         printed = tuple(
-            (one.visual, one.caption, *(f"{value:.2f}" for value in one.values)) for one in EXAMPLES
+            (example.visual, example.caption, *(f"{value:.2f}" for value in example.values))
+            for example in EXAMPLES
         )
         title = "Examples of the poster, whose captioner it does not name"
         blocks.append(Block(title, ("visual", "caption", *numbers), printed))

@@ -108,11 +108,11 @@ def annotated(clip_id: str, movie: str, cells: Mapping[str, str]) -> Annotated:
     classes: dict[Axis, str] = {}
     for axis in AXES:
         try:
-            found = read_class(cells.get(axis, ""), axis)
+            name = read_class(cells.get(axis, ""), axis)
         except TaskError as error:
             raise TaskError(f"column {axis}: {error}") from None
-        if found is not None:
-            classes[axis] = found
+        if name is not None:
+            classes[axis] = name
     return Annotated(clip_id, movie, split, classes, None if not violence else violence == "1")
 
 
@@ -322,11 +322,11 @@ def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
         cells = dict(row.cells)
         for axis in AXES:
             try:
-                found, contradictory = _class(row, axis, judgements)
+                class_name, contradictory = _class(row, axis, judgements)
             except TaskError as error:
                 problems.add(row.line, str(error), axis)
                 continue
-            cells[axis] = found or ""
+            cells[axis] = class_name or ""
             if contradictory:
                 rejected.setdefault(clip_id, axis)
         if clip_id not in rejected:
@@ -343,10 +343,10 @@ def _class(row: Row, axis: Axis, judgements: Judgements) -> tuple[str | None, bo
     """Return a clip's class on an axis, and whether its judgements contradict each other."""
     clip_id = row.cells["clip"]
     low, high = (judgements.get((clip_id, axis, pivot)) for pivot in ("low", "high"))
-    found = read_class(row.cells[axis], axis)
+    class_name = read_class(row.cells[axis], axis)
     if low is None and high is None:
-        return found, False
-    if found is not None:
+        return class_name, False
+    if class_name is not None:
         raise TaskError(f"clip {clip_id!r} has {row.cells[axis]!r} here and pivot judgements as well")
-    found = pivot_class(low or (), high or (), axis)
-    return found, found is None
+    class_name = pivot_class(low or (), high or (), axis)
+    return class_name, class_name is None

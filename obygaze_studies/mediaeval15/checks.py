@@ -27,7 +27,7 @@ MOST_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class RunFinding:
-    """One thing found: a problem breaks the task's rules, a warning says what a number would not."""
+    """A problem, which breaks the task's rules, or a warning, which affects how a number is read."""
 
     severity: Literal["problem", "warning"]
     about: str
@@ -36,7 +36,7 @@ class RunFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run of the folder; what its record or its file does not tell is None."""
+    """A run of the folder; None where neither its record nor its file states a value."""
 
     subtask: Subtask
     name: str
@@ -47,7 +47,7 @@ class CheckedRun:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFolder:
-    """What a folder holds, and what is wrong with it."""
+    """The runs of a folder, and what was found wrong."""
 
     runs: tuple[CheckedRun, ...]
     findings: tuple[RunFinding, ...]

@@ -36,10 +36,10 @@ def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np
     values = np.array(list(run.values()), dtype=np.float64)
     with np.errstate(over="ignore"):
         held = values if double else values.astype(np.float32).astype(np.float64)
-    for clip_id, given, score in zip(run, values, held, strict=True):
+    for clip_id, value, score in zip(run, values, held, strict=True):
         if not np.isfinite(score):
-            too_large = "is too large for float32 (try --double)" if np.isfinite(given) else "is not finite"
-            raise TaskError(f"clip {clip_id!r}: score {given} {too_large}")
+            too_large = "is too large for float32 (try --double)" if np.isfinite(value) else "is not finite"
+            raise TaskError(f"clip {clip_id!r}: score {value} {too_large}")
     return held
 
 
@@ -102,15 +102,15 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool
     """
     judged = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run, double=double)], dtype=np.int64)
     relevant = judged >= 1
-    found = np.cumsum(relevant)
+    n_found = np.cumsum(relevant)
     ranks = np.arange(1, len(judged) + 1)
     n_relevant = sum(value >= 1 for value in qrels.values())
     n_rejected = sum(value == 0 for value in qrels.values())
     places = np.flatnonzero(relevant)
-    precision = found / ranks
+    precision = n_found / ranks
 
     def found_by(k: int) -> int:
-        return int(found[min(k, len(found)) - 1]) if len(found) and k else 0
+        return int(n_found[min(k, len(n_found)) - 1]) if len(n_found) and k else 0
 
     result: dict[str, float] = {
         "num_ret": len(judged),
@@ -175,8 +175,8 @@ def precision_recall(
     """
     relevant = np.array([qrels.get(clip_id, 0) >= 1 for clip_id in ranked(run, double=double)], dtype=bool)
     places = np.flatnonzero(relevant)
-    found = np.arange(1, len(places) + 1)
-    return found / max(sum(value >= 1 for value in qrels.values()), 1), found / (places + 1)
+    n_found = np.arange(1, len(places) + 1)
+    return n_found / max(sum(value >= 1 for value in qrels.values()), 1), n_found / (places + 1)
 
 
 @dataclass(frozen=True, slots=True)

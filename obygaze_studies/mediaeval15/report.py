@@ -94,8 +94,8 @@ def draw_curves(curves: Sequence[PrecisionRecall], path: Path) -> None:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        for place, curve in enumerate(curves):
-            colour, marker, line = LOOKS[place % len(LOOKS)]
+        for index, curve in enumerate(curves):
+            colour, marker, line = LOOKS[index % len(LOOKS)]
             axes.plot(
                 *(curve.recall, curve.precision),
                 color=colour,

@@ -88,7 +88,7 @@ def write_run(file: RunFile, text: str, record: Mapping[str, object], *, force: 
 
 
 def check_free(file: RunFile, *, force: bool) -> None:
-    """Refuse to replace a run unasked.
+    """Refuse to replace an existing run without `force`.
 
     Raises
     ------
@@ -205,16 +205,16 @@ def _columns(path: Path, n: int, names: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _add(topics: dict[str, dict[str, T]], topic: str, clip_id: str, value: T, place: str) -> None:
+def _add(topics: dict[str, dict[str, T]], topic: str, clip_id: str, value: T, where: str) -> None:
     clips = topics.setdefault(topic, {})
     if clip_id in clips:
-        raise TaskError(f"{place}: clip {clip_id!r} of topic {topic} is there twice")
+        raise TaskError(f"{where}: clip {clip_id!r} of topic {topic} is there twice")
     clips[clip_id] = value
 
 
 def _number(text: str) -> float | None:
     try:
-        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten; nobody else does
+        value = float(text) if "_" not in text else math.nan  # Python alone reads 1_0 as ten
     except ValueError:
         value = math.nan
     return value if math.isfinite(value) else None

@@ -31,7 +31,7 @@ from obygaze_studies.mediaeval15.metrics import (
 from obygaze_studies.mediaeval15.run_files import TOPIC, Calls
 
 TIE_WARNING = 0.1
-"""Share of tied clips from which AP owes so much to file names that it is said."""
+"""Share of tied clips above which a notice says that AP depends on file names."""
 
 OFFICIAL_TEST_CLIPS = 4756
 """Published numbers are shown only beside a test set of this size."""
@@ -69,7 +69,7 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What became of one or more runs.
+    """Scores of one or more runs.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Scored:
         `COLUMNS`, a row a measure; `chance` is E[AP] for `map` and the majority class's share for
         accuracies, `published` a participant's number.
     notices : tuple of str
-        What a reader must know: ties, missing clips, clips that nothing is known of.
+        Notes for readers: ties, missing clips, clips without a known class.
     curves, confusions
         For the figures.
     """
@@ -117,19 +117,19 @@ def score_violence(
             f"run {name}: no topic in common: the run has {', '.join(sorted(runs))}, "
             f"the relevances {', '.join(sorted(qrels))}"
         )
-    rows, notices, curves, found = [], [], [], []
+    rows, notices, curves, by_topic = [], [], [], []
     lone = sorted(set(runs) ^ set(qrels))
     if lone:
         notices.append(f"run {name}: left out topics of run or relevances alone: {', '.join(lone)}")
     for topic in topics:
         run, judged = runs[topic], qrels[topic]
         result = measures(run, judged, double=double)
-        found.append(result)
+        by_topic.append(result)
         n_relevant = int(result["num_rel"])
         official = topic == TOPIC and len(judged) == OFFICIAL_TEST_CLIPS
         chance = {"map": expected_average_precision(len(judged), n_relevant)}
         rows += _rows(name, "violence", topic, result, chance, official=official)
-        notices += [f"run {name}, {topic}: {said}" for said in _said(run, judged, n_relevant, double)]
+        notices += [f"run {name}, {topic}: {notice}" for notice in _said(run, judged, n_relevant, double)]
         label = name if len(topics) == 1 else f"{name}, {topic}"
         curves.append(
             PrecisionRecall(
@@ -137,25 +137,29 @@ def score_violence(
             )
         )
     if len(topics) > 1:
-        rows += _rows(name, "violence", "all", mean_measures(found), {}, official=False)
+        rows += _rows(name, "violence", "all", mean_measures(by_topic), {}, official=False)
     return Scored(pd.DataFrame(rows, columns=list(COLUMNS)), tuple(notices), tuple(curves))
 
 
 def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, double: bool) -> list[str]:
-    """Describe what bends AP."""
-    said = []
+    """List what affects AP: no relevant clip, missing or unjudged clips, ties."""
+    notices = []
     if not n_relevant:
-        said.append("no relevant clip: every measure is 0")
+        notices.append("no relevant clip: every measure is 0")
     missing = len(judged.keys() - run.keys())
     if missing:
-        said.append(f"{missing} of {len(judged)} judged clips are missing from the run; relevant ones add 0")
+        notices.append(
+            f"{missing} of {len(judged)} judged clips are missing from the run; relevant ones add 0"
+        )
     strange = len(run.keys() - judged.keys())
     if strange:
-        said.append(f"{strange} clips of the run are not judged; they count as not relevant")
+        notices.append(f"{strange} clips of the run are not judged; they count as not relevant")
     ties = tie_share(run, double=double)
     if ties > TIE_WARNING:
-        said.append(f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names")
-    return said
+        notices.append(
+            f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names"
+        )
+    return notices
 
 
 def score_affect(name: str, calls: Calls, clips: Sequence[Annotated]) -> Scored:
@@ -183,7 +187,7 @@ def score_affect(name: str, calls: Calls, clips: Sequence[Annotated]) -> Scored:
         }
         for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
             values |= {
-                f"{true}_called_{other}": number for other, number in zip(CLASSES[axis], row, strict=True)
+                f"{true}_called_{called}": number for called, number in zip(CLASSES[axis], row, strict=True)
             }
         chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
         official = result.total == OFFICIAL_TEST_CLIPS
@@ -194,15 +198,15 @@ def score_affect(name: str, calls: Calls, clips: Sequence[Annotated]) -> Scored:
 
 
 def _missing(name: str, axis: Axis, result: Accuracy) -> list[str]:
-    said = []
+    notices = []
     if result.returned < result.total:
-        said.append(
+        notices.append(
             f"run {name}, {axis}: {result.returned} of {result.total} clips returned, so none is official: "
             "accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
         )
     if result.unknown:
-        said.append(f"run {name}, {axis}: {result.unknown} clips have no known class; they count nowhere")
-    return said
+        notices.append(f"run {name}, {axis}: {result.unknown} clips have no known class; they count nowhere")
+    return notices
 
 
 def score_run(
@@ -227,22 +231,22 @@ def score_run(
 
 
 def together(scored: Sequence[Scored]) -> Scored:
-    """Put the results of several runs in one.
+    """Combine the results of several runs.
 
     Raises
     ------
     TaskError
         Two runs have the same name.
     """
-    named = [name for one in scored for name in one.table["run"].unique()]
+    named = [name for result in scored for name in result.table["run"].unique()]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise TaskError(f"two runs are named {twice}: rename one, or score them apart")
     return Scored(
-        pd.concat([one.table for one in scored], ignore_index=True),
-        tuple(notice for one in scored for notice in one.notices),
-        tuple(curve for one in scored for curve in one.curves),
-        tuple(matrix for one in scored for matrix in one.confusions),
+        pd.concat([result.table for result in scored], ignore_index=True),
+        tuple(notice for result in scored for notice in result.notices),
+        tuple(curve for result in scored for curve in result.curves),
+        tuple(matrix for result in scored for matrix in result.confusions),
     )
 
 

@@ -86,7 +86,8 @@ def load_sides(
     data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool, unlabelled=True)
     split_of = {clip.clip_id: clip.split for clip in clips}
     excluded = {
-        side: tuple(one for one in data.excluded if split_of[one.clip_id] == side) for side in ("dev", "test")
+        side: tuple(exclusion for exclusion in data.excluded if split_of[exclusion.clip_id] == side)
+        for side in ("dev", "test")
     }
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     for side, left_out in excluded.items():
@@ -118,7 +119,7 @@ def is_pretrained(group: Group) -> bool | None:
 def train_violence(
     sides: DevAndTest, spec: ModelSpec, *, seed: int = 0
 ) -> tuple[dict[str, float], dict[str, Selection]]:
-    """Score every test clip by how violent it is, and say what was selected.
+    """Score every test clip by how violent it is; also return what was selected.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def train_violence(
 
 
 def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
-    """Call the class of every test clip on both axes, and say what was selected.
+    """Call the class of every test clip on both axes; also return what was selected.
 
     The classes are ordered: one model per step. The most probable class is called, as accuracy is measured.
 
@@ -233,7 +234,7 @@ def make_run(
         "dev_clips": len(sides.dev),
         "test_clips": len(sides.test),
         "excluded": {
-            side: [{"clip_id": one.clip_id, "reason": one.reason} for one in left_out]
+            side: [{"clip_id": exclusion.clip_id, "reason": exclusion.reason} for exclusion in left_out]
             for side, left_out in sides.excluded.items()
         },
         "selection": selection,
@@ -281,8 +282,10 @@ def _check_classes(target: Target, y: NDArray[np.int64]) -> None:
     counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
     if not all(counts):
         names = ["+".join(side) for side in target.classes]
-        found = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
-        raise TaskError(f"{target.name} needs labelled dev clips of every class with features: found {found}")
+        counted = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        raise TaskError(
+            f"{target.name} needs labelled dev clips of every class with features: found {counted}"
+        )
 
 
 def _candidates(model: Fitted | OrdinalModel) -> list[dict[str, Any]]:
@@ -291,10 +294,10 @@ def _candidates(model: Fitted | OrdinalModel) -> list[dict[str, Any]]:
     return [
         {
             "step": step,
-            "name": one.name,
-            "inner_loss": one.inner_loss if math.isfinite(one.inner_loss) else None,
-            "chosen": one.chosen,
+            "name": candidate.name,
+            "inner_loss": candidate.inner_loss if math.isfinite(candidate.inner_loss) else None,
+            "chosen": candidate.chosen,
         }
         for step, fitted in enumerate(steps, start=1)
-        for one in getattr(fitted.estimator, "candidates_", ())
+        for candidate in getattr(fitted.estimator, "candidates_", ())
     ]

@@ -39,7 +39,7 @@ PAPER_LABELS = "labels: those of the released split files"
 
 
 def refuse_other_codebook(codebook: Codebook, what: str) -> None:
-    """Refuse labels that the paper's tables and figures don't know.
+    """Refuse labels other than those of the paper's tables and figures.
 
     A codebook of another name is accepted if its levels, visual concepts and tasks are those of ObyGaze12, as
     those of MObyGaze are.
@@ -49,11 +49,16 @@ def refuse_other_codebook(codebook: Codebook, what: str) -> None:
     ProtocolError
         Names the codebook.
     """
-    found, expected = (
-        (one.level_names, one.labels, one.visual_concepts, [(t.negatives, t.positives) for t in one.tasks])
-        for one in (codebook, CODEBOOK)
+    actual, expected = (
+        (
+            book.level_names,
+            book.labels,
+            book.visual_concepts,
+            [(t.negatives, t.positives) for t in book.tasks],
+        )
+        for book in (codebook, CODEBOOK)
     )
-    if found != expected:
+    if actual != expected:
         raise ProtocolError(
             f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
             f"is {codebook.name!r}: use obygaze evaluate with its own tasks"
@@ -111,26 +116,26 @@ class PaperCorpus:
             "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in clips.excluded],
             "sources": [
                 {
-                    "label": one.label,
-                    "backbone": one.backbone,
-                    "store": one.store,
-                    "features": one.features,
-                    "pool": one.pool,
-                    "n_features": int(one.X.shape[1]),
-                    "untrained": one.untrained,
+                    "label": source.label,
+                    "backbone": source.backbone,
+                    "store": source.store,
+                    "features": source.features,
+                    "pool": source.pool,
+                    "n_features": int(source.X.shape[1]),
+                    "untrained": source.untrained,
                 }
-                for one in self.sources
+                for source in self.sources
             ],
         }
 
     def _source_notes(self) -> list[str]:
-        """Name which features the columns stand on."""
+        """Name the features behind each column."""
         lines = [
-            f"features {one.title}: store {one.store[:12]}, "
-            f"{one.features} ({one.pool}), {one.X.shape[1]} numbers a clip"
-            for one in self.sources
+            f"features {source.title}: store {source.store[:12]}, "
+            f"{source.features} ({source.pool}), {source.X.shape[1]} numbers a clip"
+            for source in self.sources
         ]
-        untrained = [one.label for one in self.sources if one.untrained]
+        untrained = [source.label for source in self.sources if source.untrained]
         if untrained:
             lines.append(
                 f"UNTRAINED: the weights of {', '.join(untrained)} are random; "

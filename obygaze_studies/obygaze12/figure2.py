@@ -50,11 +50,11 @@ def dataset_report(manifest: Manifest) -> Report:
     }
     printed = printed_count_table(manifest)
     rows = [
-        {"policy": policy, "number": one.name, "ours": one.shown}
-        | ({"printed": printed[one.name]} if printed else {})
+        {"policy": policy, "number": count.name, "ours": count.shown}
+        | ({"printed": printed[count.name]} if printed else {})
         for policy, counts in counted.items()
-        for one in count_table(counts)
-        if one.name in PRINTED_COUNTS
+        for count in count_table(counts)
+        if count.name in PRINTED_COUNTS
     ]
     return Report(
         name="figure2",
@@ -80,10 +80,10 @@ def _caption(counted: Mapping[str, Statistics]) -> str:
     if others:
         apart = max(
             abs(
-                (one.share_of_marks(level, concept) or 0.0)
+                (statistics_of.share_of_marks(level, concept) or 0.0)
                 - (counted[first].share_of_marks(level, concept) or 0.0)
             )
-            for one in (counted[policy] for policy in others)
+            for statistics_of in (counted[policy] for policy in others)
             for level in CODEBOOK.level_names
             for concept in VISUAL_CONCEPTS
         )
@@ -134,9 +134,9 @@ def _draw_concepts(axes: Axes, counted: Statistics) -> None:
     for concept, colour in zip(VISUAL_CONCEPTS, COLOURS, strict=True):
         shares = [counted.share_of_marks(level, concept) or 0.0 for level in names]
         left = _stack(axes, shares, left, (colour, concept), [f"{share:.0%}" for share in shares])
-    for place, level in enumerate(names):
+    for row, level in enumerate(names):
         if not counted.mean_concepts(level):
-            axes.text(0.01, place, "no visual concept is marked", va="center", fontsize=7, color=GREY)
+            axes.text(0.01, row, "no visual concept is marked", va="center", fontsize=7, color=GREY)
     axes.set_yticks(range(len(names)), [_title(level, counted) for level in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
 
@@ -144,9 +144,9 @@ def _draw_concepts(axes: Axes, counted: Statistics) -> None:
 def _draw_levels(axes: Axes, counted: Mapping[str, Statistics]) -> None:
     left = [0.0] * len(counted)
     for level, colour in SHADES.items():
-        shares = [one.share(level) or 0.0 for one in counted.values()]
+        shares = [counts.share(level) or 0.0 for counts in counted.values()]
         left = _stack(axes, shares, left, (colour, level), [f"{level} {share:.0%}" for share in shares])
-    sizes = [sum(one.clips.values()) for one in counted.values()]
+    sizes = [sum(counts.clips.values()) for counts in counted.values()]
     axes.set_yticks(
         range(len(counted)), [f"{policy}\n{n:,} clips" for policy, n in zip(counted, sizes, strict=True)]
     )

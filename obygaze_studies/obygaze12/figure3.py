@@ -20,7 +20,7 @@ from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Block, Picture, Report, interval, number
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.paper_concepts import ASKED, CAV_C, NEGATIVES, PaperConcepts
+from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -84,10 +84,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     headers += ("of the nine splits", "elected split", "all positive")
     headers += ("printed",) if corpus.printed else ()
     blocks, data, pictures = [], [], []
-    for one in results:
-        rows = _paper_rows(one.source, one.concepts)
-        if one.choose_c:
-            chosen = _chosen_rows(one)
+    for result in results:
+        rows = _paper_rows(result.source, result.concepts)
+        if result.choose_c:
+            chosen = _chosen_rows(result)
             rows = [row | more for row, more in zip(rows, chosen, strict=True)]
         data += rows
         cells = tuple(
@@ -103,12 +103,12 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             )
             for row in rows
         )
-        blocks.append(Block(one.source.title, headers, cells, (leak_caption(folds),)))
-        if one.choose_c:
-            blocks.append(_chosen_block(one.source, rows))
+        blocks.append(Block(result.source.title, headers, cells, (leak_caption(folds),)))
+        if result.choose_c:
+            blocks.append(_chosen_block(result.source, rows))
         pictures.append(
             _picture(
-                one.source,
+                result.source,
                 "paper",
                 rows,
                 ends=("f1_pos_min", "f1_pos_max"),
@@ -179,15 +179,15 @@ def _printed(row: dict[str, Any]) -> str:
     return "no number; hard to separate" if hard else "no number"
 
 
-def _paper_rows(source: Dataset, found: PaperConcepts) -> list[dict[str, Any]]:
-    table = found.predictions.table.assign(called=found.predictions.called)
+def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[dict[str, Any]]:
+    table = concepts.predictions.table.assign(called=concepts.predictions.called)
     rows: list[dict[str, Any]] = []
-    for concept, negatives in ASKED:
+    for concept, negatives in CONCEPT_TASKS:
         part = table[table["task"] == f"{concept}|{negatives}"]
         values = [
             f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()) for _, fold in part.groupby("fold")
         ]
-        elected = found.elected[concept, negatives]
+        elected = concepts.elected[concept, negatives]
         first = part[part["fold"] == elected]
         rows.append(
             {
@@ -206,21 +206,21 @@ def _paper_rows(source: Dataset, found: PaperConcepts) -> list[dict[str, Any]]:
     return rows
 
 
-def _chosen_rows(one: PaperResults) -> list[dict[str, Any]]:
+def _chosen_rows(result: PaperResults) -> list[dict[str, Any]]:
     """Return what the choice of C by eight folds adds to each concept's row."""
-    found = _paper_rows(one.source, one.concepts_chosen)
+    chosen = _paper_rows(result.source, result.concepts_chosen)
     return [
         {
-            "C": CAV_C[asked[0]],
-            "C_f1_validated": one.chosen_c[asked].validated[CAV_C[asked[0]]],
-            "chosen_C": one.chosen_c[asked].C,
-            "chosen_f1_validated": one.chosen_c[asked].validated[one.chosen_c[asked].C],
-            "drawn_C": one.drawn_c[asked].C,
-            "drawn_f1_validated": one.drawn_c[asked].validated[one.drawn_c[asked].C],
+            "C": CAV_C[task[0]],
+            "C_f1_validated": result.chosen_c[task].validated[CAV_C[task[0]]],
+            "chosen_C": result.chosen_c[task].C,
+            "chosen_f1_validated": result.chosen_c[task].validated[result.chosen_c[task].C],
+            "drawn_C": result.drawn_c[task].C,
+            "drawn_f1_validated": result.drawn_c[task].validated[result.drawn_c[task].C],
             "chosen_f1_pos": row["f1_pos"],
             "chosen_elected": row["elected"],
         }
-        for asked, row in zip(ASKED, found, strict=True)
+        for task, row in zip(CONCEPT_TASKS, chosen, strict=True)
     ]
 
 
@@ -279,8 +279,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     headers += ("p", "p (Holm)", "lag 1")
     headers += ("printed",) if corpus.printed else ()
     blocks, data, pictures = [], [], []
-    for one in results:
-        rows = [row for negatives in NEGATIVES for row in _strict_rows(one, negatives)]
+    for result in results:
+        rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
         data += rows
         cells = tuple(
             (
@@ -297,10 +297,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             )
             for row in rows
         )
-        blocks.append(Block(one.source.title, headers, cells, ("no clip or movie is on two sides",)))
+        blocks.append(Block(result.source.title, headers, cells, ("no clip or movie is on two sides",)))
         pictures.append(
             _picture(
-                one.source,
+                result.source,
                 "strict",
                 rows,
                 ends=("f1_pos_low", "f1_pos_high"),
@@ -336,27 +336,27 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
 
 
-def _strict_rows(one: StrictResults, negatives: Negatives) -> list[dict[str, Any]]:
-    runs = {concept: run for (against, concept), run in one.concepts.items() if against is negatives}
+def _strict_rows(result: StrictResults, negatives: Negatives) -> list[dict[str, Any]]:
+    runs = {concept: run for (against, concept), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
     codes = np.column_stack(
-        [one.concept_targets[negatives, concept].of(one.source.labels) for concept in runs]
+        [result.concept_targets[negatives, concept].of(result.source.labels) for concept in runs]
     )
     tested = permutation_pvalues(
-        one.source.X,
+        result.source.X,
         np.where(codes == NOT_ASKED, np.nan, codes),
-        one.source.movies,
+        result.source.movies,
         n_permutations=N_PERMUTATIONS,
-        seed=one.seed,
+        seed=result.seed,
     )
     rows: list[dict[str, Any]] = []
-    for place, (concept, run) in enumerate(runs.items()):
+    for index, (concept, run) in enumerate(runs.items()):
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
         f1, within = metrics["f1_pos"], metrics["within_movie_auc"]
         rows.append(
             {
-                "features": one.source.title,
+                "features": result.source.title,
                 "concept": concept,
                 "negatives": str(negatives),
                 "f1_pos": f1["pooled"],
@@ -367,11 +367,11 @@ def _strict_rows(one: StrictResults, negatives: Negatives) -> list[dict[str, Any
                 "auc_low": within["pooled_low"],
                 "auc_high": within["pooled_high"],
                 "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
-                "p": float(tested.p[place]),
-                "p_holm": float(tested.p_holm[place]),
-                "lag1": float(tested.lag1[place]),
+                "p": float(tested.p[index]),
+                "p_holm": float(tested.p_holm[index]),
+                "lag1": float(tested.lag1[index]),
                 "n_clips": f1["n_clips"],
-                "positives": int((codes[:, place] == 1).sum()),
+                "positives": int((codes[:, index] == 1).sum()),
             }
         )
     return rows
@@ -405,7 +405,7 @@ def _bars(
         (0.2, hatched, "////", "against EN clips, and HN and S clips without the concept"),
     )
     for shift, bars, hatch, label in sides:
-        x = [place + shift for place in range(len(bars))]
+        x = [position + shift for position in range(len(bars))]
         axes.bar(
             x,
             [bar.value for bar in bars],
@@ -420,15 +420,15 @@ def _bars(
         )
         axes.hlines(
             [bar.constant for bar in bars],
-            [place - 0.19 for place in x],
-            [place + 0.19 for place in x],
+            [position - 0.19 for position in x],
+            [position + 0.19 for position in x],
             ORANGE,
             linewidth=2,
             label="every clip called positive" if hatch else "_",
             path_effects=[Stroke(linewidth=3.4, foreground="black"), Normal()],
         )
-        for place, bar in zip(x, bars, strict=True):
-            _write_on(axes, place, bar)
+        for position, bar in zip(x, bars, strict=True):
+            _write_on(axes, position, bar)
     under: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 6}
     axes.text(-0.006, -0.055, "with it", **under)
     axes.text(-0.006, -0.1, "clips", **under)
@@ -440,10 +440,10 @@ def _bars(
     axes.set_title("\n".join(notes), loc="left", fontsize=7, pad=10)  # marks stand above whiskers
     axes.spines[["top", "right"]].set_visible(False)
     handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda place: isinstance(handles[place], LineCollection))
+    order = sorted(range(len(labels)), key=lambda position: isinstance(handles[position], LineCollection))
     figure.legend(
-        [handles[place] for place in order],
-        [labels[place] for place in order],
+        [handles[position] for position in order],
+        [labels[position] for position in order],
         loc="outside upper left",
         ncols=3,
         frameon=False,

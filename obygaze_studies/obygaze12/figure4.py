@@ -50,8 +50,8 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     """
     marks = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
     own = clips.with_clips(clip for clip in clips if clip.movie == movie)
-    for found, what in ((marks, "annotations"), (own, "clips")):
-        if not len(found):
+    for part, what in ((marks, "annotations"), (own, "clips")):
+        if not len(part):
             raise ManifestError(f"movie {movie!r} has no {what}; there are {', '.join(annotations.movies)}")
     each = project(marks, own, threshold, per_annotator=True).manifest
     merged = project(marks, own, threshold).manifest
@@ -160,11 +160,11 @@ def _clip_block(merged: Sequence[Clip], projections: Sequence[FigureRow]) -> Blo
         (
             clip.clip_id,
             f"{clip.start_s:.0f} to {clip.end_s:.0f}",
-            *(row.spans[place].level or "" for row in projections),
+            *(row.spans[index].level or "" for row in projections),
             clip.level or "",
             ", ".join(clip.concepts) or "-",
         )
-        for place, clip in enumerate(merged)
+        for index, clip in enumerate(merged)
     )
     headers = ("clip", "seconds", *(row.name for row in projections), "Merged", "concepts")
     return Block("Clips", headers, cells)
@@ -180,9 +180,9 @@ def _draw(rows: Sequence[FigureRow], figure: Figure) -> None:
     merged = rows[-1].spans
     ends = {second for clip in merged for second in (clip.start_s, clip.end_s) if second is not None}
     edges = [second / 60 for second in sorted(ends)]
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         free = row.name.startswith("Annotation")
-        _bars(axes, row.spans, place, lowest=not free)
+        _bars(axes, row.spans, index, lowest=not free)
     first = sum(row.name.startswith("Annotation") for row in rows)
     axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
     axes.axhline(first - 0.5, color="black", linewidth=0.7)
@@ -201,14 +201,14 @@ def _draw(rows: Sequence[FigureRow], figure: Figure) -> None:
     )
 
 
-def _bars(axes: Axes, spans: Sequence[Clip], place: int, *, lowest: bool) -> None:
+def _bars(axes: Axes, spans: Sequence[Clip], index: int, *, lowest: bool) -> None:
     """Draw a row's spans; free segments of the lowest level are what was left unmarked, and not drawn."""
     for level, shade in SHADES.items():
         if level == CODEBOOK.level_names[0] and not lowest:
             continue
-        found = [
+        intervals = [
             (clip.start_s / 60, (clip.end_s - clip.start_s) / 60)
             for clip in spans
             if clip.level == level and clip.start_s is not None and clip.end_s is not None
         ]
-        axes.broken_barh(found, (place - 0.32, 0.64), facecolors=shade, edgecolors=GREY, linewidth=0.3)
+        axes.broken_barh(intervals, (index - 0.32, 0.64), facecolors=shade, edgecolors=GREY, linewidth=0.3)

@@ -88,18 +88,18 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
     leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
     drawn = []
-    for one in results:
-        nodes = tree_nodes(one.tree(TASK, Negatives.EN), VISUAL_CONCEPTS)
-        drawn.append(Tree(one.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
+    for result in results:
+        nodes = tree_nodes(result.tree(TASK, Negatives.EN), VISUAL_CONCEPTS)
+        drawn.append(Tree(result.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
     limits = TREES[TASK]
     depth = results[0].depth
-    asked = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
+    limited = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
     trained = (
-        f"trained on the head's clips of EN vs S, CAVs against EN; {asked}"
+        f"trained on the head's clips of EN vs S, CAVs against EN; {limited}"
         f"the original code's limits for this task are depth {limits.max_depth} "
         f"and {limits.min_samples_leaf} clips a leaf"
     )
-    given = limits.max_depth if depth is None else depth
+    max_depth = limits.max_depth if depth is None else depth
     return Report(
         name="figure5-paper",
         title=f"{TITLE}, paper protocol",
@@ -107,7 +107,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             *corpus.paper_notes([fold]),
             *(
                 [
-                    trained + (", which can't give the printed depth of 10" if given < PRINTED_DEPTH else ""),
+                    trained
+                    + (", which can't give the printed depth of 10" if max_depth < PRINTED_DEPTH else ""),
                     PRINTED,
                 ]
                 if corpus.printed
@@ -116,7 +117,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         ),
         blocks=tuple(map(_block, drawn)),
         data=_data(drawn),
-        record=corpus.record() | {"protocol": "paper", "task": TASK, "max_depth": given},
+        record=corpus.record() | {"protocol": "paper", "task": TASK, "max_depth": max_depth},
         pictures=tuple(
             _picture(tree, "paper", "decision value of its CAV", f": {leaks[0]}") for tree in drawn
         ),
@@ -127,11 +128,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds."""
     corpus = results[0].corpus
     drawn = []
-    for one in results:
-        model = one.tree
+    for result in results:
+        model = result.tree
         losses = ", ".join(f"{tried.name} {tried.inner_loss:.4f}" for tried in model.candidates_)
         note = f"log loss of the inner loop by depth: {losses}"
-        drawn.append(Tree(one.source, "", tree_nodes(model.head_, model.concepts_), (note,)))
+        drawn.append(Tree(result.source, "", tree_nodes(model.head_, model.concepts_), (note,)))
     return Report(
         name="figure5-strict",
         title=f"{TITLE}, strict protocol",
@@ -153,11 +154,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
     """List the nodes of a scikit-learn tree, parents first, the low side before the high one."""
-    counts, found = node_counts(tree), tree.tree_
+    counts, arrays = node_counts(tree), tree.tree_
     nodes: list[Node] = []
 
     def visit(number: int, depth: int, parent: int, side: str) -> None:
-        low, high = int(found.children_left[number]), int(found.children_right[number])
+        low, high = int(arrays.children_left[number]), int(arrays.children_right[number])
         leaf = low == high
         nodes.append(
             Node(
@@ -165,9 +166,9 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
                 depth=depth,
                 parent=parent,
                 side=side,
-                concept="" if leaf else concepts[int(found.feature[number])],
-                threshold=float("nan") if leaf else float(found.threshold[number]),
-                n_train=int(found.n_node_samples[number]),
+                concept="" if leaf else concepts[int(arrays.feature[number])],
+                threshold=float("nan") if leaf else float(arrays.threshold[number]),
+                n_train=int(arrays.n_node_samples[number]),
                 share_positive=float(counts[number, 1] / counts[number].sum()),
             )
         )
@@ -181,9 +182,9 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
 
 def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
     """Count the decimals with which two thresholds of one concept that differ are written differently."""
-    asked = sorted({(node.concept, node.threshold) for node in nodes if node.concept})
+    thresholds = sorted({(node.concept, node.threshold) for node in nodes if node.concept})
     for digits in range(least, MOST_DIGITS):
-        if len({(concept, f"{value:.{digits}f}") for concept, value in asked}) == len(asked):
+        if len({(concept, f"{value:.{digits}f}") for concept, value in thresholds}) == len(thresholds):
             return digits
     return MOST_DIGITS
 

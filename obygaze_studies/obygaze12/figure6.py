@@ -88,8 +88,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     blocks, data, pictures = [], [], []
-    for one in results:
-        rows = _paper_rows(one)
+    for result in results:
+        rows = _paper_rows(result)
         data += rows
         by_movie = {row["movie"]: row for row in rows}
         shown = [
@@ -103,19 +103,21 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             )
             for row in rows
         )
-        blocks.append(Block(one.source.title, ("movie", "failed", *FACTORS), cells, (leak_caption(folds),)))
+        blocks.append(
+            Block(result.source.title, ("movie", "failed", *FACTORS), cells, (leak_caption(folds),))
+        )
         unshown = [title_of(movie) for movie in FIGURE6_MOVIES if movie in by_movie and movie not in shown]
         if shown:
             panels = {
                 _wrong(by_movie[movie]): {factor: -by_movie[movie][factor] for factor in FACTORS}
                 for movie in shown
             }
-            caption = f"{TITLE} under the paper protocol, {one.source.title}: {leak_caption(folds)}"
+            caption = f"{TITLE} under the paper protocol, {result.source.title}: {leak_caption(folds)}"
             caption += (
                 f"; not drawn, for want of failures or of successes: {', '.join(unshown)}" if unshown else ""
             )
             pictures.append(
-                Picture(f"figure6-paper-{one.source.label}", caption, partial(draw_weights, panels))
+                Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
             )
     return Report(
         name="figure6-paper",
@@ -153,8 +155,8 @@ def _signed(weight: float) -> str:
     return number(weight, 2) if np.isnan(weight) else f"{weight:+.2f}"
 
 
-def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
-    table = one.movie_pairs.table.assign(called=one.movie_pairs.called)
+def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
+    table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for movie, part in table.groupby("movie", sort=False):
         pairs = [pair for _, pair in part.groupby("fold")]
@@ -168,12 +170,12 @@ def _paper_rows(one: PaperResults) -> list[dict[str, Any]]:
         success = (average["label"] == average["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
-            X = described(one.source, one.source.rows(average["clip_id"].tolist()))
+            X = described(result.source, result.source.rows(average["clip_id"].tolist()))
             with one_blas_thread():
                 weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
-                "features": one.source.title,
+                "features": result.source.title,
                 "movie": movie,
                 "title": title_of(str(movie)),
                 "fold": int(average["fold"].iloc[0]),
@@ -189,11 +191,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 6 under `strict`: all movies, false alarms and misses apart, with intervals."""
     corpus = results[0].corpus
     blocks, data, pictures = [], [], []
-    for one in results:
-        kinds = _strict_kinds(one)
+    for result in results:
+        kinds = _strict_kinds(result)
         panels = {}
         for kind, rows in kinds.items():
-            data += [{"features": one.source.title, "errors": kind} | row for row in rows]
+            data += [{"features": result.source.title, "errors": kind} | row for row in rows]
             cells = tuple(
                 (
                     row["factor"],
@@ -205,7 +207,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             n_errors, n_clips = (rows[0][name] for name in ("n_errors", "n_clips")) if rows else (0, 0)
             blocks.append(
                 Block(
-                    f"{one.source.title}: {kind}",
+                    f"{result.source.title}: {kind}",
                     ("factor", "log odds ratio of an error [95 %]", "p (Holm)"),
                     cells,
                     (f"{n_errors} errors of {n_clips} clips",),
@@ -214,8 +216,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = [
                 FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
             ]
-        caption = f"{TITLE} under the strict protocol, {one.source.title}; {TUNED}"
-        pictures.append(Picture(f"figure6-strict-{one.source.label}", caption, partial(draw_forest, panels)))
+        caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
+        pictures.append(
+            Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
+        )
     return Report(
         name="figure6-strict",
         title=f"{TITLE}, strict protocol",
@@ -241,32 +245,32 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
 
 
-def _strict_kinds(one: StrictResults) -> dict[str, list[dict[str, Any]]]:
-    part = one.pair_rows()
+def _strict_kinds(result: StrictResults) -> dict[str, list[dict[str, Any]]]:
+    part = result.pair_rows()
     label, called = part["label"].to_numpy(), part["called"].to_numpy()
-    factors = described(one.source, one.source.rows(part["clip_id"].tolist()))
+    factors = described(result.source, result.source.rows(part["clip_id"].tolist()))
     movies = part["movie"].to_numpy(dtype=str)
     hn = FACTORS.index("HN")
-    asked = {
+    chosen = {
         "false alarms": (label == 0, [*range(len(VISUAL_CONCEPTS)), hn]),
         "misses": (label == 1, list(range(len(VISUAL_CONCEPTS)))),
     }
     kinds: dict[str, list[dict[str, Any]]] = {}
-    for kind, (rows, columns) in asked.items():
+    for kind, (rows, columns) in chosen.items():
         with one_blas_thread():
-            found = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
+            fitted = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
         kinds[kind] = [
             {
                 "factor": FACTORS[column] if column != hn else "HN (against EN)",
-                "effect": float(found.effects[place]),
-                "low": float(found.low[place]),
-                "high": float(found.high[place]),
-                "p": float(found.p[place]),
-                "p_holm": float(found.p_holm[place]),
-                "n_clips": found.n_clips,
-                "n_errors": found.n_errors,
+                "effect": float(fitted.effects[index]),
+                "low": float(fitted.low[index]),
+                "high": float(fitted.high[index]),
+                "p": float(fitted.p[index]),
+                "p_holm": float(fitted.p_holm[index]),
+                "n_clips": fitted.n_clips,
+                "n_errors": fitted.n_errors,
             }
-            for place, column in enumerate(columns)
+            for index, column in enumerate(columns)
         ]
     return kinds
 
@@ -293,18 +297,18 @@ def error_factors(
         np.float64
     )
     # Clips that are alike in all that counts are one row with a weight: many fits, few rows.
-    rows, place = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
-    counts = np.bincount(place.ravel()).astype(np.float64)
+    rows, row_of = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
+    counts = np.bincount(row_of.ravel()).astype(np.float64)
     movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
     kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
-    found = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
+    fits = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
     effects, low, high, p = np.full((4, factors.shape[1]), np.nan)
-    effects[varies] = found[0]
+    effects[varies] = fits[0]
     if names.size > 1:
-        error, freedom = jackknife_error(found[1:]), names.size - 1
+        error, freedom = jackknife_error(fits[1:]), names.size - 1
         reach = student.ppf((1 + level) / 2, freedom) * error
-        low[varies], high[varies] = found[0] - reach, found[0] + reach
-        p[varies] = 2 * student.sf(np.abs(found[0]) / np.maximum(error, 1e-300), freedom)
+        low[varies], high[varies] = fits[0] - reach, fits[0] + reach
+        p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
     return Factors(effects, low, high, p, holm(p), len(errors), int(errors.sum()))
 
 
@@ -359,18 +363,18 @@ def draw_forest(panels: Mapping[str, Sequence[FactorEffect]], path: Path) -> Non
 
     All panels have the same rows: that of a factor which a panel does not have is empty.
     """
-    factors = list(dict.fromkeys(one.factor for effects in panels.values() for one in effects))
+    factors = list(dict.fromkeys(effect.factor for effects in panels.values() for effect in effects))
     save(path, (WIDTH, 1.1 + 0.23 * len(factors)), partial(_forest, panels, factors))
 
 
 def _forest(panels: Mapping[str, Sequence[FactorEffect]], factors: Sequence[str], figure: Figure) -> None:
     every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, effects) in zip(every, panels.items(), strict=True):
-        for one in effects:
-            y = factors.index(one.factor)
-            axes.hlines(y, one.low, one.high, color="black", linewidth=1)
-            axes.plot(one.value, y, "o", color=BLUE, markersize=5)
-        values = {one.factor: one.value for one in effects}
+        for effect in effects:
+            y = factors.index(effect.factor)
+            axes.hlines(y, effect.low, effect.high, color="black", linewidth=1)
+            axes.plot(effect.value, y, "o", color=BLUE, markersize=5)
+        values = {effect.factor: effect.value for effect in effects}
         mark_undefined(axes, [values.get(factor, 0.0) for factor in factors])
         axes.set_yticks(range(len(factors)), factors)
         axes.set_ylim(len(factors) - 0.4, -0.6)

@@ -37,8 +37,8 @@ class FoldList:
 
     folds: tuple[Fold, ...]
     manifest: Manifest
-    learnt: Target
-    asked: Target
+    trained: Target
+    tested: Target
     record: Mapping[str, Any]
     by_movie: bool
 
@@ -58,7 +58,7 @@ class FoldList:
         """Return the record with every clip of every fold, and each clip's label."""
         used = {clip_id for fold in self.folds for side in sides_of(fold).values() for clip_id in side}
         labels = labels_of(self.manifest)
-        rows = zip(*(one.of(labels).tolist() for one in (self.learnt, self.asked)), strict=True)
+        rows = zip(*(target.of(labels).tolist() for target in (self.trained, self.tested)), strict=True)
         label_of = {name: max(codes) for name, codes in zip(labels.clip_ids.tolist(), rows, strict=True)}
         return {
             **self.record,
@@ -82,8 +82,8 @@ class FoldList:
 
 def list_folds(
     manifest: Manifest,
-    learnt: Target,
-    asked: Target,
+    trained: Target,
+    tested: Target,
     protocol: Literal["strict", "paper"] = "strict",
     *,
     policy: LabelPolicy = LabelPolicy.RAW,
@@ -108,7 +108,7 @@ def list_folds(
         The paper protocol has no such folds, or the manifest does not have them.
     """
     if protocol == "paper":
-        folds, columns = _published(manifest, learnt, asked, movies=movies)
+        folds, columns = _published(manifest, trained, tested, movies=movies)
         labelled, policy = manifest, LabelPolicy.RELEASED
         notes = [
             f"paper: {leak_caption(folds)}",
@@ -116,7 +116,7 @@ def list_folds(
         ]
     else:
         labelled = apply_policy(manifest, policy)
-        folds = strict_folds(labelled, learnt, asked)
+        folds = strict_folds(labelled, trained, tested)
         used = {clip_id for fold in folds for side in sides_of(fold).values() for clip_id in side}
         nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
         notes = [
@@ -128,11 +128,11 @@ def list_folds(
         "policy": str(policy),
         "manifest_sha256": manifest.digest(),
         "codebook": {"name": manifest.codebook.name, "digest": manifest.codebook.digest()},
-        "task": learnt.name,
-        "test": asked.name,
+        "task": trained.name,
+        "test": tested.name,
         "notes": notes,
     }
-    return FoldList(folds, labelled, learnt, asked, record, movies or protocol == "strict")
+    return FoldList(folds, labelled, trained, tested, record, movies or protocol == "strict")
 
 
 def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:
@@ -141,24 +141,24 @@ def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:
 
 
 def _published(
-    manifest: Manifest, learnt: Target, asked: Target, *, movies: bool
+    manifest: Manifest, trained: Target, tested: Target, *, movies: bool
 ) -> tuple[tuple[Fold, ...], Sequence[str]]:
     """Make the paper's folds, and name the columns of the manifest that they are in."""
     refuse_other_codebook(manifest.codebook, "the paper protocol")
-    if learnt.kind == "concept":
+    if trained.kind == "concept":
         if movies:
             raise ProtocolError("--movies pairs films to train on a task of levels, not on a concept")
-        negatives = NEGATIVES.get(tuple(sorted(learnt.against)))
-        if negatives is None or asked != learnt:
+        negatives = NEGATIVES.get(tuple(sorted(trained.against)))
+        if negatives is None or tested != trained:
             raise ProtocolError(
                 "the paper protocol tells a concept's clips from EN (--against EN), "
                 "from HN and S, or from all of them"
             )
-        return concept_folds(manifest, learnt.concept, negatives), [CONCEPT_COLUMN]
-    for one in (learnt, asked):
-        if one.name not in TASKS:
-            raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {one.name}")
-    tasks = TASKS[learnt.name], TASKS[asked.name]
+        return concept_folds(manifest, trained.concept, negatives), [CONCEPT_COLUMN]
+    for target in (trained, tested):
+        if target.name not in TASKS:
+            raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {target.name}")
+    tasks = TASKS[trained.name], TASKS[tested.name]
     if movies:
         return movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks]
     return classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks]

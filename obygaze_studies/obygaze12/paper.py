@@ -45,7 +45,7 @@ PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
 
 
 class RedoSettings(TypedDict, total=False):
-    """What `redo` takes beside names, clips, stores and protocols."""
+    """Optional keywords of `redo`."""
 
     policy: LabelPolicy
     seed: int
@@ -68,13 +68,13 @@ FILES = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Redone:
-    """What was redone.
+    """Reproduced reports.
 
     Attributes
     ----------
     reports : tuple of Report
     notes : tuple of str
-        What was not made, and why.
+        Reports that were not made, and why.
     tables : dict of str to DataFrame
         Predictions and what was chosen by inner folds, by the stem of the file that keeps them.
     """
@@ -195,9 +195,9 @@ def redo(
             except FoldsError as error:
                 missing = error
                 notes.append(f"{name}, {protocol} protocol: not made, {error}")
-        for one in results:
-            for kind, table in one.tables.items():
-                tables[f"{kind}-{protocol}-{one.source.label}"] = table
+        for result in results:
+            for kind, table in result.tables.items():
+                tables[f"{kind}-{protocol}-{result.source.label}"] = table
     if missing and not reports:
         raise missing
     return Redone(tuple(reports), tuple(notes), tables)

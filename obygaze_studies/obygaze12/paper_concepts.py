@@ -54,10 +54,10 @@ SEED = 42
 NEGATIVES = (Negatives.EN, Negatives.ALL)
 """Negatives of Figure 3's solid and hatched bars."""
 
-Asked = tuple[str, Negatives]
+ConceptTask = tuple[str, Negatives]
 """A concept and its choice of negatives."""
 
-ASKED: tuple[Asked, ...] = tuple(
+CONCEPT_TASKS: tuple[ConceptTask, ...] = tuple(
     (concept, negatives) for negatives in NEGATIVES for concept in VISUAL_CONCEPTS
 )
 
@@ -120,9 +120,9 @@ class ConceptFolds:
     labels: Mapping[str, int]
 
     @classmethod
-    def of(cls, manifest: Manifest, asked: Asked) -> "ConceptFolds":
+    def of(cls, manifest: Manifest, task: ConceptTask) -> "ConceptFolds":
         """Make the folds of a concept against a choice of negatives."""
-        return cls(concept_folds(manifest, *asked), concept_labels(manifest, *asked))
+        return cls(concept_folds(manifest, *task), concept_labels(manifest, *task))
 
     def side(self, data: Dataset, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Return the rows and labels of those clips that have features."""
@@ -146,30 +146,34 @@ class ConceptFolds:
     def validated(self, data: Dataset, fold: Fold, plane: Hyperplanes) -> float:
         """Return f1_pos on the validation side of a fold."""
         rows, label = self.side(data, fold.validation)
-        found = f1_pos(label, plane.distances(data.X[rows])[:, 0] >= ABOVE_ZERO)
-        return float(np.nan_to_num(found))
+        f1 = f1_pos(label, plane.distances(data.X[rows])[:, 0] >= ABOVE_ZERO)
+        return float(np.nan_to_num(f1))
 
 
-def concepts(manifest: Manifest, data: Dataset, chosen: Mapping[Asked, float] | None = None) -> PaperConcepts:
+def concepts(
+    manifest: Manifest, data: Dataset, chosen: Mapping[ConceptTask, float] | None = None
+) -> PaperConcepts:
     """Fit the nine CAVs of each concept against each choice of negatives, and elect one.
 
     `chosen` gives each C; by default it is the published one.
     """
-    of = {asked: ConceptFolds.of(manifest, asked) for asked in ASKED}
-    for (concept, negatives), one in of.items():
-        for fold in one.folds:
-            check_sides(data, fold, one.labels, f"{concept} against {negatives}")
-    penalty = chosen or {asked: CAV_C[asked[0]] for asked in ASKED}
-    problems = [one.task(data, fold, penalty[asked]) for asked, one in of.items() for fold in one.folds]
+    of = {task: ConceptFolds.of(manifest, task) for task in CONCEPT_TASKS}
+    for (concept, negatives), problem in of.items():
+        for fold in problem.folds:
+            check_sides(data, fold, problem.labels, f"{concept} against {negatives}")
+    penalty = chosen or {task: CAV_C[task[0]] for task in CONCEPT_TASKS}
+    problems = [
+        problem.task(data, fold, penalty[task]) for task, problem in of.items() for fold in problem.folds
+    ]
     planes = svm_hyperplanes(data.X, problems)
     blocks, elected, places = [], {}, {}
     number = 0
-    for (concept, negatives), one in of.items():
+    for (concept, negatives), problem in of.items():
         validated = []
-        for k, fold in enumerate(one.folds):
+        for k, fold in enumerate(problem.folds):
             plane = planes.one(number + k)
-            validated.append(one.validated(data, fold, plane))
-            rows, label = one.side(data, fold.test)
+            validated.append(problem.validated(data, fold, plane))
+            rows, label = problem.side(data, fold.test)
             blocks.append(
                 predicted(
                     data,
@@ -185,7 +189,7 @@ def concepts(manifest: Manifest, data: Dataset, chosen: Mapping[Asked, float] | 
             )
         elected[concept, negatives] = elect(validated)
         places[concept, negatives] = number + elected[concept, negatives]
-        number += len(one.folds)
+        number += len(problem.folds)
     which = {
         negatives: [places[concept, negatives] for concept in VISUAL_CONCEPTS] for negatives in NEGATIVES
     }
@@ -224,10 +228,10 @@ def choose_c(
     manifest: Manifest,
     data: Dataset,
     grid: Sequence[float] = C_GRID,
-    asked: Sequence[Asked] = ASKED,
+    concept_tasks: Sequence[ConceptTask] = CONCEPT_TASKS,
     *,
     draws: int | None = None,
-) -> dict[Asked, ChosenC]:
+) -> dict[ConceptTask, ChosenC]:
     """Choose the C of each concept's SVM by eight-fold cross-validation, as section 4.2 describes it.
 
     The last fold is kept for the test; folds 0 to 7 are validated on in turn.
@@ -244,13 +248,13 @@ def choose_c(
         Seed of draws of negatives: every training side keeps as many as it has positives, other ones in each
         fold, as section 4.2 says. By default classes are balanced by weights, as in the original code.
     """
-    of = {one: ConceptFolds.of(manifest, one) for one in asked}
+    of = {task: ConceptFolds.of(manifest, task) for task in concept_tasks}
     for (concept, negatives), problem in of.items():
         for fold in problem.folds:
             check_sides(data, fold, problem.labels, f"{concept} against {negatives}")
-    tried = sorted({*grid, *(CAV_C[concept] for concept, _ in asked)})
-    found: dict[Asked, ChosenC] = {}
-    for one, problem in of.items():
+    tried = sorted({*grid, *(CAV_C[concept] for concept, _ in concept_tasks)})
+    chosen: dict[ConceptTask, ChosenC] = {}
+    for task, problem in of.items():
         folds = [fold for fold in problem.folds if fold.name in VALIDATION_FOLDS]
         tasks = [
             problem.task(data, fold, C) if draws is None else problem.drawn(data, fold, C, draws)
@@ -259,14 +263,14 @@ def choose_c(
         ]
         planes = svm_hyperplanes(data.X, tasks, balanced=draws is None)
         means = {}
-        for place, C in enumerate(tried):
+        for index, C in enumerate(tried):
             values = [
-                problem.validated(data, fold, planes.one(place * len(folds) + k))
+                problem.validated(data, fold, planes.one(index * len(folds) + k))
                 for k, fold in enumerate(folds)
             ]
             means[C] = float(np.mean(values))
-        found[one] = ChosenC(max(tried, key=means.__getitem__), means)
-    return found
+        chosen[task] = ChosenC(max(tried, key=means.__getitem__), means)
+    return chosen
 
 
 def tree_head(task: str, depth: int | None = None) -> DecisionTreeClassifier:
@@ -299,12 +303,12 @@ class PaperHeads:
     trees: Mapping[tuple[str, Negatives], object]
 
 
-def paper_heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> PaperHeads:
+def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
     """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
     y, labels = positive(data), labels_of_s(data)
     blocks, trees = [], {}
     for negatives in NEGATIVES:
-        values = found.planes[negatives].decisions(data.X)
+        values = concepts.planes[negatives].decisions(data.X)
         for name, make in HEADS.items():
             for train in dict.fromkeys(train for train, _ in CELLS):
                 learnt = head_fold(manifest, TASKS[train], TASKS[train])
@@ -314,7 +318,7 @@ def paper_heads(manifest: Manifest, data: Dataset, found: PaperConcepts) -> Pape
                 head = make(train).fit(values[rows], y[rows])
                 if name == "pcbm_dt":
                     trees[train, negatives] = head
-                for test in (test for other, test in CELLS if other == train):
+                for test in (test for trained, test in CELLS if trained == train):
                     fold = head_fold(manifest, TASKS[train], TASKS[test])
                     check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
                     seen = data.rows(fold.test)

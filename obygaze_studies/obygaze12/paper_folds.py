@@ -148,7 +148,7 @@ def drawn_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ..
     allowed = [fold for fold in range(1, 10) if fold != validation + 1]
     n_kept = round(len(allowed) * smallest / size)
     start = validation * n_kept
-    return tuple(allowed[place % len(allowed)] for place in range(start, start + n_kept))
+    return tuple(allowed[index % len(allowed)] for index in range(start, start + n_kept))
 
 
 def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]:
@@ -260,10 +260,10 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, i
 
 def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
     """List the clips that have a fold in a column and a video, with that fold, in the manifest's order."""
-    found = [(clip, clip.extras.get(column, "")) for clip in manifest]
-    texts = [(clip, text) for clip, text in found if text and clip.video]
+    texts_of = [(clip, clip.extras.get(column, "")) for clip in manifest]
+    texts = [(clip, text) for clip, text in texts_of if text and clip.video]
     if not texts:
-        without_video = sum(bool(text) for _, text in found)
+        without_video = sum(bool(text) for _, text in texts_of)
         raise ProtocolError(
             f"all {without_video} clips with a fold in column {column} lack a video, and the paper protocol "
             "leaves such clips out; import the manifest from ObyGaze12's folder again"
@@ -314,16 +314,16 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str
     """
     sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
     for side, clips in sides.items():
-        found = [clip_id for clip_id in clips if clip_id in data.row_of]
-        if clips and not found:
+        kept = [clip_id for clip_id in clips if clip_id in data.row_of]
+        if clips and not kept:
             lacks = "no clip"
-        elif side == "training" and len({present[clip_id] for clip_id in found}) < 2:
+        elif side == "training" and len({present[clip_id] for clip_id in kept}) < 2:
             lacks = "clips of one class only"
         else:
             continue
         raise FoldsError(
             f"the published folds need the features of more clips: {what}, fold {fold.name}, has {lacks} "
-            f"on its {side} side ({len(found)} of {len(clips)} clips have features); extract the others, "
+            f"on its {side} side ({len(kept)} of {len(clips)} clips have features); extract the others, "
             "or use the strict protocol (--protocol strict)"
         )
 
@@ -359,6 +359,6 @@ def predicted(
 def gather(blocks: list[Rows]) -> Predictions:
     """Stack blocks into one table, model by model and task by task, folds in the order given."""
     stacked = pd.DataFrame({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
-    rank = {name: place for place, name in enumerate(dict.fromkeys(stacked["model"]))}
+    rank = {name: rank_of for rank_of, name in enumerate(dict.fromkeys(stacked["model"]))}
     order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
     return Predictions(stacked.iloc[order].reset_index(drop=True))

@@ -20,8 +20,8 @@ from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import (
-    Asked,
     ChosenC,
+    ConceptTask,
     PaperConcepts,
     PaperHeads,
     choose_c,
@@ -53,7 +53,7 @@ TRAINED = tuple(dict.fromkeys(train for train, _ in CELLS))
 
 @dataclass(frozen=True, eq=False)
 class PaperResults:
-    """One source under the `paper` protocol: each table of predictions made once, when asked for.
+    """One source under the `paper` protocol: each table of predictions computed once, at its first use.
 
     Attributes
     ----------
@@ -89,13 +89,13 @@ class PaperResults:
             return concepts(self.corpus.manifest, self.source)
 
     @cached_property
-    def chosen_c(self) -> dict[Asked, ChosenC]:
+    def chosen_c(self) -> dict[ConceptTask, ChosenC]:
         """The C of each concept, chosen by eight folds."""
         with one_blas_thread():
             return choose_c(self.corpus.manifest, self.source)
 
     @cached_property
-    def drawn_c(self) -> dict[Asked, ChosenC]:
+    def drawn_c(self) -> dict[ConceptTask, ChosenC]:
         """The same with negatives drawn at random in place of weights."""
         with one_blas_thread():
             return choose_c(self.corpus.manifest, self.source, draws=self.seed)
@@ -104,7 +104,7 @@ class PaperResults:
     def concepts_chosen(self) -> PaperConcepts:
         """The CAVs of Figure 3 with the C chosen by eight folds."""
         with one_blas_thread():
-            chosen = {asked: one.C for asked, one in self.chosen_c.items()}
+            chosen = {task: choice.C for task, choice in self.chosen_c.items()}
             return concepts(self.corpus.manifest, self.source, chosen)
 
     def tree(self, task: str, negatives: Negatives) -> object:
@@ -124,11 +124,15 @@ class PaperResults:
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """What was computed, and nothing that was not, by the stem of the file that keeps it."""
-        done = self.__dict__
-        whole = [done[name] for name in ("classifiers", "movie_pairs") if name in done]
-        whole += [done[name].predictions for name in ("heads", "concepts") if name in done]
-        return {"predictions": pd.concat([one.table for one in whole], ignore_index=True)} if whole else {}
+        """Tables computed so far, by the stem of their file."""
+        computed = self.__dict__
+        whole = [computed[name] for name in ("classifiers", "movie_pairs") if name in computed]
+        whole += [computed[name].predictions for name in ("heads", "concepts") if name in computed]
+        return (
+            {"predictions": pd.concat([predictions.table for predictions in whole], ignore_index=True)}
+            if whole
+            else {}
+        )
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
@@ -153,7 +157,7 @@ def classifiers(
             check_sides(data, fold, labels, f"{train}>{test} of Table 2")
     first = {train: folds[train, test] for train, test in CELLS}
     every = [fold for own in first.values() for fold in own]
-    probes = _probes(data, every, [seed_of(seed, place) for place in range(len(every))], progress)
+    probes = _probes(data, every, [seed_of(seed, index) for index in range(len(every))], progress)
     fitted = iter(probes)
     models = {train: [next(fitted) for _ in own] for train, own in first.items()}
     return gather(
@@ -178,7 +182,7 @@ def movie_pairs(
     for fold in folds:
         check_sides(data, fold, labels, "Table 4")
     first: dict[tuple[str, ...], int] = {}
-    seeds = [seed_of(seed, first.setdefault(fold.train, place)) for place, fold in enumerate(folds)]
+    seeds = [seed_of(seed, first.setdefault(fold.train, index)) for index, fold in enumerate(folds)]
     probes = _probes(data, folds, seeds, progress)
     task = f"movies:{'>'.join(MOVIE_PAIRS)}"
     return gather(
@@ -232,7 +236,7 @@ def _tested(
 
 @dataclass(frozen=True, eq=False)
 class StrictResults:
-    """One source under the `strict` protocol: each run made once, when asked for."""
+    """One source under the `strict` protocol: each run computed once, at its first use."""
 
     corpus: PaperCorpus
     source: Dataset
@@ -242,13 +246,13 @@ class StrictResults:
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
-        found = {}
+        runs = {}
         for train in TRAINED:
-            tests = [test for other, test in CELLS if other == train]
-            found[train] = evaluate(
+            tests = [test for trained, test in CELLS if trained == train]
+            runs[train] = evaluate(
                 self.source, None, train, tests, seed=self.seed, origin=self._origin(), progress=self.progress
             )
-        return found
+        return runs
 
     @cached_property
     def concepts(self) -> Mapping[tuple[Negatives, str], Run]:
@@ -286,7 +290,7 @@ class StrictResults:
             for negatives, levels in AGAINST.items()
             for concept in VISUAL_CONCEPTS
         }
-        return {one: target for one, target in every.items() if learnable(target, self.source)}
+        return {key: target for key, target in every.items() if learnable(target, self.source)}
 
     def pair_rows(self, model: str = "mlp", cell: Cell = MOVIE_PAIRS) -> pd.DataFrame:
         """Return a model's predictions on a cell, with what each clip is called."""
@@ -296,17 +300,17 @@ class StrictResults:
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """What was computed, and nothing that was not, by the stem of the file that keeps it."""
-        done = self.__dict__
-        runs = [run for name in ("runs", "concepts") for run in done.get(name, {}).values()]
+        """Tables computed so far, by the stem of their file."""
+        computed = self.__dict__
+        runs = [run for name in ("runs", "concepts") for run in computed.get(name, {}).values()]
         if not runs:
             return {}
-        found = {
+        parts_of = {
             "predictions": [run.predictions.table for run in runs],
             "selection": [run.selection for run in runs],
             "curves": [run.curves for run in runs],
         }
-        filled = {name: [part for part in parts if len(part)] for name, parts in found.items()}
+        filled = {name: [part for part in parts if len(part)] for name, parts in parts_of.items()}
         return {name: pd.concat(parts, ignore_index=True) for name, parts in filled.items() if parts}
 
     def _origin(self) -> dict[str, object]:

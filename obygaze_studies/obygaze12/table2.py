@@ -107,14 +107,14 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     trivial = [
         {
             "train": "",
-            "test": one.test,
-            "model": f"{one.row} at printed prevalence",
-            "metric": one.average,
-            "ours": one.computed,
-            "printed": one.printed.mean,
-            "printed_in": one.printed.source,
+            "test": trivial_row.test,
+            "model": f"{trivial_row.row} at printed prevalence",
+            "metric": trivial_row.average,
+            "ours": trivial_row.computed,
+            "printed": trivial_row.printed.mean,
+            "printed_in": trivial_row.printed.source,
         }
-        for one in TRIVIAL
+        for trivial_row in TRIVIAL
     ]
     if corpus.printed:
         blocks.append(trivial_block())
@@ -147,17 +147,17 @@ def trivial_block() -> Block:
     """Show all eight trivial figures of the two papers beside what their formula gives."""
     rows = tuple(
         (
-            one.row,
-            TASKS[one.test].title,
-            METRIC_TITLES[one.average],
-            number(one.computed),
-            str(one.printed),
-            one.printed.source,
-            one.verdict,
+            trivial_row.row,
+            TASKS[trivial_row.test].title,
+            METRIC_TITLES[trivial_row.average],
+            number(trivial_row.computed),
+            str(trivial_row.printed),
+            trivial_row.printed.source,
+            trivial_row.verdict,
         )
-        for one in TRIVIAL
+        for trivial_row in TRIVIAL
     )
-    agree = sum(one.verdict.startswith("agrees") for one in TRIVIAL)
+    agree = sum(trivial_row.verdict.startswith("agrees") for trivial_row in TRIVIAL)
     return Block(
         "trivial rows at the printed prevalences, 23 % and 19 %",
         ("row", "test", "metric", "computed", "printed", "printed in", ""),
@@ -180,24 +180,24 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
         "leak_max": max(leak.in_training for leak in leaks),
     }
     rows: list[dict[str, Any]] = []
-    for one in results:
-        printed = PROBES.get(corpus.printed_row(one.source) or "", {}).get(cell)
-        values = by_fold(one.classifiers, "mlp", task)
+    for result in results:
+        printed = PROBES.get(corpus.printed_row(result.source) or "", {}).get(cell)
+        values = by_fold(result.classifiers, "mlp", task)
         for average in AVERAGES:
             shown = printed if average == "f1_weighted" else None
-            rows.append(_row("mlp", one.source.title, average, values[average].tolist(), shown))
+            rows.append(_row("mlp", result.source.title, average, values[average].tolist(), shown))
     if corpus.printed:
         rows += [
             _row("mlp", f"{name} (printed only)", "f1_weighted", None, row[cell])
             for name, row in PROBES.items()
             if name not in corpus.printed_rows
         ]
-    for one in results:
-        on_xclip = corpus.printed_row(one.source) == "X-CLIP"
-        for model in dict.fromkeys(one.heads.predictions.table["model"]):
-            values = by_fold(one.heads.predictions, model, task)
+    for result in results:
+        on_xclip = corpus.printed_row(result.source) == "X-CLIP"
+        for model in dict.fromkeys(result.heads.predictions.table["model"]):
+            values = by_fold(result.heads.predictions, model, task)
             printed = BOTTLENECKS[printed_name(model)][cell] if on_xclip else None
-            rows.append(_row(model, one.source.title, "f1_pos", values["f1_pos"].tolist(), printed))
+            rows.append(_row(model, result.source.title, "f1_pos", values["f1_pos"].tolist(), printed))
     if corpus.printed and "X-CLIP" not in corpus.printed_rows:
         rows += [
             _row(model.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell])
@@ -285,7 +285,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 2 under `strict`: pooled over movies, with intervals, against the baselines."""
     corpus = results[0].corpus
     summary = pd.concat(
-        [run.metrics.assign(features=one.source.title) for one in results for run in one.runs.values()],
+        [
+            run.metrics.assign(features=result.source.title)
+            for result in results
+            for run in result.runs.values()
+        ],
         ignore_index=True,
     )
     known = movie_knowledge(results)
@@ -326,18 +330,23 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
     corpus = results[0].corpus
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[tuple[str, ...]] = []
-    for one in results:
-        own = part[part["features"] == one.source.title]
+    for result in results:
+        own = part[part["features"] == result.source.title]
         for name, metrics in own.groupby("model", sort=False):
             model, looks = str(name), BUILTIN_MODELS[str(name)].looks_at_features
             # A baseline is the same whatever the features.
-            if not looks and one is not results[0]:
+            if not looks and result is not results[0]:
                 continue
             by = metrics.set_index("metric").to_dict(orient="index")
-            features = one.source.title if looks else NOTHING
+            features = result.source.title if looks else NOTHING
             shown = (_shown(by[metric], wide) for metric, wide in SHOWN.items())
             rows.append(
-                (model_title(model), features, *shown, _printed(model, corpus.printed_row(one.source), cell))
+                (
+                    model_title(model),
+                    features,
+                    *shown,
+                    _printed(model, corpus.printed_row(result.source), cell),
+                )
             )
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
     levels = (number(float(chance[metric])) for metric in SHOWN)
@@ -378,13 +387,13 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     By movie, AUC, of which the prior has 0.5: any excess is knowledge of clips.
     """
     rows = []
-    for one in results:
+    for result in results:
         for cell in CELLS:
-            task, run = ">".join(cell), saved(one.runs[cell[0]])
-            found = compare(side(run, "mlp", task), side(run, "movie_prior", task)).metrics
-            auc = found.set_index("metric").loc["auc"]
+            task, run = ">".join(cell), saved(result.runs[cell[0]])
+            compared = compare(side(run, "mlp", task), side(run, "movie_prior", task)).metrics
+            auc = compared.set_index("metric").loc["auc"]
             kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
-            rows.append({"features": one.source.title, "task": task, **kept})
+            rows.append({"features": result.source.title, "task": task, **kept})
     table = pd.DataFrame(rows).assign(p_holm=lambda known: holm(known["p"]))
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 

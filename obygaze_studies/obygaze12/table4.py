@@ -24,10 +24,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     blocks, data = [], []
-    for one in results:
-        pairs = _pairs(one)
+    for result in results:
+        pairs = _pairs(result)
         rows: list[tuple[str, ...]] = []
-        printed_for = corpus.printed_row(one.source) == "X-CLIP"
+        printed_for = corpus.printed_row(result.source) == "X-CLIP"
         for movie, part in pairs.groupby("movie", sort=False):
             printed = TABLE4.get(str(movie)) if printed_for else None
             p = float(part["prevalence"].iloc[0])
@@ -44,7 +44,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             )
             data.append(
                 {
-                    "features": one.source.title,
+                    "features": result.source.title,
                     "movie": movie,
                     "title": title_of(str(movie)),
                     "n_clips": part["n_clips"].iloc[0],
@@ -78,7 +78,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             rows = [row[:PRINTED_COLUMN] + row[PRINTED_COLUMN + 1 :] for row in rows]
         blocks.append(
             Block(
-                one.source.title,
+                result.source.title,
                 tuple(headers),
                 tuple(rows),
                 (f"{len(pairs)} film pairs; {leak_caption(folds)}, and no film is on two sides",),
@@ -110,9 +110,9 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
     return [f"printed for X-CLIP (000, Table 4): {rows}; mean {TABLE4_MEAN}"]
 
 
-def _pairs(one: PaperResults) -> pd.DataFrame:
+def _pairs(result: PaperResults) -> pd.DataFrame:
     """Compute both F1 of each film pair, in the order of the pairs."""
-    table = one.movie_pairs.table.assign(called=one.movie_pairs.called)
+    table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for fold, part in table.groupby("fold"):
         y, called = part["label"].to_numpy(), part["called"].to_numpy()
@@ -136,14 +136,14 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
     corpus = results[0].corpus
     blocks, data = [], []
-    for one in results:
-        printed_for = corpus.printed_row(one.source) == "X-CLIP"
+    for result in results:
+        printed_for = corpus.printed_row(result.source) == "X-CLIP"
         movies: list[dict[str, Any]] = []
-        for movie, own in one.pair_rows().groupby("movie"):
+        for movie, own in result.pair_rows().groupby("movie"):
             y, score, called = (own[name].to_numpy() for name in ("label", "score", "called"))
             movies.append(
                 {
-                    "features": one.source.title,
+                    "features": result.source.title,
                     "movie": movie,
                     "title": title_of(str(movie)),
                     "n_clips": len(y),
@@ -163,7 +163,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             )
             for row in movies
         ]
-        metrics = one.runs[MOVIE_PAIRS[0]].metrics
+        metrics = result.runs[MOVIE_PAIRS[0]].metrics
         mine = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
         means = mine.loc[list(SHOWN), ["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
         last = str(TABLE4_MEAN) if printed_for else NOTHING
@@ -175,7 +175,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         if not corpus.printed:
             headers, rows = headers[:-1], [row[:-1] for row in rows]
         blocks.append(
-            Block(one.source.title, headers, tuple(rows), ("no clip or movie is on two sides",)),
+            Block(result.source.title, headers, tuple(rows), ("no clip or movie is on two sides",)),
         )
     table = pd.DataFrame(data)
     return Report(

@@ -237,7 +237,7 @@ def test_figure_5_has_the_depth_asked_for(results):
 def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
     """Section 4.2: eight-fold cross-validation; the last fold is kept. Posture, against all, 16 columns."""
     manifest, data, asked = narrow.corpus.manifest, narrow.source, ("Posture", Negatives.ALL)
-    found = paper_concepts.choose_c(manifest, data, grid=(0.01, 0.1), asked=[asked])[asked]
+    found = paper_concepts.choose_c(manifest, data, grid=(0.01, 0.1), concept_tasks=[asked])[asked]
     labels = concept_labels(manifest, *asked)
     fold_of = {clip.clip_id: int(clip.extras["fold_en_hn_s"] or -1) for clip in manifest}
     used = [clip_id for clip_id in labels if clip_id in data.row_of and 0 <= fold_of[clip_id] < 9]
@@ -252,7 +252,7 @@ def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
         assert mean == pytest.approx(np.mean(scores), abs=0.01)
     assert found.validated[found.C] == max(found.validated.values())
     clips = manifest.with_clips(clip for clip in manifest if fold_of[clip.clip_id] != 9)
-    assert paper_concepts.choose_c(clips, data, grid=(0.01, 0.1), asked=[asked])[asked] == found
+    assert paper_concepts.choose_c(clips, data, grid=(0.01, 0.1), concept_tasks=[asked])[asked] == found
 
 
 def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
@@ -275,7 +275,7 @@ def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
 def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
     """Where the choice is the published C, every figure is the published one's."""
     tried = dict.fromkeys((0.01, 0.05), 0.4)
-    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.ASKED}
+    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
     chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
     monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
     report = figure3.paper_report([with_settings(results, choose_c=True)])
