@@ -119,8 +119,8 @@ class CardQueue:
 
     def _queue(self, slot: PinnedSlot, call: Call, clips: Clips, forward: Forward) -> None:
         target = slot.clips.numpy()
-        for place, clip in enumerate(clips):
-            target[place] = clip
+        for index, clip in enumerate(clips):
+            target[index] = clip
         target[len(clips) :] = target[len(clips) - 1]
         compute = CUDA.current_stream(self.device)
         with CUDA.stream(self._up):

@@ -74,7 +74,7 @@ def load_pretrained(
     except (SafetensorError, UnpicklingError, OSError, ValueError, RuntimeError, EOFError) as error:
         raise BackboneError(f"{weights.name}: the weights cannot be read: {first_line(error)}") from None
     mismatched = [
-        f"{name} {list(found)}, not {list(wanted)}" for name, found, wanted in report["mismatched_keys"]
+        f"{name} {list(shape)}, not {list(wanted)}" for name, shape, wanted in report["mismatched_keys"]
     ]
     check_keys(
         weights.name,
@@ -156,17 +156,17 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     try:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:
         raise BackboneError(f"{path}: refused: it is damaged, or holds more than tensors") from None
     except Exception as error:  # noqa: BLE001 - torch lets any of them out of damaged bytes
         reason = first_line(error)
         raise BackboneError(f"{path}: the weights cannot be read: {reason}") from None
-    if not isinstance(found, dict) or not all(
-        isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in found.items()
+    if not isinstance(tensors, dict) or not all(
+        isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in tensors.items()
     ):
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else")
-    return found
+    return tensors
 
 
 def load_exactly(network: nn.Module, weights: Weights) -> None:

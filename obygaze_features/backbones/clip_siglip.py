@@ -57,10 +57,10 @@ def clip(
     preset
         Preprocessing; None is `clip` for a CLIP and `siglip` for a SigLIP.
     """
-    found = find_weights(weights)
-    family, config = vision_config(found)
+    source = find_weights(weights)
+    family, config = vision_config(source)
     cls = CLIPVisionModelWithProjection if family == "clip" else SiglipVision
-    model = load_pretrained(cls, found, config, allow_unexpected=TEXT_HALF)
+    model = load_pretrained(cls, source, config, allow_unexpected=TEXT_HALF)
     frames = n_frames or 32
     width = config.projection_dim if family == "clip" else config.hidden_size
     backbone = network_backbone(
@@ -72,7 +72,7 @@ def clip(
             "frames": "image embedding of each frame, not normalised",
             "pooled": "its mean over the frames",
         },
-        weights=found,
+        weights=source,
         preset=choose_preset(preset or family, (family, "obygaze12"), size=config.image_size),
         compute=compute or Compute(),
         head="visual projection" if family == "clip" else "attention pooling",
@@ -81,7 +81,7 @@ def clip(
         citation=CITATIONS[family],
     )
     # Both arrays share their space with the text embeddings of the same weights.
-    return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, found)})
+    return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, source)})
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -129,11 +129,11 @@ class FrameByFrame(nn.Module):
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose image half is `clip`; both map to one space."""
-    found = find_weights(weights)
+    source = find_weights(weights)
     compute = compute or Compute()
-    tokenizer, family, config = _prepare(found)
+    tokenizer, family, config = _prepare(source)
     cls = CLIPTextModelWithProjection if family == "clip" else SiglipText
-    model = load_pretrained(cls, found, config, allow_unexpected=IMAGE_HALF)
+    model = load_pretrained(cls, source, config, allow_unexpected=IMAGE_HALF)
     return TextBackbone(
         name="clip-text",
         width=config.projection_dim if family == "clip" else config.projection_size,
@@ -145,8 +145,8 @@ def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None
             "head": "text projection" if family == "clip" else "head over the last token",
             "layer": "text embedding",
             "arrays": {"pooled": "text embedding, not normalised"},
-            "space": space_of(family, found),
-            **found.record(),
+            "space": space_of(family, source),
+            **source.record(),
             "architecture": {"type": family, **plain_config(config)},
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),

@@ -146,14 +146,14 @@ class Compute:
 
 def no_cuda() -> str | None:
     """Return why there is no CUDA device; None if there is one."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
             return None
     if torch.version.cuda is None:
         return f"no CUDA device (torch {torch.__version__} was built without CUDA)"
-    if said:  # such as: the driver is too old
-        return f"no CUDA device ({first_line(said[0].message)})"
+    if caught:  # such as: the driver is too old
+        return f"no CUDA device ({first_line(caught[0].message)})"
     return "no CUDA device is visible to this process (nvidia-smi and CUDA_VISIBLE_DEVICES tell why)"
 
 
@@ -200,17 +200,17 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
             yield
         return
     on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
-    places = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
-    before = [place.fp32_precision for place in places]
-    for place in places:
-        place.fp32_precision = "tf32" if tf32 and place in on_cuda else "ieee"
+    backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
+    before = [backend.fp32_precision for backend in backends]
+    for backend in backends:
+        backend.fp32_precision = "tf32" if tf32 and backend in on_cuda else "ieee"
     try:
         yield
     finally:
-        for place, value in zip(places, before, strict=True):
-            place.fp32_precision = "none"  # inherit again
-            if place.fp32_precision != value:
-                place.fp32_precision = value
+        for backend, value in zip(backends, before, strict=True):
+            backend.fp32_precision = "none"  # inherit again
+            if backend.fp32_precision != value:
+                backend.fp32_precision = value
 
 
 def autocast(compute: Compute, device: torch.device) -> Any:

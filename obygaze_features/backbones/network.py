@@ -100,16 +100,16 @@ def fuse_activations(network: nn.Module) -> dict[str, str]:
     dict
         Old -> new activation, for the provenance; empty if nothing was replaced.
     """
-    done = {}
+    replaced = {}
     for module in network.modules():
         for name, child in list(module.named_children()):
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
-                done["gelu_fast"] = "gelu_pytorch_tanh"
+                replaced["gelu_fast"] = "gelu_pytorch_tanh"
         if isinstance(getattr(module, "activation_fn", None), QuickGELUActivation) and _is_mlp(module):
             _fold(module)
-            done["quick_gelu"] = "silu, with its factor in the weights"
-    return done
+            replaced["quick_gelu"] = "silu, with its factor in the weights"
+    return replaced
 
 
 def _is_mlp(module: Any) -> bool:

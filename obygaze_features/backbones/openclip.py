@@ -68,9 +68,9 @@ def openclip(
     preset
         Preprocessing; None is the one that the configuration states.
     """
-    found = find_openclip(weights)
-    config = configuration(found)
-    model = load_openclip(found, config)
+    source = find_openclip(weights)
+    config = configuration(source)
+    model = load_openclip(source, config)
     frames, width = n_frames or 32, int(config["embed_dim"])
     backbone = network_backbone(
         "openclip",
@@ -81,8 +81,8 @@ def openclip(
             "frames": "image embedding of each frame, not normalised",
             "pooled": "its mean over the frames",
         },
-        weights=found,
-        preset=choose_preset(preset or stated_preset(found), tuple(PREPROCESSING), size=image_size(config)),
+        weights=source,
+        preset=choose_preset(preset or stated_preset(source), tuple(PREPROCESSING), size=image_size(config)),
         compute=compute or Compute(),
         head="attention pooling" if is_resnet(config) else "visual projection",
         layer="image embedding",
@@ -90,7 +90,7 @@ def openclip(
         citation=CITATION,
         libraries=LIBRARIES,
     )
-    return replace(backbone, provenance={**backbone.provenance, "space": space_of("openclip", found)})
+    return replace(backbone, provenance={**backbone.provenance, "space": space_of("openclip", source)})
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -122,21 +122,21 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     weights
         As for `openclip`.
     """
-    found = find_openclip(weights)
+    source = find_openclip(weights)
     compute = compute or Compute()
-    config = configuration(found)
-    tokenizer = OpenClipTokenizer(found.name, config["text_cfg"])
+    config = configuration(source)
+    tokenizer = OpenClipTokenizer(source.name, config["text_cfg"])
     return TextBackbone(
         name="openclip-text",
         width=int(config["embed_dim"]),
         tokenize=tokenizer,
-        encode=TextRunner("openclip-text", OpenClipText(load_openclip(found, config)), compute),
+        encode=TextRunner("openclip-text", OpenClipText(load_openclip(source, config)), compute),
         provenance={
             "head": "text projection",
             "layer": "text embedding",
             "arrays": {"pooled": "text embedding, not normalised"},
-            "space": space_of("openclip", found),
-            **found.record(),
+            "space": space_of("openclip", source),
+            **source.record(),
             "architecture": {"type": "openclip", **config},
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),
@@ -230,13 +230,13 @@ def configuration(weights: Weights) -> dict[str, Any]:
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
-    known = {one.repository: one.architecture for one in OPENCLIP.values()}
+    known = {model.repository: model.architecture for model in OPENCLIP.values()}
     architecture = known.get(weights.repository or "")
     if weights.seed is not None:
         architecture = OPENCLIP[HUB["openclip"]].architecture
     if architecture is not None:
-        found: dict[str, Any] = open_clip.get_model_config(architecture)
-        return found
+        named: dict[str, Any] = open_clip.get_model_config(architecture)
+        return named
     config = weights.config(OPEN_CLIP.config).get("model_cfg")
     parts = ("embed_dim", "vision_cfg", "text_cfg")
     if not isinstance(config, dict) or any(part not in config for part in parts):
@@ -246,10 +246,10 @@ def configuration(weights: Weights) -> dict[str, Any]:
         )
     for part, names in FOREIGN.items():
         inside = config.get(part)
-        asked = [f"{part}.{name}" for name in names if inside.get(name)] if isinstance(inside, dict) else []
-        if asked or (not names and inside):
+        foreign = [f"{part}.{name}" for name in names if inside.get(name)] if isinstance(inside, dict) else []
+        if foreign or (not names and inside):
             raise BackboneError(
-                f"{weights.name}: its configuration asks for {(asked or [part])[0]}; "
+                f"{weights.name}: its configuration asks for {(foreign or [part])[0]}; "
                 "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
             )
     return config
@@ -296,7 +296,7 @@ def stated_preset(weights: Weights) -> str:
     BackboneError
         If it states preprocessing that no preset has.
     """
-    if weights.folder is None or weights.repository in {one.repository for one in OPENCLIP.values()}:
+    if weights.folder is None or weights.repository in {model.repository for model in OPENCLIP.values()}:
         return "clip"
     stated = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
     for name, (mean, deviation, resizing) in PREPROCESSING.items():

@@ -176,11 +176,11 @@ def _load(entry: EntryPoint) -> Callable[..., Any]:
 
 
 def _check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    taken = _options(function)
+    known = _options(function)
     for option in options:
-        if option not in taken:
+        if option not in known:
             raise BackboneError(
-                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(taken) or 'none'}"
+                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(known) or 'none'}"
             )
 
 

@@ -185,8 +185,8 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
     fraction = centre - index.astype(np.float32)
     if drop_edge_fraction:
         fraction[(index < 0) | (index >= size - 1)] = 0
-    one = np.float32(1 << OPENCV_BITS)
-    weights = np.rint(np.stack([(1 - fraction) * one, fraction * one])).astype(np.int32)
+    unit = np.float32(1 << OPENCV_BITS)
+    weights = np.rint(np.stack([(1 - fraction) * unit, fraction * unit])).astype(np.int32)
     return np.clip(np.stack([index, index + 1]), 0, size - 1), weights
 
 

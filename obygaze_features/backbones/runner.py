@@ -156,22 +156,22 @@ class Runner:
         self._check(clips)
         self._load()
         calls = []
-        done = 0
-        while done < len(clips):
-            call = self._attempt(clips[done : done + self._size.now])
+        n_queued = 0
+        while n_queued < len(clips):
+            call = self._attempt(clips[n_queued : n_queued + self._size.now])
             if call is None:
                 continue
             calls.append(call)
-            done += call.clips
+            n_queued += call.clips
         return Pending(self, calls)
 
     def _check(self, clips: Clips) -> None:
         wrong = [clip for clip in clips if clip.dtype != np.uint8 or clip.shape != self.shape]
         if wrong or len(clips) == 0:
-            found = f"found {wrong[0].dtype} {list(wrong[0].shape)}" if wrong else "found none"
+            description = f"found {wrong[0].dtype} {list(wrong[0].shape)}" if wrong else "found none"
             raise BackboneError(
                 f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
-                f"{found}"
+                f"{description}"
             )
 
     def _load(self) -> None:
@@ -290,13 +290,13 @@ class Pending:
         """Wait for the results; call it only once."""
         parts: list[EncodedClips] = []
         for call in self._calls:
-            taken = call.take()
-            if isinstance(taken, np.ndarray):  # out of memory, reported late
+            results = call.take()
+            if isinstance(results, np.ndarray):  # out of memory, reported late
                 self._runner.lost()
-                parts.append(self._runner.start(taken).result())
+                parts.append(self._runner.start(results).result())
                 continue
             self._runner.arrived(call.busy_s)
-            parts.append(EncodedClips(*taken, np.full(call.clips, call.at_once)))
+            parts.append(EncodedClips(*results, np.full(call.clips, call.at_once)))
         if len(parts) == 1:
             return parts[0]
         return EncodedClips(
@@ -336,16 +336,16 @@ class TextRunner:
             If not even one text fits in the memory.
         """
         parts: list[NDArray[np.float32]] = []
-        done = 0
+        n_encoded = 0
         with _one_thread():
-            while done < len(tokens):
-                part = self._attempt(tokens[done : done + self._size.now])
+            while n_encoded < len(tokens):
+                part = self._attempt(tokens[n_encoded : n_encoded + self._size.now])
                 if part is None:
                     self._size.failed()
                     continue
                 self._size.worked()
                 parts.append(part)
-                done += len(part)
+                n_encoded += len(part)
         return np.concatenate(parts)
 
     def _attempt(self, tokens: NDArray[np.int64]) -> NDArray[np.float32] | None:
@@ -357,12 +357,12 @@ class TextRunner:
                 autocast(self.compute, self.device),
             ):
                 vectors = self.network(torch.tensor(tokens, device=self.device))
-            found: NDArray[np.float32] = vectors.float().cpu().numpy()
+            encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             return None
-        return found
+        return encoded
 
 
 @contextmanager

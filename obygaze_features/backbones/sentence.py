@@ -66,15 +66,15 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     The mean over all tokens, scaled to length 1; where the folder has the `modules.json` of
     sentence-transformers, what that says.
     """
-    found = find_weights(weights)
+    source = find_weights(weights)
     compute = compute or Compute()
-    config = _config(found)
-    pooling = read_pooling(found)
+    config = _config(source)
+    pooling = read_pooling(source)
     cls: Any = MODEL_MAPPING[type(config)]
     has_pooler = "add_pooling_layer" in inspect.signature(cls).parameters
     settings = {"add_pooling_layer": False} if has_pooler else {}
-    model = load_pretrained(cls, found, config, allow_unexpected=HEADS, **settings)
-    tokenizer = Tokenizer(found, _max_tokens(model, config, pooling), lower=pooling.lower_case)
+    model = load_pretrained(cls, source, config, allow_unexpected=HEADS, **settings)
+    tokenizer = Tokenizer(source, _max_tokens(model, config, pooling), lower=pooling.lower_case)
     return TextBackbone(
         name="sentence",
         width=config.hidden_size,
@@ -84,8 +84,8 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
             "head": "normalised" if pooling.normalise else None,
             "layer": "last",
             "arrays": {"pooled": pooling.in_words()},
-            "space": space_of(f"sentence-{pooling.mode}", found),
-            **found.record(),
+            "space": space_of(f"sentence-{pooling.mode}", source),
+            **source.record(),
             "architecture": {"type": config.model_type, **plain_config(config)},
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),
@@ -166,33 +166,33 @@ def read_pooling(weights: Weights) -> Pooling:
 
 
 def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
-    found = limits.get("max_seq_length")
-    if found is not None and (type(found) is not int or found < 1):
+    limit = limits.get("max_seq_length")
+    if limit is not None and (type(limit) is not int or limit < 1):
         raise BackboneError(
-            f"{weights.name}: max_seq_length should be a whole number of tokens, found {found!r}"
+            f"{weights.name}: max_seq_length should be a whole number of tokens, found {limit!r}"
         )
-    return found
+    return limit
 
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     name = f"{folder}/config.json"
-    found = _object(weights, name)
-    newer = found.get("pooling_mode")  # one name or several, where older versions have a flag for each
-    flags = [key for key, value in found.items() if key.startswith("pooling_mode_") and value is True]
-    asked = newer if isinstance(newer, list) else [newer] if newer else flags
-    if len(asked) != 1 or str(asked[0]) not in MODES:
+    config = _object(weights, name)
+    newer = config.get("pooling_mode")  # one name or several, where older versions have a flag for each
+    flags = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    modes = newer if isinstance(newer, list) else [newer] if newer else flags
+    if len(modes) != 1 or str(modes[0]) not in MODES:
         raise BackboneError(
-            f"{weights.name}/{name}: asks for {', '.join(map(str, asked)) or 'no pooling'}; "
+            f"{weights.name}/{name}: asks for {', '.join(map(str, modes)) or 'no pooling'}; "
             f"one of {', '.join(MODES)} is supported"
         )
-    return MODES[str(asked[0])]
+    return MODES[str(modes[0])]
 
 
 def _object(weights: Weights, name: str) -> dict[str, Any]:
-    found = _read(weights, name)
-    if found is not None and not isinstance(found, dict):
+    document = _read(weights, name)
+    if document is not None and not isinstance(document, dict):
         raise BackboneError(f"{weights.name}/{name}: expected a JSON object")
-    return found or {}
+    return document or {}
 
 
 def _read(weights: Weights, name: str) -> Any:

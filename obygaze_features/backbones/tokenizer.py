@@ -69,8 +69,8 @@ class Tokenizer:
             return []
         whole = self._ids(prepared)
         filling = "max_length" if self.pad else False
-        taken = self._ids(prepared, truncation=True, max_length=self.limit, padding=filling)
-        return [Tokens(tuple(ids), len(found), self.limit) for ids, found in zip(taken, whole, strict=True)]
+        cut = self._ids(prepared, truncation=True, max_length=self.limit, padding=filling)
+        return [Tokens(tuple(ids), len(uncut), self.limit) for ids, uncut in zip(cut, whole, strict=True)]
 
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
@@ -83,8 +83,8 @@ class Tokenizer:
 
     def _ids(self, texts: list[str], **how: Any) -> list[list[int]]:
         with quiet():
-            found: list[list[int]] = self._tokenizer(texts, **how)["input_ids"]
-        return found
+            ids: list[list[int]] = self._tokenizer(texts, **how)["input_ids"]
+        return ids
 
 
 class CaptionTokenizer:
@@ -122,7 +122,9 @@ class CaptionTokenizer:
 
     def __call__(self, captions: Sequence[str]) -> NDArray[np.int64]:
         """Return the ids of captions, `[N, max_words]`."""
-        return np.array([one.ids for one in self.tokens(captions)], np.int64).reshape(-1, self.max_words)
+        return np.array([tokens.ids for tokens in self.tokens(captions)], np.int64).reshape(
+            -1, self.max_words
+        )
 
     def tokens(self, captions: Sequence[str]) -> list[Tokens]:
         """Turn captions into tokens, cut and padded to `max_words`."""
@@ -132,7 +134,7 @@ class CaptionTokenizer:
             pieces: list[list[int]] = self._tokenizer(
                 [clean_caption(caption) for caption in captions], add_special_tokens=False
             )["input_ids"]
-        return [self._row(found) for found in pieces]
+        return [self._row(caption_pieces) for caption_pieces in pieces]
 
     def _row(self, pieces: Sequence[int]) -> Tokens:
         ids = [self.start, *pieces[: self.max_words - 2], self.end]
@@ -166,8 +168,8 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
                 weights.folder, local_files_only=True, trust_remote_code=False
             )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {said}") from None
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {message}") from None
     return loaded, {path.name: digest([path]) for path in paths}
 
 

@@ -43,14 +43,14 @@ def vivit(
     tokens
         `all` stores the 3137 tokens, 4.8 MB a clip; `none` frames and pooled alone.
     """
-    found = find_weights(weights)
+    source = find_weights(weights)
     config = VivitConfig()
-    if found.seed is None:
-        found.config_of_type(["vivit"])
-        config = VivitConfig.from_pretrained(str(found.folder))
+    if source.seed is None:
+        source.config_of_type(["vivit"])
+        config = VivitConfig.from_pretrained(str(source.folder))
     model: Any = load_pretrained(
         VivitModel,
-        found,
+        source,
         config,
         allow_unexpected=(
             r"(vivit\.)?pooler\..*",
@@ -72,7 +72,7 @@ def vivit(
         n_frames=frames,
         shapes=shapes,
         meanings=MEANINGS,
-        weights=found,
+        weights=source,
         preset=choose_preset(preset, ("vivit-hub", "vivit-scenic", "obygaze12"), size=size),
         compute=compute or Compute(),
         head=None,

@@ -174,16 +174,16 @@ class Weights:
             )
         path = self.folder / name
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            config = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise BackboneError(
                 f"{path}: there is no such file; a folder in the hub's format has it"
             ) from None
         except ValueError as error:
             raise BackboneError(f"{path}: not readable as JSON ({error})") from None
-        if not isinstance(found, dict):
-            raise BackboneError(f"{path}: expected a JSON object, found {type(found).__name__}")
-        return found
+        if not isinstance(config, dict):
+            raise BackboneError(f"{path}: expected a JSON object, found {type(config).__name__}")
+        return config
 
     def config_of_type(self, wanted: Sequence[str]) -> dict[str, Any]:
         """Read the configuration and check its `model_type`.
@@ -270,10 +270,10 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     if not _COMMIT.fullmatch(commit):
         raise BackboneError(f"{repository}: '{commit}' is not a commit")
     for name in (*layout.single, *layout.sharded):
-        found = _hub_file_if_any(repository, name, commit)
-        if found is None:
+        path = _hub_file_if_any(repository, name, commit)
+        if path is None:
             continue
-        files = _shards(found) if name in layout.sharded else (name,)
+        files = _shards(path) if name in layout.sharded else (name,)
         paths = [_hub_file(repository, file, commit) for file in files]
         return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
     where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
@@ -308,11 +308,11 @@ def digest(files: Sequence[Path]) -> str:
 
 def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:
     """Fetch the configuration; of a named model, which needs none, the weights do."""
-    named = repository in {one.repository for one in OPENCLIP.values()}
+    named = repository in {model.repository for model in OPENCLIP.values()}
     for name in (layout.config, *layout.single) if named else ():
-        found = _hub_file_if_any(repository, name, revision)
-        if found is not None:
-            return found
+        path = _hub_file_if_any(repository, name, revision)
+        if path is not None:
+            return path
     return _hub_file(repository, layout.config, revision)
 
 
@@ -347,13 +347,13 @@ def _shards(index: Path) -> tuple[str, ...]:
 
 
 def _hub_file(repository: str, name: str, revision: str | None) -> Path:
-    found = _hub_file_if_any(repository, name, revision)
-    if found is None:
+    path = _hub_file_if_any(repository, name, revision)
+    if path is None:
         where = f"{repository}@{revision or 'main'}"
         offline = "nor in the hub's cache, and HF_HUB_OFFLINE is set"
         reason = offline if _offline() else f"and no {name} on the hub"
         raise BackboneError(f"weights '{where}': no file or folder of this name here, {reason}")
-    return found
+    return path
 
 
 def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path | None:

@@ -56,12 +56,12 @@ def xclip(
     tokens
         What to store beside frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
     """
-    found = find_weights(weights)
+    source = find_weights(weights)
     config = XCLIPConfig(vision_config={"patch_size": 16, "num_frames": 32})
-    if found.seed is None:
-        found.config_of_type(["xclip"])
-        config = XCLIPConfig.from_pretrained(str(found.folder))
-    model: Any = load_pretrained(XCLIPModel, found, config)
+    if source.seed is None:
+        source.config_of_type(["xclip"])
+        config = XCLIPConfig.from_pretrained(str(source.folder))
+    model: Any = load_pretrained(XCLIPModel, source, config)
     vision: Any = config.vision_config
     frames = check_frames("xclip", n_frames, vision.num_frames)
     patches = (vision.image_size // vision.patch_size) ** 2
@@ -76,7 +76,7 @@ def xclip(
         n_frames=frames,
         shapes=shapes,
         meanings=MEANINGS | {"tokens": TOKENS.get(tokens, "")},
-        weights=found,
+        weights=source,
         preset=choose_preset(preset, ("xclip", "obygaze12"), size=vision.image_size),
         compute=compute or Compute(),
         head="visual projection and multi-frame integration transformer",
@@ -113,17 +113,17 @@ class XClipTokens(nn.Module):
 
 def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose visual half is `xclip`; both map to one space."""
-    found = find_weights(weights)
+    source = find_weights(weights)
     compute = compute or Compute()
-    if found.seed is not None:
-        raise BackboneError(f"{found.name}: a text backbone needs a tokenizer; name a folder or repository")
-    found.config_of_type(["xclip"])
-    config = XCLIPConfig.from_pretrained(str(found.folder))
+    if source.seed is not None:
+        raise BackboneError(f"{source.name}: a text backbone needs a tokenizer; name a folder or repository")
+    source.config_of_type(["xclip"])
+    config = XCLIPConfig.from_pretrained(str(source.folder))
     text: Any = config.text_config
-    tokenizer = Tokenizer(found, text.max_position_embeddings)
-    check_end(found, tokenizer, text.eos_token_id)
+    tokenizer = Tokenizer(source, text.max_position_embeddings)
+    check_end(source, tokenizer, text.eos_token_id)
     # The whole model: transformers loads nothing from it into the halves alone.
-    model: Any = load_pretrained(XCLIPModel, found, config)
+    model: Any = load_pretrained(XCLIPModel, source, config)
     return TextBackbone(
         name="xclip-text",
         width=config.projection_dim,
@@ -133,8 +133,8 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
             "head": "text projection",
             "layer": "text embedding",
             "arrays": {"pooled": "text embedding before video-specific prompts, not normalised"},
-            "space": space_of("xclip", found),
-            **found.record(),
+            "space": space_of("xclip", source),
+            **source.record(),
             "architecture": {"type": "xclip", "projection_dim": config.projection_dim, **plain_config(text)},
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),

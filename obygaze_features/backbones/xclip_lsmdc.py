@@ -224,8 +224,8 @@ def xclip_lsmdc(
         raise BackboneError(
             "backbone 'xclip-lsmdc' has no public weights: name a checkpoint file, or random:SEED"
         )
-    found = find_weights(weights)
-    network, size = load(found)
+    source = find_weights(weights)
+    network, size = load(source)
     frames = check_frames("xclip-lsmdc", n_frames, size.max_frames)
     if tokens not in ("none", "frames"):
         raise BackboneError(f"backbone 'xclip-lsmdc' has no tokens '{tokens}'; there is none, frames")
@@ -238,7 +238,7 @@ def xclip_lsmdc(
         n_frames=frames,
         shapes=shapes,
         meanings=MEANINGS,
-        weights=found,
+        weights=source,
         preset=choose_preset(preset, ("clip", "obygaze12"), size=size.image),
         compute=compute or Compute(),
         head="visual projection and temporal transformer",
@@ -246,7 +246,7 @@ def xclip_lsmdc(
         architecture=size.record(),
         citation=CITATION,
     )
-    trained = training_record(found)
+    trained = training_record(source)
     return replace(backbone, provenance={**backbone.provenance, "training": trained}) if trained else backbone
 
 
@@ -276,13 +276,13 @@ def xclip_lsmdc_text(*, weights: str | None = None, compute: Compute | None = No
     """
     if weights is None:
         raise BackboneError("backbone 'xclip-lsmdc-text' has no public weights: name a checkpoint file")
-    found = find_weights(weights)
-    if found.seed is not None:
-        raise BackboneError(f"{found.name}: a text backbone needs a tokenizer; name a file or folder")
+    source = find_weights(weights)
+    if source.seed is not None:
+        raise BackboneError(f"{source.name}: a text backbone needs a tokenizer; name a file or folder")
     compute = compute or Compute()
-    network, size = load(found)
-    tokenizer = CaptionTokenizer(found, vocabulary=size.vocabulary, max_words=size.max_words)
-    trained = training_record(found)
+    network, size = load(source)
+    tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
+    trained = training_record(source)
     return TextBackbone(
         name="xclip-lsmdc-text",
         width=size.embed,
@@ -292,8 +292,8 @@ def xclip_lsmdc_text(*, weights: str | None = None, compute: Compute | None = No
             "head": "text projection and matrix of the video-sentence score",
             "layer": "sentence embedding",
             "arrays": {"pooled": "unit sentence embedding times the matrix of the video-sentence score"},
-            "space": space_of("xclip-lsmdc", found),
-            **found.record(),
+            "space": space_of("xclip-lsmdc", source),
+            **source.record(),
             "architecture": size.record(),
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),

@@ -1,5 +1,5 @@
-from .plan import TrainingPlan as TrainingPlan
-from .plan import TrainingSettings as TrainingSettings
+from .plan import LsmdcPlan as LsmdcPlan
+from .plan import LsmdcSettings as LsmdcSettings
 from .plan import make_plan as make_plan
 from .run import Outcome as Outcome
 from .run import TrainingCallbacks as TrainingCallbacks

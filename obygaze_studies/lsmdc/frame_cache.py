@@ -166,10 +166,10 @@ class FrameCache:
                 )
             write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            recipe = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
-            found = None
-        if found != self.recipe:
+            recipe = None
+        if recipe != self.recipe:
             raise TrainError(
                 f"{path}: these frames were prepared in another way (size, preset or decoder's version); "
                 "name another folder for --cache, or remove this one"
@@ -262,18 +262,20 @@ def _decode_one(
 
 def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> CachedClip:
     try:
-        found = sample_frames(video, geometry, most)
+        sampled = sample_frames(video, geometry, most)
     except VideoError as error:
         return _unreadable(clip_id, video, error.reason)
     except OSError as error:
         return _unreadable(clip_id, video, f"the file cannot be read: {error.strerror or error}")
     data = io.BytesIO()
-    np.save(data, found.images)
+    np.save(data, sampled.images)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, data.getvalue())
     status = video.stat()
-    digest = hashlib.sha256(found.images.tobytes()).hexdigest()
-    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, len(found.images), digest, found.damage)
+    digest = hashlib.sha256(sampled.images.tobytes()).hexdigest()
+    return CachedClip(
+        clip_id, status.st_size, status.st_mtime_ns, len(sampled.images), digest, sampled.damage
+    )
 
 
 def _unreadable(clip_id: str, video: Path, reason: str) -> CachedClip:
@@ -313,13 +315,13 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> SampledFrames:
     stride = max(int(frame_rate(path)), 1)
     total = probe(path).frames
     try:
-        found = read_frames(path, at(_taken(total, stride, most)), each=geometry)
+        frames = read_frames(path, at(_taken(total, stride, most)), each=geometry)
     except VideoError:
         existing = np.unique(read_frames(path, uniform(total), each=_nothing).index)
         numbers = existing[_taken(len(existing), stride, most)]
-        found = read_frames(path, at(numbers), each=geometry)
-    damage = "; ".join(found.notes) if found.status != "ok" else ""
-    return SampledFrames(np.stack(found.images), found.index, damage)
+        frames = read_frames(path, at(numbers), each=geometry)
+    damage = "; ".join(frames.notes) if frames.status != "ok" else ""
+    return SampledFrames(np.stack(frames.images), frames.index, damage)
 
 
 def frame_rate(path: Path) -> float:

@@ -119,20 +119,20 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
     if not folder.is_dir():
         raise TrainError(f"{folder}: there is no such folder; --videos names the folder of the clips")
     wanted = set(clip_ids)
-    found: dict[str, Path] = {}
+    videos: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         clip_id = path.stem
         if clip_id not in wanted or path.suffix.lower() in SIDE_FILES or not path.is_file():
             continue
-        if clip_id in found:
-            raise TrainError(f"{found[clip_id]} and {path}: two files of one clip id; keep one of them")
-        found[clip_id] = path
-    if wanted and not found:
+        if clip_id in videos:
+            raise TrainError(f"{videos[clip_id]} and {path}: two files of one clip id; keep one of them")
+        videos[clip_id] = path
+    if wanted and not videos:
         raise TrainError(
             f"{folder}: there is no video of any of the {len(wanted)} clips, such as {min(wanted)}.avi; "
             "--videos names the folder of the clips, whose files are named by their ids"
         )
-    return found
+    return videos
 
 
 def movie_of(clip_id: str) -> str:
@@ -143,8 +143,8 @@ def movie_of(clip_id: str) -> str:
     >>> movie_of("1004_Juno_00.01.02.345-00.01.05.678")
     'Juno'
     """
-    found = _CLIP_ID.fullmatch(clip_id)
-    return found["movie"] if found else clip_id
+    match = _CLIP_ID.fullmatch(clip_id)
+    return match["movie"] if match else clip_id
 
 
 def movie_key(title: str) -> str:
@@ -164,8 +164,8 @@ def movie_key(title: str) -> str:
 
 def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
     """Count the sentences per title; titles without sentences are omitted."""
-    found = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
-    return {title: found[movie_key(title)] for title in titles if found[movie_key(title)]}
+    counts = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
+    return {title: counts[movie_key(title)] for title in titles if counts[movie_key(title)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ class ExcludedMovies:
     @property
     def unmatched(self) -> tuple[str, ...]:
         """Return the titles without clips."""
-        found = {title for titles in (self.sentences or {}).values() for title in titles}
-        return tuple(title for title in self.titles if title not in found)
+        matched = {title for titles in (self.sentences or {}).values() for title in titles}
+        return tuple(title for title in self.titles if title not in matched)
 
 
 def read_titles(path: Path) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ PUBLISHED_PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingSettings:
+class LsmdcSettings:
     """Settings of a training.
 
     Parameters
@@ -101,7 +101,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingPlan:
+class LsmdcPlan:
     """A training with its inputs found and checked.
 
     Parameters
@@ -120,7 +120,7 @@ class TrainingPlan:
         Title of an ObyGaze12 film -> number of its sentences that remain in the training set.
     """
 
-    settings: TrainingSettings
+    settings: LsmdcSettings
     network: LoadedNetwork
     size: LsmdcFormat
     batch: int
@@ -183,7 +183,7 @@ class TrainingPlan:
         }
 
 
-def make_plan(settings: TrainingSettings) -> TrainingPlan:
+def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     """Find and check all inputs of a training, without opening a video.
 
     Raises
@@ -210,7 +210,7 @@ def make_plan(settings: TrainingSettings) -> TrainingPlan:
             "name one with --batch"
         )
     network = load_network("xclip-lsmdc", weights, tensors=tensors)
-    plan = TrainingPlan(
+    plan = LsmdcPlan(
         settings=settings,
         network=network,
         size=size,
@@ -226,7 +226,7 @@ def make_plan(settings: TrainingSettings) -> TrainingPlan:
 
 
 def data_record(
-    plan: TrainingPlan,
+    plan: LsmdcPlan,
     kept: Mapping[str, tuple[Caption, ...]],
     left_out: Mapping[str, int],
     digests: Mapping[str, Mapping[str, str]],

@@ -12,7 +12,7 @@ from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
-from obygaze_studies.lsmdc.plan import TrainingPlan, TrainingSettings, data_record, default_workers, make_plan
+from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, data_record, default_workers, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, text_to_video_r1
 from obygaze_studies.lsmdc.samples import (
     LeftOut,
@@ -86,7 +86,7 @@ class TrainingCallbacks:
 
 
 def train(
-    settings: TrainingSettings,
+    settings: LsmdcSettings,
     *,
     watch: TrainingCallbacks | None = None,
     stopped: Callable[[], bool] = lambda: False,
@@ -167,7 +167,7 @@ class Training:
 
     def __init__(
         self,
-        plan: TrainingPlan,
+        plan: LsmdcPlan,
         pairs: Mapping[str, Pairs],
         folder: RunFolder,
         *,
@@ -209,8 +209,8 @@ class Training:
         """Run the remaining steps of the epoch and evaluate; return False if stopped."""
         at, batch = self.position, self.plan.batch
         order = epoch_order(len(self.pairs["training"]), at.epoch)
-        mine = self.processes.share(batch)
-        wanted = [order[k * batch : (k + 1) * batch][mine] for k in range(at.batch, self.epoch_steps)]
+        share = self.processes.share(batch)
+        wanted = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
         for local in self.pairs["training"].batches(wanted):
             self._step(local.to(self.device))
             at = self.position = replace(
@@ -314,7 +314,7 @@ class Training:
         self._rows = []
 
 
-def make_network(plan: TrainingPlan) -> Any:
+def make_network(plan: LsmdcPlan) -> Any:
     """Return the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
     network = plan.network.module
     original = original_names(plan)
@@ -324,12 +324,12 @@ def make_network(plan: TrainingPlan) -> Any:
     return network
 
 
-def original_names(plan: TrainingPlan) -> dict[str, str]:
+def original_names(plan: LsmdcPlan) -> dict[str, str]:
     """Return a map from the port's tensor names to the original's."""
     return {name: tensor.original for tensor in plan.size.tensors() for name in tensor.port}
 
 
-def _announce(watch: TrainingCallbacks, plan: TrainingPlan, left_out: LeftOut) -> None:
+def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: LeftOut) -> None:
     """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
         if count := left_out.count(split):

@@ -55,8 +55,8 @@ class Pairs:
         """Read the frames of clips, concatenated to uint8 `[n, h, w, 3]`, and the mask `[B, F]`."""
         read = [self.cache.read(clip_id) for clip_id in clip_ids]
         mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
-        for row, found in zip(mask, read, strict=True):
-            row[: len(found)] = True
+        for row, frames in zip(mask, read, strict=True):
+            row[: len(frames)] = True
         if not read:  # batch smaller than the number of processes
             size = self.cache.geometry.size
             return torch.zeros((0, size, size, 3), dtype=torch.uint8), mask

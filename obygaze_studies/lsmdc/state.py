@@ -117,9 +117,9 @@ class RunFolder:
                 raise TrainError(
                     f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
                 )
-            if found := _differences(before, record):
+            if differences := _differences(before, record):
                 raise TrainError(
-                    f"{self.folder}: the run that is here was begun otherwise: {'; '.join(found[:5])}"
+                    f"{self.folder}: the run that is here was begun otherwise: {'; '.join(differences[:5])}"
                 )
             return
         self.write("left_out.csv", left_out)
@@ -131,10 +131,10 @@ class RunFolder:
         """Read the record of the run."""
         path = self.folder / "run.json"
         try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise TrainError(f"{path}: not readable as JSON ({error})") from None
-        return found
+        return record
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file atomically; text as UTF-8."""
@@ -196,14 +196,14 @@ class RunFolder:
                     for name, value in moments.items():
                         value.copy_(tensors[f"{kind}.{name}"])
         except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            said = first_line(error)
+            message = first_line(error)
             raise TrainError(
-                f"{self.state}: the state cannot be read ({said}); remove it to begin anew"
+                f"{self.state}: the state cannot be read ({message}); remove it to begin anew"
             ) from None
         position["measures"] = tuple(position["measures"])
-        found = Position(**position)
-        optimiser.steps = found.step
-        return found
+        saved = Position(**position)
+        optimiser.steps = saved.step
+        return saved
 
     @staticmethod
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
@@ -257,17 +257,17 @@ ObyGaze12 films in the training data, with their sentences: {shared or "none fou
 
 
 def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:
-    evaluated = [(f"validation, epoch {number}", found) for number, found in enumerate(epochs)]
+    evaluated = [(f"validation, epoch {number}", measures) for number, measures in enumerate(epochs)]
     rows = []
-    for what, found in [*evaluated, ("test, chosen epoch", test)]:
+    for what, measures in [*evaluated, ("test, chosen epoch", test)]:
         for direction in ("text_to_video", "video_to_text"):
             for counting, values in (
-                ("published", found["published"][direction]),
-                ("tie-safe", found["tie_safe"][direction]["mean"]),
+                ("published", measures["published"][direction]),
+                ("tie-safe", measures["tie_safe"][direction]["mean"]),
             ):
                 rows.append(
                     {
-                        "data": f"{what} ({found['sentences']} sentences, {found['clips']} clips)",
+                        "data": f"{what} ({measures['sentences']} sentences, {measures['clips']} clips)",
                         "direction": f"{direction.replace('_', ' ')}, {counting}",
                         **values,
                     }
@@ -278,10 +278,12 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 def _differences(before: object, now: object, where: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         return [
-            found
+            difference
             for name in sorted({*before, *now})
             if where or name not in AS_STARTED
-            for found in _differences(before.get(name), now.get(name), f"{where}.{name}" if where else name)
+            for difference in _differences(
+                before.get(name), now.get(name), f"{where}.{name}" if where else name
+            )
         ]
     return [] if before == now else [f"{where} {_short(before)}, now {_short(now)}"]
 

@@ -222,8 +222,8 @@ def compute_gradients(
     leaves = [processes.gather(value, items).requires_grad_() for value in local]
     loss = contrastive_loss(network, PairEmbeddings(*leaves))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
-    mine = processes.share(items)
-    wanted = [leaf.grad[mine] for leaf in leaves if leaf.grad is not None]
+    share = processes.share(items)
+    wanted = [leaf.grad[share] for leaf in leaves if leaf.grad is not None]
     for number, part in enumerate(chunks):
         again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
         rows = slice(number * step, number * step + len(part))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from obygaze_studies.lsmdc.plan import TrainingSettings
+from obygaze_studies.lsmdc.plan import LsmdcSettings
 
 from .corpus import tiny_clip, write_corpus
 from .three_steps import Oracle
@@ -53,6 +53,6 @@ def settings(clip, corpus, tmp_path):
             "workers": 1,
             "device": "cpu",
         }
-        return TrainingSettings(**(given | changed))
+        return LsmdcSettings(**(given | changed))
 
     return make

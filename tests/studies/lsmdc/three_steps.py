@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
-from obygaze_studies.lsmdc import TrainingSettings, train
+from obygaze_studies.lsmdc import LsmdcSettings, train
 from obygaze_studies.lsmdc.execution import Processes, convert, joined
 from obygaze_studies.lsmdc.step import (
     LARGEST_SCALE,
@@ -112,7 +112,7 @@ def main(oracle, out, settings):
             save_file(found, out / f"{name.replace('/', ' of ')}.{processes.rank}")
     given = json.loads(settings)
     paths = {name: Path(given.pop(name)) for name in ("annotations", "videos", "out", "cache")}
-    train(TrainingSettings(**given, **paths))
+    train(LsmdcSettings(**given, **paths))
 
 
 if __name__ == "__main__":
