@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from obygaze_studies.audits.published_values import EXAMPLE_VALUES
 from obygaze_studies.eat.effect_size import critical_d
 from obygaze_studies.errors import AuditError
 from obygaze_studies.figure import WIDTH, save
-from obygaze_studies.gender_score.scores_by_object import VALUES
 from obygaze_studies.saliency.maps_file import Maps
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
@@ -296,8 +296,12 @@ def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path
                 panel.imshow(images[row["image_id"]])
                 panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
                 words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]
-                words += ["   ".join(f"{name.replace('_', ' ')} {row[name]:.2f}" for name in VALUES[:2])]
-                words += ["   ".join(f"{name.replace('gs_', 'GS ')} {row[name]:.2f}" for name in VALUES[2:])]
+                words += [
+                    "   ".join(f"{name.replace('_', ' ')} {row[name]:.2f}" for name in EXAMPLE_VALUES[:2])
+                ]
+                words += [
+                    "   ".join(f"{name.replace('gs_', 'GS ')} {row[name]:.2f}" for name in EXAMPLE_VALUES[2:])
+                ]
                 panel.text(
                     0.5,
                     -0.03,

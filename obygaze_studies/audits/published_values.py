@@ -123,6 +123,9 @@ def _lines(table: str) -> list[str]:
 TOTALS: Mapping[str, Totals] = MappingProxyType(_totals())
 """Captioner -> what is printed of it."""
 
+EXAMPLE_VALUES = ("distance_man", "distance_woman", "gs_man", "gs_woman")
+"""Columns of an example's values."""
+
 
 @dataclass(frozen=True)
 class Example:

@@ -7,7 +7,7 @@ from typing import Any
 
 from obygaze_models.report import Block
 from obygaze_studies.audits.audit_tables import table
-from obygaze_studies.audits.published_values import EXAMPLES, TOTALS
+from obygaze_studies.audits.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, holds, share
 from obygaze_studies.words import tokens
 
@@ -169,17 +169,15 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     return rows
 
 
-VALUES = ("distance_man", "distance_woman", "gs_man", "gs_woman")
-"""Columns of an example's values."""
-
-
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
     """Show examples as tables, beside the poster's if a captioner is named."""
     if not rows:
         return []
-    numbers = tuple(name.replace("_", " ").replace("gs", "GS") for name in VALUES)
+    numbers = tuple(name.replace("_", " ").replace("gs", "GS") for name in EXAMPLE_VALUES)
     texts = ("caption_id", "nearest_to", "visual", "caption")
-    cells = tuple((*(row[name] for name in texts), *(f"{row[name]:.2f}" for name in VALUES)) for row in rows)
+    cells = tuple(
+        (*(row[name] for name in texts), *(f"{row[name]:.2f}" for name in EXAMPLE_VALUES)) for row in rows
+    )
     headers = (*(name.replace("_", " ") for name in texts), *numbers)
     blocks = [Block("Examples", headers, cells)]
     if model:
