@@ -20,14 +20,14 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.manifest import load_codebook
 from obygaze_features.manifest.importers.eaf import import_eaf
-from obygaze_features.manifest.importers.film import read_parts
+from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.manifest.importers.judgements import import_judgements
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
+from obygaze_studies.caption_words import read_captions
 from obygaze_studies.eat.eat_tests import read_tests
 from obygaze_studies.saliency.map_audit import read_regions
-from obygaze_studies.words import read_captions
 
 Target = Callable[[bytes], None]
 SIZE = (48, 64)

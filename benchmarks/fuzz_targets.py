@@ -30,7 +30,8 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.card import Card, family
 from obygaze_models.persistence.model_file import to_state
-from obygaze_models.prediction.model import Model, OutOfDistribution, load_model, save_model
+from obygaze_models.prediction.out_of_distribution import OutOfDistribution
+from obygaze_models.prediction.saved_model import Model, load_model, save_model
 
 Target = Callable[[bytes], None]
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from obygaze_features.io import file_sha256
-from obygaze_features.store import parts, seal, sealing, writer
+from obygaze_features.store import part_writer as parts
+from obygaze_features.store import seal, sealing, writer
 
 CALLS = ("write", "fsync", "replace", "rename", "unlink", "mkdir")
 LATE = 3

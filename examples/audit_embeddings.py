@@ -12,7 +12,7 @@ import numpy as np
 
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import plain, write_report
-from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
 from obygaze_studies.eat.eat_audit import audit_eat
 from obygaze_studies.eat.eat_tests import EatTest
 

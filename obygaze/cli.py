@@ -11,7 +11,12 @@ from typing import Any
 
 import click
 
-from obygaze.terminal import shown
+from obygaze.safe_output import shown
+
+FEATURES = "obygaze_features.commands"
+MODELS = "obygaze_models.commands"
+FILM = "obygaze_film.commands"
+STUDIES = "obygaze_studies.commands"
 
 
 @dataclass(frozen=True)
@@ -25,31 +30,29 @@ class ContentsEntry:
 
 CONTENTS: dict[str, ContentsEntry] = {
     "demo": ContentsEntry(
-        "Make a small film corpus, extract, seal, verify, evaluate.", "obygaze_features.commands.demo:demo"
+        "Make a small film corpus, extract, seal, verify, evaluate.", f"{FEATURES}.demo:demo"
     ),
     "manifest": ContentsEntry(
         "Create and inspect manifests (tables of clips).",
         {
             "import": ContentsEntry(
                 "Make a manifest from annotations or videos.",
-                "obygaze_features.commands.manifest_import:import_",
+                f"{FEATURES}.manifest_import:import_",
             ),
             "inspect": ContentsEntry(
-                "Check a manifest and show its clips.", "obygaze_features.commands.manifest_inspect:inspect"
+                "Check a manifest and show its clips.", f"{FEATURES}.manifest_inspect:inspect"
             ),
             "project": ContentsEntry(
-                "Project free annotations onto clips.", "obygaze_features.commands.manifest_inspect:project"
+                "Project free annotations onto clips.", f"{FEATURES}.manifest_inspect:project"
             ),
             "agreement": ContentsEntry(
                 "Measure gamma agreement between annotators.",
-                "obygaze_models.commands.segment_commands:agreement",
+                f"{MODELS}.annotation_commands:agreement",
             ),
-            "stats": ContentsEntry(
-                "Count levels and concepts.", "obygaze_studies.commands.corpus_commands:stats"
-            ),
+            "stats": ContentsEntry("Count levels and concepts.", f"{STUDIES}.corpus_commands:stats"),
             "sheets": ContentsEntry(
                 "Draw contact sheets per concept or kind of error.",
-                "obygaze_features.commands.manifest_inspect:sheets",
+                f"{FEATURES}.manifest_inspect:sheets",
             ),
         },
         "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
@@ -59,92 +62,74 @@ CONTENTS: dict[str, ContentsEntry] = {
         {
             "show": ContentsEntry(
                 "Show a codebook: built-in, of a file or of a manifest.",
-                "obygaze_features.commands.codebook_commands:show",
+                f"{FEATURES}.codebook_commands:show",
             ),
-            "check": ContentsEntry(
-                "Check a codebook file.", "obygaze_features.commands.codebook_commands:check"
-            ),
+            "check": ContentsEntry("Check a codebook file.", f"{FEATURES}.codebook_commands:check"),
             "init": ContentsEntry(
                 "Write a commented template of a codebook.",
-                "obygaze_features.commands.codebook_commands:init",
+                f"{FEATURES}.codebook_commands:init",
             ),
             "texts": ContentsEntry(
                 "Write the texts of a codebook's concepts.",
-                "obygaze_features.commands.codebook_commands:texts",
+                f"{FEATURES}.codebook_commands:texts",
             ),
         },
         "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
     ),
     "doctor": ContentsEntry(
         "Check a machine and a store's place before a long extraction.",
-        "obygaze_features.commands.doctor_command:doctor",
+        f"{FEATURES}.doctor_command:doctor",
     ),
     "frames": ContentsEntry(
-        "Show or save the frames an extraction would use.", "obygaze_features.commands.frames_command:frames"
+        "Show or save the frames an extraction would use.", f"{FEATURES}.frames_command:frames"
     ),
     "extract": ContentsEntry(
-        "Extract a manifest's clips into a store.", "obygaze_features.commands.extract_command:extract"
+        "Extract a manifest's clips into a store.", f"{FEATURES}.extract_command:extract"
     ),
     "train": ContentsEntry(
         "Re-train a backbone.",
         {
             "xclip-lsmdc": ContentsEntry(
-                "Train X-CLIP on LSMDC, starting from CLIP.", "obygaze_studies.commands.train:xclip_lsmdc"
+                "Train X-CLIP on LSMDC, starting from CLIP.", f"{STUDIES}.train:xclip_lsmdc"
             ),
         },
         "  obygaze train xclip-lsmdc --help",
     ),
-    "gradcam": ContentsEntry(
-        "Compute Grad-CAM maps for still images.", "obygaze_studies.commands.gradcam:gradcam"
-    ),
+    "gradcam": ContentsEntry("Compute Grad-CAM maps for still images.", f"{STUDIES}.gradcam:gradcam"),
     "store": ContentsEntry(
         "List, inspect, seal, verify, share and combine stores.",
         {
-            "ls": ContentsEntry(
-                "List the stores in a folder.", "obygaze_features.commands.store_commands:ls"
-            ),
+            "ls": ContentsEntry("List the stores in a folder.", f"{FEATURES}.store_commands:ls"),
             "inspect": ContentsEntry(
                 "Show what a store holds and its provenance.",
-                "obygaze_features.commands.store_commands:inspect",
+                f"{FEATURES}.store_commands:inspect",
             ),
             "seal": ContentsEntry(
                 "Turn a staging folder into an immutable store.",
-                "obygaze_features.commands.store_commands:seal",
+                f"{FEATURES}.store_commands:seal",
             ),
             "verify": ContentsEntry(
-                "Check a store against its digests.", "obygaze_features.commands.store_commands:verify"
+                "Check a store against its digests.", f"{FEATURES}.store_commands:verify"
             ),
-            "diff": ContentsEntry(
-                "Report differences between two stores.", "obygaze_features.commands.store_combine:diff"
-            ),
+            "diff": ContentsEntry("Report differences between two stores.", f"{FEATURES}.store_combine:diff"),
             "merge": ContentsEntry(
-                "Merge the clips of several stores into one.", "obygaze_features.commands.store_combine:merge"
+                "Merge the clips of several stores into one.", f"{FEATURES}.store_combine:merge"
             ),
             "import": ContentsEntry(
-                "Import features from other tools.", "obygaze_features.commands.store_exchange:import_"
+                "Import features from other tools.", f"{FEATURES}.store_exchange:import_"
             ),
             "export": ContentsEntry(
-                "Write features as HDF5 or AnnData.", "obygaze_features.commands.store_exchange:export"
+                "Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"
             ),
-            "card": ContentsEntry(
-                "Regenerate a store's dataset card.", "obygaze_features.commands.store_exchange:card"
-            ),
-            "pack": ContentsEntry(
-                "Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"
-            ),
-            "unpack": ContentsEntry(
-                "Unpack a zip file into a folder.", "obygaze_features.commands.store_transfer:unpack"
-            ),
-            "pull": ContentsEntry(
-                "Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"
-            ),
-            "push": ContentsEntry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
-            "rm": ContentsEntry(
-                "Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"
-            ),
+            "card": ContentsEntry("Regenerate a store's dataset card.", f"{FEATURES}.store_exchange:card"),
+            "pack": ContentsEntry("Pack a store into one zip file.", f"{FEATURES}.store_transfer:pack"),
+            "unpack": ContentsEntry("Unpack a zip file into a folder.", f"{FEATURES}.store_transfer:unpack"),
+            "pull": ContentsEntry("Download a store or part of it.", f"{FEATURES}.store_transfer:pull"),
+            "push": ContentsEntry("Upload a store.", f"{FEATURES}.store_transfer:push"),
+            "rm": ContentsEntry("Remove stores and staging folders.", f"{FEATURES}.store_commands:rm"),
             "gc": ContentsEntry(
                 "Remove staging folders that are already sealed.",
-                "obygaze_features.commands.store_commands:gc",
+                f"{FEATURES}.store_commands:gc",
             ),
         },
         "  obygaze store ls\n  obygaze store verify stores/films --full",
@@ -154,56 +139,52 @@ CONTENTS: dict[str, ContentsEntry] = {
         {
             "fetch": ContentsEntry(
                 "Download weights from the hub and print their commit.",
-                "obygaze_features.commands.weights_commands:fetch",
+                f"{FEATURES}.weights_commands:fetch",
             ),
             "verify": ContentsEntry(
                 "Check a weight file against its SHA-256.",
-                "obygaze_features.commands.weights_commands:verify",
+                f"{FEATURES}.weights_commands:verify",
             ),
         },
         "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
     ),
-    "search": ContentsEntry("Find clips of a store by a text.", "obygaze_features.commands.search:search"),
-    "lm": ContentsEntry("Score texts with a causal language model.", "obygaze_studies.commands.lm:lm"),
-    "folds": ContentsEntry("List the clips of each fold.", "obygaze_studies.commands.corpus_commands:folds"),
+    "search": ContentsEntry("Find clips of a store by a text.", f"{FEATURES}.search:search"),
+    "lm": ContentsEntry("Score texts with a causal language model.", f"{STUDIES}.lm:lm"),
+    "folds": ContentsEntry("List the clips of each fold.", f"{STUDIES}.corpus_commands:folds"),
     "evaluate": ContentsEntry(
-        "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_commands:evaluate"
+        "Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate_commands:evaluate"
     ),
-    "compare": ContentsEntry(
-        "Compare two models, paired by movie.", "obygaze_models.commands.evaluate_commands:compare"
-    ),
+    "compare": ContentsEntry("Compare two models, paired by movie.", f"{MODELS}.evaluate_commands:compare"),
     "paper": ContentsEntry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
         {
             "all": ContentsEntry(
-                "Reproduce all of them and write an index.", "obygaze_studies.commands.paper_commands:all_"
+                "Reproduce all of them and write an index.", f"{STUDIES}.paper_commands:all_"
             ),
-            "table2": ContentsEntry(
-                "Reproduce Table 2 (and 5).", "obygaze_studies.commands.paper_commands:table2"
-            ),
+            "table2": ContentsEntry("Reproduce Table 2 (and 5).", f"{STUDIES}.paper_commands:table2"),
             "table4": ContentsEntry(
                 "Reproduce Table 4 (generalisation across movies).",
-                "obygaze_studies.commands.paper_commands:table4",
+                f"{STUDIES}.paper_commands:table4",
             ),
             "figure2": ContentsEntry(
                 "Reproduce Figure 2 (counts of levels and concepts).",
-                "obygaze_studies.commands.paper_commands:figure2",
+                f"{STUDIES}.paper_commands:figure2",
             ),
             "figure3": ContentsEntry(
                 "Reproduce Figure 3 (detection of each concept).",
-                "obygaze_studies.commands.paper_commands:figure3",
+                f"{STUDIES}.paper_commands:figure3",
             ),
             "figure4": ContentsEntry(
                 "Draw the preprint's Figure 4 (annotations to labels).",
-                "obygaze_studies.commands.paper_commands:figure4",
+                f"{STUDIES}.paper_commands:figure4",
             ),
             "figure5": ContentsEntry(
                 "Reproduce Figure 5 (decision tree on concepts).",
-                "obygaze_studies.commands.paper_commands:figure5",
+                f"{STUDIES}.paper_commands:figure5",
             ),
             "figure6": ContentsEntry(
                 "Reproduce Figure 6 (error analysis of the MLP).",
-                "obygaze_studies.commands.paper_commands:figure6",
+                f"{STUDIES}.paper_commands:figure6",
             ),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
@@ -212,31 +193,25 @@ CONTENTS: dict[str, ContentsEntry] = {
     "audit": ContentsEntry(
         "Audit embeddings, captions and saliency for bias.",
         {
-            "eat": ContentsEntry(
-                "Run embedding association tests.", "obygaze_studies.commands.audit_eat:eat"
-            ),
-            "words": ContentsEntry(
-                "Count emotion words in captions.", "obygaze_studies.commands.audit:words"
-            ),
-            "alpha": ContentsEntry(
-                "Compute Cronbach's alpha of raters.", "obygaze_studies.commands.audit:alpha"
-            ),
+            "eat": ContentsEntry("Run embedding association tests.", f"{STUDIES}.audit_eat:eat"),
+            "words": ContentsEntry("Count emotion words in captions.", f"{STUDIES}.audit:words"),
+            "alpha": ContentsEntry("Compute Cronbach's alpha of raters.", f"{STUDIES}.audit:alpha"),
             "text-directions": ContentsEntry(
                 "Compare texts of concepts with labelled CAVs.",
-                "obygaze_studies.commands.audit:text_directions",
+                f"{STUDIES}.audit:text_directions",
             ),
             "saliency": ContentsEntry(
                 "Measure Grad-CAM maps in regions of interest.",
-                "obygaze_studies.commands.audit:saliency",
+                f"{STUDIES}.audit:saliency",
             ),
             "gender-score": ContentsEntry(
-                "Compute Gender Scores of captions.", "obygaze_studies.commands.audit_gender:gender_score"
+                "Compute Gender Scores of captions.", f"{STUDIES}.audit_gender:gender_score"
             ),
             "objects": ContentsEntry(
-                "Find the objects of images with CLIP.", "obygaze_studies.commands.audit_gender:objects"
+                "Find the objects of images with CLIP.", f"{STUDIES}.audit_gender:objects"
             ),
             "cooc": ContentsEntry(
-                "Count co-occurrences of objects and genders.", "obygaze_studies.commands.audit_gender:cooc"
+                "Count co-occurrences of objects and genders.", f"{STUDIES}.audit_gender:cooc"
             ),
         },
         "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
@@ -249,17 +224,17 @@ CONTENTS: dict[str, ContentsEntry] = {
                 {
                     "labels": ContentsEntry(
                         "Convert scores and judgements to classes.",
-                        "obygaze_studies.commands.mediaeval:labels",
+                        f"{STUDIES}.mediaeval:labels",
                     ),
                     "train": ContentsEntry(
-                        "Train on dev clips and write a run file.", "obygaze_studies.commands.mediaeval:train"
+                        "Train on dev clips and write a run file.", f"{STUDIES}.mediaeval:train"
                     ),
                     "score": ContentsEntry(
-                        "Score runs with the official measures.", "obygaze_studies.commands.mediaeval:score"
+                        "Score runs with the official measures.", f"{STUDIES}.mediaeval:score"
                     ),
                     "check": ContentsEntry(
                         "Check a folder of runs against the rules.",
-                        "obygaze_studies.commands.mediaeval:check",
+                        f"{STUDIES}.mediaeval:check",
                     ),
                 },
                 "  obygaze task mediaeval15 check --help",
@@ -270,47 +245,33 @@ CONTENTS: dict[str, ContentsEntry] = {
     "film": ContentsEntry(
         "Score whole films; compare the scores with people.",
         {
-            "run": ContentsEntry("Cut, extract, score and show films in one go.", "obygaze.film:run"),
-            "score": ContentsEntry(
-                "Score the windows of films in a store.", "obygaze_film.commands.film:score"
-            ),
-            "thumbnails": ContentsEntry(
-                "Save small pictures of segments.", "obygaze_film.commands.film_output:thumbnails"
-            ),
-            "report": ContentsEntry(
-                "Show scored films as a page.", "obygaze_film.commands.film_output:report"
-            ),
+            "run": ContentsEntry("Cut, extract, score and show films in one go.", "obygaze.film_run:run"),
+            "score": ContentsEntry("Score the windows of films in a store.", f"{FILM}.film_score:score"),
+            "thumbnails": ContentsEntry("Save small pictures of segments.", f"{FILM}.film_output:thumbnails"),
+            "report": ContentsEntry("Show scored films as a page.", f"{FILM}.film_output:report"),
             "export": ContentsEntry(
-                "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.film_output:export"
+                "Write a scored film for ELAN, players, editors.", f"{FILM}.film_output:export"
             ),
             "evaluate": ContentsEntry(
-                "Compare scored films with annotations.", "obygaze_film.commands.film:evaluate"
+                "Compare scored films with annotations.", f"{FILM}.film_score:evaluate"
             ),
-            "next": ContentsEntry("Choose the windows to judge next.", "obygaze_film.commands.film:next_"),
-            "rate": ContentsEntry(
-                "Estimate a film's rate from blind judgements.", "obygaze_film.commands.film:rate"
-            ),
+            "next": ContentsEntry("Choose the windows to judge next.", f"{FILM}.film_score:next_"),
+            "rate": ContentsEntry("Estimate a film's rate from blind judgements.", f"{FILM}.film_score:rate"),
         },
         "  obygaze film run film.mkv --model run/pcbm_lr.model --out scored\n"
         "  obygaze film score run/pcbm_lr.model stores/film --out scored\n"
         "  obygaze film report scored --out film.html",
     ),
-    "predict": ContentsEntry(
-        "Score clips of stores with a saved model.", "obygaze_models.commands.model_commands:predict"
-    ),
+    "predict": ContentsEntry("Score clips of stores with a saved model.", f"{MODELS}.model_commands:predict"),
     "explain": ContentsEntry(
-        "Explain a concept model's decision on a clip.", "obygaze_models.commands.model_commands:explain"
+        "Explain a concept model's decision on a clip.", f"{MODELS}.model_commands:explain"
     ),
     "localise": ContentsEntry(
-        "Compare frames' scores with marked segments.", "obygaze_models.commands.segment_commands:localise"
+        "Compare frames' scores with marked segments.", f"{MODELS}.annotation_commands:localise"
     ),
     "model": ContentsEntry(
         "Inspect model files.",
-        {
-            "inspect": ContentsEntry(
-                "Print the card of a model file.", "obygaze_models.commands.model_commands:inspect"
-            )
-        },
+        {"inspect": ContentsEntry("Print the card of a model file.", f"{MODELS}.model_commands:inspect")},
         "  obygaze model inspect models/pcbm_lr.model",
     ),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.audit_tables import audit_report, number, read_rows, table
+from obygaze_studies.audit_common.audit_tables import audit_report, number, read_rows, table
 from obygaze_studies.errors import AuditError
 
 
@@ -116,7 +116,7 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
     }
 
     def bars(path: Path) -> None:
-        from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+        from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
         alphas = {"alpha": [row["alpha"] for row in rows]}
         labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]

@@ -20,7 +20,7 @@ from obygaze_models.concepts import TEXT_KINDS, TextKind, TextVectors, read_conc
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
 from obygaze_models.report import Block, Report, number
-from obygaze_studies.audits.audit_tables import audit_report, table
+from obygaze_studies.audit_common.audit_tables import audit_report, table
 from obygaze_studies.errors import AuditError
 
 SOURCE = (

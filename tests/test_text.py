@@ -14,7 +14,7 @@ from obygaze.cli import main
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
-from obygaze_features.manifest.table import read_texts
+from obygaze_features.manifest.text_tables import read_texts
 from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
 from tests.terminal import in_terminal
 

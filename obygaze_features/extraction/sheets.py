@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import csv_line, whole_folder, write_whole
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.manifest.table import Problems, read_table, text_of
+from obygaze_features.manifest.text_tables import Problems, read_table, text_of
 from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import contact_sheet, thumbnail
 

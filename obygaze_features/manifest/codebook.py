@@ -33,7 +33,7 @@ from obygaze_features.manifest.codebook_toml import (
     toml_of,
     without_defaults,
 )
-from obygaze_features.manifest.table import text_of
+from obygaze_features.manifest.text_tables import text_of
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""

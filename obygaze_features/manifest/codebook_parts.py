@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.text import unsuitable
 
 

@@ -12,7 +12,7 @@ from obygaze_features.io import write_together
 from obygaze_features.manifest.clip import Clip, Collected, absolute, canonical_bytes, clip_of, stored_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
-from obygaze_features.manifest.table import (
+from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
     Problems,

@@ -9,7 +9,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.io import encode_line, json_bytes
 from obygaze_features.store.format import ARRAYS, TEXTS
-from obygaze_features.store.parts import SHORT, stored_arrays, workers_at_once
+from obygaze_features.store.part_writer import SHORT, stored_arrays, workers_at_once
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, clips_csv_bytes
 from obygaze_features.store.stage_files import CRC32C_HEX, SHA256_HEX, JournalEntry, array_names
 from obygaze_features.store.writer import may_punch

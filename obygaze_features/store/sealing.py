@@ -28,7 +28,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.missing_videos import refuse_missing_videos
-from obygaze_features.store.parts import (
+from obygaze_features.store.part_writer import (
     ArrayPart,
     Inheritance,
     PartList,

@@ -219,8 +219,8 @@ class WindowReader(Generic[T]):
         """Pass decoded frames to the windows that need them; yield and drop each completed window.
 
         The last window is yielded when the decoder has finished. Windows completed after an error are added
-        to `shifted`, if given. `keep` is called with each frame's number, its picture, and a function for each
-        wish that returns its result.
+        to `shifted`, if given. `keep` is called with each frame's number, its picture, and a function for
+        each wish that returns its result.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:

@@ -1,6 +1,6 @@
-from .formats import DEFAULT_RATE as DEFAULT_RATE
-from .formats import FORMATS as FORMATS
-from .formats import Format as Format
-from .formats import export as export
-from .formats import write_export as write_export
+from .registry import DEFAULT_RATE as DEFAULT_RATE
+from .registry import FORMATS as FORMATS
+from .registry import Format as Format
+from .registry import export as export
+from .registry import write_export as write_export
 from .tiers import KINDS as KINDS

@@ -1,3 +1,3 @@
 from .html import film_page as film_page
 from .html import write_film_page as write_film_page
-from .words import LANGUAGES as LANGUAGES
+from .phrases import LANGUAGES as LANGUAGES

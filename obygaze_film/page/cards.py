@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_film.page import charts
-from obygaze_film.page.words import Words, clock
+from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
 
 NONE = "–"

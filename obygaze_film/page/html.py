@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
 from obygaze_film.errors import FilmError
 from obygaze_film.page.cards import NONE, bar
+from obygaze_film.page.phrases import SCRIPT, Words
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.words import SCRIPT, Words
 from obygaze_film.schema import CorrectedRate, FilmRecord
 from obygaze_models.report import asset, json_data, page
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards, figures, timeline_position
-from obygaze_film.page.words import FLAGS, Words, clock
+from obygaze_film.page.phrases import FLAGS, Words, clock
 from obygaze_film.schema import NO_CONTENT, UNRELIABLE, ConceptRecord, CorrectedRate, ModelRecord, has_flag
 from obygaze_models.report import json_data
 

@@ -10,8 +10,8 @@ from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_models.persistence.model_file import ModelFile
-    from obygaze_models.prediction.model import Model
     from obygaze_models.prediction.predict import Predicted
+    from obygaze_models.prediction.saved_model import Model
 
 
 @click.command()
@@ -61,9 +61,9 @@ def predict(
     from obygaze_features.store import open_store
     from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.frames import predict_frames, write_frames
-    from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
     from obygaze_models.prediction.predict import predict as score
+    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
     refuse_existing(out, frames, force=force)
@@ -106,7 +106,8 @@ def _predictions_table(scored: "Predicted") -> str:
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:
     """Print what was trained and predicted, and which predictions are unreliable."""
-    from obygaze_models.prediction.predict import OUT_OF_DISTRIBUTION, PARTIAL, TRAINED_ON
+    from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
+    from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
 
     card, table = model.card, scored.table
     trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
@@ -171,8 +172,8 @@ def explain(
     from obygaze_models.prediction.explain import as_json as to_json
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
-    from obygaze_models.prediction.model import load_model
     from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
+    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)

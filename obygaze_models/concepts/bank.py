@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.hyperplanes import (
+from obygaze_models.concepts.cav_fitting import (
     KINDS,
     Floats,
     Hyperplanes,

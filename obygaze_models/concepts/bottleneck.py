@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
+from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.heads import (
     ConceptHead,
     Explanation,
@@ -22,7 +23,6 @@ from obygaze_models.concepts.heads import (
     head_scores,
     make_head,
 )
-from obygaze_models.concepts.hyperplanes import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import GroupedSelection

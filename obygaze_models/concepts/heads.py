@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from obygaze_models.concepts.hyperplanes import Floats
+from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.grouped_selection import Grid, Threshold
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.hyperplanes import Floats, Hyperplanes
+from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes
 from obygaze_models.errors import ConceptError
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)

@@ -47,7 +47,7 @@ class EarlyStopping:
     """Choose the length of training: each inner model stops on the movies held out, the median is kept.
 
     The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
-    it has one, its `Curve` in ``curve_``.
+    it has one, its `LossCurve` in ``curve_``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Compute a two-layer perceptron: initialisation, losses, gradient, Adam.
+"""Compute a two-layer perceptron: initialisation, losses, gradient.
 
 A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
 biases [H], the output's weights [H, K] and biases [K]. K tells the loss:

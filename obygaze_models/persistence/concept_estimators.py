@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.cav import LinearCAV
+from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.hyperplanes import Hyperplanes
+from obygaze_models.concepts.linear_cav import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.card import Card

@@ -26,7 +26,8 @@ from obygaze_models.models.spec import ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, family
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, platt
-from obygaze_models.prediction.model import Model, OutOfDistribution, save_model, vectors
+from obygaze_models.prediction.out_of_distribution import OutOfDistribution
+from obygaze_models.prediction.saved_model import Model, save_model, vectors
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 
 BANK = "bank"

@@ -13,8 +13,8 @@ from obygaze_features.store.group import rows_of
 from obygaze_features.store.records import StoredClip
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.prediction.model import Model
 from obygaze_models.prediction.predict import find_group
+from obygaze_models.prediction.saved_model import Model
 from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "contribution")

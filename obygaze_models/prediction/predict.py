@@ -20,7 +20,8 @@ from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Features, Pool, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.model import Model
+from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
+from obygaze_models.prediction.saved_model import Model
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
 COLUMNS = (
@@ -39,7 +40,7 @@ COLUMNS = (
 )
 """Columns of every table of predictions, followed by those of concepts."""
 
-OUT_OF_DISTRIBUTION, TRAINED_ON, PARTIAL = "unlike", "trained_on", "partial"
+TRAINED_ON, PARTIAL = "trained_on", "partial"
 """Values of `flags`, separated by semicolons."""
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from obygaze_models.report import Report
-    from obygaze_studies.audits.embeddings import Embeddings
+    from obygaze_studies.audit_common.embeddings import Embeddings
 
 SUFFIXES = (".csv", ".json", ".md", ".tex")
 """Endings of the files of a report, the one that --out names first."""
@@ -164,8 +164,14 @@ def words(
       obygaze audit words --texts stores/captions --captions images.csv \\
           --items sobem.csv --out words.csv
     """
-    from obygaze_studies.audits.audit_tables import read_items
-    from obygaze_studies.words import EMOTION_WORDS, audit_words, count_words, read_captions, read_lists
+    from obygaze_studies.audit_common.audit_tables import read_items
+    from obygaze_studies.caption_words import (
+        EMOTION_WORDS,
+        audit_words,
+        count_words,
+        read_captions,
+        read_lists,
+    )
 
     check(out, figure, html, force=force)
     chosen = read_lists(lists) if lists else EMOTION_WORDS
@@ -258,7 +264,7 @@ def saliency(
     files = find_pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
     report = audit_maps(maps, regions)
     if overlays:
-        from obygaze_studies.audits.audit_figures import draw_overlays
+        from obygaze_studies.audit_common.audit_figures import draw_overlays
 
         draw_overlays(maps, files, overlays)
     finish(report, out, figure, html, force=force, as_json=as_json)

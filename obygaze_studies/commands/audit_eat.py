@@ -104,8 +104,8 @@ def eat(
         values = {"images": images, "texts": texts, "out": out}
         missing = next(name for name, value in values.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.", ctx)
-    from obygaze_studies.audits.audit_tables import read_items
-    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audit_common.audit_tables import read_items
+    from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_studies.eat.eat_audit import audit_eat
     from obygaze_studies.eat.eat_tests import Variant, sobem_items
 

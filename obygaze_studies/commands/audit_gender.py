@@ -121,7 +121,7 @@ def gender_score(
         --labels joined --out gs.csv
     """
     from obygaze_features.io import file_sha256
-    from obygaze_studies.audits.audit_tables import read_rows
+    from obygaze_studies.audit_common.audit_tables import read_rows
     from obygaze_studies.gender_score.belief_revision import Scorer, read_objects, read_priors
     from obygaze_studies.gender_score.cooc import read_objects_list
     from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
@@ -181,7 +181,7 @@ def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None
 
 def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
     """Draw the examples of a report with their pictures, or raise where there are none."""
-    from obygaze_studies.audits.audit_figures import draw_examples
+    from obygaze_studies.audit_common.audit_figures import draw_examples
     from obygaze_studies.errors import AuditError
     from obygaze_studies.saliency.map_audit import find_pictures
 
@@ -196,7 +196,7 @@ def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
 def _similarity(
     texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
 ) -> "tuple[Similarity, dict[str, object]]":
-    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_studies.gender_score.belief_revision import embedded_similarity, read_similarities
 
     if sims is not None and texts is None:
@@ -241,7 +241,7 @@ def cooc(
           --published Vilbert \\
         --out cooc.csv --figure cooc.png
     """
-    from obygaze_studies.audits.audit_tables import read_rows
+    from obygaze_studies.audit_common.audit_tables import read_rows
     from obygaze_studies.gender_score.cooc import audit_cooc, read_objects_list
 
     check(out, figure, html, force=force)
@@ -322,7 +322,7 @@ def objects(
       obygaze audit objects --objects-list objects.txt --images stores/images \\
           --texts stores/prompts --out objects.csv
     """
-    from obygaze_studies.audits.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_studies.gender_score.cooc import read_objects_list
     from obygaze_studies.gender_score.image_objects import audit_objects, prompts
 

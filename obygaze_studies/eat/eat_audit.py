@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.audit_tables import Row, audit_report, table
-from obygaze_studies.audits.embeddings import Embeddings, check_same_space
-from obygaze_studies.audits.published_values import EFFECTS
+from obygaze_studies.audit_common.audit_tables import Row, audit_report, table
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space
+from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.eat.eat_tests import Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.eat.effect_size import (
     MOST_EXACT,
@@ -89,7 +89,7 @@ def audit_eat(
     columns += ["published_d", "published_star"] if model else []
 
     def forest(path: Path) -> None:
-        from obygaze_studies.audits.audit_figures import draw_forest  # noqa: PLC0415 - matplotlib is slow
+        from obygaze_studies.audit_common.audit_figures import draw_forest  # noqa: PLC0415 - matplotlib is slow
 
         draw_forest(rows, path)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from obygaze_studies.audits.audit_tables import Row, read_text, refuse_twins
+from obygaze_studies.audit_common.audit_tables import Row, read_text, refuse_twins
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")

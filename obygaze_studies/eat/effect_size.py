@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_studies.audits.embeddings import check_vectors, unit
+from obygaze_studies.audit_common.embeddings import check_vectors, unit
 from obygaze_studies.errors import AuditError
 
 SAME = 1e-14

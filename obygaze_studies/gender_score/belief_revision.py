@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from obygaze_studies.audits.audit_tables import number, read_rows
-from obygaze_studies.audits.embeddings import Embeddings, unit
+from obygaze_studies.audit_common.audit_tables import number, read_rows
+from obygaze_studies.audit_common.embeddings import Embeddings, unit
 from obygaze_studies.errors import AuditError
 
 Similarity = Callable[[str, str], float | str]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.audit_tables import audit_report, read_text, refuse_twins, table
-from obygaze_studies.audits.published_values import TOTALS, Totals
+from obygaze_studies.audit_common.audit_tables import audit_report, read_text, refuse_twins, table
+from obygaze_studies.audit_common.published_values import TOTALS, Totals
+from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
-from obygaze_studies.words import tokens
 
 Gender = Literal["man", "woman"]
 
@@ -112,7 +112,7 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     }
 
     def bars(path: Path) -> None:
-        from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+        from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
         shares, printed = (
             {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_models.report import Block, Picture, Report, cell
-from obygaze_studies.audits.audit_tables import Row, audit_report, table
-from obygaze_studies.audits.published_values import TOTALS
+from obygaze_studies.audit_common.audit_tables import Row, audit_report, table
+from obygaze_studies.audit_common.published_values import TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, named, share
@@ -161,7 +161,7 @@ def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _draw(summary: Mapping[str, Any], path: Path) -> None:
-    from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+    from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
     shares = _shares(summary)
     printed = shares.pop("published", None)

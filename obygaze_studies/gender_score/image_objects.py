@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from obygaze_models.report import Report
-from obygaze_studies.audits.audit_tables import audit_report, table
-from obygaze_studies.audits.embeddings import Embeddings, check_same_space, check_vectors, unit
+from obygaze_studies.audit_common.audit_tables import audit_report, table
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
 from obygaze_studies.errors import AuditError
 
 PROMPT = "a photo of a {}"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from obygaze_models.report import Block
-from obygaze_studies.audits.audit_tables import table
-from obygaze_studies.audits.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
+from obygaze_studies.audit_common.audit_tables import table
+from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
+from obygaze_studies.caption_words import tokens
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, holds, share
-from obygaze_studies.words import tokens
 
 N_SHOWN = 30
 """Objects shown, the most frequent ones; the JSON file has all."""

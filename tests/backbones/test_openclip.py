@@ -20,7 +20,7 @@ from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_features.store import open_store
 from obygaze_features.text_search import search
-from obygaze_studies.audits.published_values import EFFECTS
+from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
 from obygaze_studies.saliency.maps_file import read_maps
 

@@ -10,7 +10,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.prediction.model import load_model
+from obygaze_models.prediction.saved_model import load_model
 
 N_MOVIES, N_CLIPS, D = 4, 30, 6
 BROKEN = "m1-07"

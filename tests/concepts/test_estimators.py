@@ -23,7 +23,7 @@ from obygaze_models.concepts import (
     ridge_leave_group_out,
     svm_hyperplanes,
 )
-from obygaze_models.concepts.hyperplanes import KINDS
+from obygaze_models.concepts.cav_fitting import KINDS
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_studies.obygaze12.paper_concepts import CAV_C, elect

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from obygaze.cli import table_of_contents
-from obygaze.terminal import Shown
+from obygaze.safe_output import Shown
 from obygaze_features.screen import table
 from tests.terminal import COLUMNS, in_terminal
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from obygaze.cli import main
-from obygaze.film import run as film_run
+from obygaze.film_run import run as film_run
 from obygaze_features.manifest import read_manifest, write_manifest
 from obygaze_film.page.html import read_stills
 from obygaze_film.timeline import Timeline

@@ -15,7 +15,7 @@ from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots, wind
 from obygaze_film.schema import durations, is_counted
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
-from obygaze_models.prediction.model import load_model
+from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import FIELDS, Clip, Manifest, builtin_codebook, read_manifest, write_manifest
 from obygaze_features.manifest.clip import stored_path
-from obygaze_features.manifest.table import CODEBOOK_COLUMN
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN
 from obygaze_features.text import unsuitable
 
 LEVELS, CONCEPTS = builtin_codebook("obygaze12").level_names, builtin_codebook("obygaze12").concept_names

@@ -18,7 +18,7 @@ from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.concept_estimators import StoredTree, _check_tree
 from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.model import load_model, save_model
+from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import corpus
 from tests.store.serving import serving
 

@@ -13,7 +13,7 @@ from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.archive import CARD, npy_header
 from obygaze_models.persistence.card import PROTOCOL, family
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
-from obygaze_models.prediction.model import load_model, save_model
+from obygaze_models.prediction.saved_model import load_model, save_model
 
 from .model_files import (
     GOOD,

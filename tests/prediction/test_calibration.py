@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.prediction.calibration import Calibration, calibration_error, platt
-from obygaze_models.prediction.model import LEVELS, LIMIT, OutOfDistribution
+from obygaze_models.prediction.out_of_distribution import LEVELS, LIMIT, OutOfDistribution
 
 
 def planted(slope, intercept, *, n_films=12, per_film=1000, seed=0):

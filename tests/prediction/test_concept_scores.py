@@ -10,7 +10,7 @@ from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
 from obygaze_models.prediction.calibration import Calibration, platt
 from obygaze_models.prediction.final import concept_metrics
-from obygaze_models.prediction.model import load_model
+from obygaze_models.prediction.saved_model import load_model
 
 
 def test_a_planted_concept_is_found_and_noise_is_not():

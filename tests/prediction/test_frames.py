@@ -14,8 +14,8 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.frames import COLUMNS, predict_frames, write_frames
-from obygaze_models.prediction.model import load_model, save_model
 from obygaze_models.prediction.predict import predict
+from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_frames import planted_frames
 
 N_FRAMES = 12
@@ -113,7 +113,9 @@ def test_of_a_clip_with_absent_frames_only_the_present_ones_count(kept):
     for name in ("attention", "mean_frames", "max_frames"):
         model = load_model(paths[name])
         np.testing.assert_allclose(model.logits(cut), model.logits(clip[:, :7]), rtol=1e-5)
-        np.testing.assert_allclose(model.out_of_distribution_share(cut), model.out_of_distribution_share(clip[:, :7]))
+        np.testing.assert_allclose(
+            model.out_of_distribution_share(cut), model.out_of_distribution_share(clip[:, :7])
+        )
     assert (load_model(paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
 
 

@@ -15,8 +15,8 @@ from obygaze_models.persistence.model_file import read_model
 from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import explain, lines, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
-from obygaze_models.prediction.model import load_model, save_model
 from obygaze_models.prediction.predict import COLUMNS, document, predict, refuse_wrong_order
+from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import MODELS, corpus
 
 DECIDING = (*MODELS, "cav")
@@ -46,7 +46,9 @@ def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, na
         X = shelf.data.X
         assert trained.logits(X).tobytes() == loaded.logits(X).tobytes()
         assert trained.card.to_json() == loaded.card.to_json()
-        np.testing.assert_array_equal(trained.out_of_distribution_share(X), loaded.out_of_distribution_share(X))
+        np.testing.assert_array_equal(
+            trained.out_of_distribution_share(X), loaded.out_of_distribution_share(X)
+        )
 
 
 @pytest.mark.parametrize("name", DECIDING)

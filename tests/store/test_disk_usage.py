@@ -11,11 +11,11 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     metadata,
-    parts,
     seal,
     sealing,
     staging_path,
 )
+from obygaze_features.store import part_writer as parts
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import estimate_disk, free_space
 from obygaze_features.store.writer import may_punch

@@ -22,12 +22,12 @@ from obygaze_features.store import (
     Stage,
     metadata,
     open_store,
-    parts,
     seal,
     sealing,
     staging_path,
     verify,
 )
+from obygaze_features.store import part_writer as parts
 from obygaze_features.store.writer import may_punch
 
 from .toy_stores import CORPUS, group, plan, provenance, result, staged, status_of, tree

@@ -16,7 +16,7 @@ from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted, slug, unique_id
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.table import SEEN_SCORE
+from obygaze_features.manifest.text_tables import SEEN_SCORE
 
 HUMAN = "human:"
 """Begins the names of the tiers that are read."""

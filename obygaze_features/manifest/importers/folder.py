@@ -20,7 +20,14 @@ from obygaze_features.manifest.clip import (
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.table import CODEBOOK_COLUMN, FIELDS, Problems, Row, delimiter_of, read_table
+from obygaze_features.manifest.text_tables import (
+    CODEBOOK_COLUMN,
+    FIELDS,
+    Problems,
+    Row,
+    delimiter_of,
+    read_table,
+)
 
 VIDEO_SUFFIXES: frozenset[str] = frozenset(
     {

@@ -9,7 +9,7 @@ from obygaze_features.manifest.clip import Clip, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted, slug, unique_id
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.table import (
+from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
     SEEN_SCORE,

@@ -15,7 +15,7 @@ from obygaze_features.manifest.clip import Clip, Collected, stored_path
 from obygaze_features.manifest.codebook import builtin_codebook
 from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.table import Problems, Row, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}

@@ -24,7 +24,7 @@ from obygaze_features.manifest.importers.imported import (
     whole_number,
 )
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.table import Problems, Row, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "mobygaze_dataframe.csv"
 MOVIE_LIST = "mobygaze_movielist.csv"

@@ -17,7 +17,7 @@ from obygaze_features.manifest.importers.imported import (
 )
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.statistics import MOVIES
-from obygaze_features.manifest.table import Problems, Row, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (

@@ -15,7 +15,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.page import LANGUAGES, charts, film_page, write_film_page
 from obygaze_film.page.cards import sentence
 from obygaze_film.page.html import read_stills
-from obygaze_film.page.words import Words, clock
+from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import CorrectedRate
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film

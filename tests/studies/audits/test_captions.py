@@ -11,8 +11,8 @@ from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
 from obygaze_features.store.sealing import seal
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_group
+from obygaze_studies.caption_words import read_captions
 from obygaze_studies.errors import AuditError
-from obygaze_studies.words import read_captions
 
 TEXTS = {
     "c1": "a sad, sad woman",

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audits.audit_tables import read_rows
-from obygaze_studies.audits.published_values import OBJECTS, TOTALS
+from obygaze_studies.audit_common.audit_tables import read_rows
+from obygaze_studies.audit_common.published_values import OBJECTS, TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
 

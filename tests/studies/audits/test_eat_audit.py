@@ -11,8 +11,8 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_models.report import records, to_csv, to_json
-from obygaze_studies.audits.embeddings import read_embeddings
-from obygaze_studies.audits.published_values import EFFECTS
+from obygaze_studies.audit_common.embeddings import read_embeddings
+from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.eat.eat_audit import audit_eat
 from obygaze_studies.eat.eat_tests import (
     SELECTIONS,

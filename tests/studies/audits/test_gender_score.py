@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.report import records, to_json
-from obygaze_studies.audits.embeddings import read_embeddings
-from obygaze_studies.audits.published_values import TOTALS
+from obygaze_studies.audit_common.embeddings import read_embeddings
+from obygaze_studies.audit_common.published_values import TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_studies.gender_score.cooc import filled, named, share

@@ -15,7 +15,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
-from obygaze_studies.audits.embeddings import check_same_space, read_embeddings
+from obygaze_studies.audit_common.embeddings import check_same_space, read_embeddings
 from obygaze_studies.gender_score.belief_revision import read_objects
 
 SHAPES = ("disc", "box", "line")

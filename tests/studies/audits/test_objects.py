@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audits.embeddings import read_embeddings
+from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.image_objects import audit_objects, probabilities, prompts
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_studies.audits.audit_tables import number, read_items, read_rows, read_text_ids
+from obygaze_studies.audit_common.audit_tables import number, read_items, read_rows, read_text_ids
 from obygaze_studies.errors import AuditError
 
 

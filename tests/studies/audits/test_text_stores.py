@@ -8,7 +8,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_studies.audits.embeddings import read_stored_text_ids
+from obygaze_studies.audit_common.embeddings import read_stored_text_ids
 from obygaze_studies.errors import AuditError
 
 TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}

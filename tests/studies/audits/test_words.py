@@ -5,9 +5,16 @@ import csv
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audits.audit_tables import read_rows
+from obygaze_studies.audit_common.audit_tables import read_rows
+from obygaze_studies.caption_words import (
+    EMOTION_WORDS,
+    ImageCounts,
+    audit_words,
+    count_words,
+    read_lists,
+    tokens,
+)
 from obygaze_studies.errors import AuditError
-from obygaze_studies.words import EMOTION_WORDS, ImageCounts, audit_words, count_words, read_lists, tokens
 
 EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}

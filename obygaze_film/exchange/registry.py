@@ -1,4 +1,4 @@
-"""Export scored films to other tools: annotation editors, players, video editors, the web."""
+"""List the formats that scored films are exported in, and write a film in one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""Define a trained model: estimator, calibration, and the test for clips out of distribution."""
+"""Define a trained model as kept in a file: estimator, calibration, card; load and save it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,82 +15,11 @@ from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.heads import Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
-from obygaze_models.models.linear import CLIP, moments, standardise
+from obygaze_models.models.linear import standardise
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 from obygaze_models.prediction.calibration import Calibration
-
-LIMIT = 0.99
-"""Share of nearer training clips above which a clip gets no prediction."""
-
-LEVELS = np.linspace(0, 1, 201)
-"""Quantile levels of distances and of concept values in a model file."""
-
-# --- out of distribution
-# ---------------------------------------------------------------------------
-
-# --- out of distribution
-# ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class OutOfDistribution:
-    """Measure the distance of clips from the training clips, relative to films left out.
-
-    The distance is the root mean square, over features, of deviations from the training mean, each cut at 5
-    standard deviations. The cut makes it robust to features that hardly vary: on the demo's descriptors, a
-    quarter of which are nearly constant, the distance without it flags every clip of one of the six films
-    left out, with it at most 4 % of any. Moments are those of winsorised features, so that one odd training
-    clip does not widen them. Features are used one by one, so it misses clips that are unusual only in
-    combination.
-
-    Attributes
-    ----------
-    mean, scale : ndarray, shape [D]
-        Winsorised moments of the training clips.
-    distances : ndarray, shape [Q]
-        Quantiles (`LEVELS`) of the training clips' distances from the clips of all other films.
-    """
-
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    distances: NDArray[np.float64]
-
-    @classmethod
-    def fit(cls, X: NDArray[Any], movies: NDArray[np.str_]) -> Self:
-        """Measure the training clips X [N, D] of `movies` [N], of which there are at least two."""
-        distances = np.empty(len(X))
-        for movie in np.unique(movies):
-            out = movies == movie
-            distances[out] = _distances(X[out], *_robust_moments(X[~out]))
-        return cls(*_robust_moments(X), np.quantile(distances, LEVELS))
-
-    def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Compute the share of training clips nearer than each clip of X [N, D], 0 to 1.
-
-        A clip farther than 99 % of them has a share above `LIMIT`, however small the difference.
-        """
-        shares: NDArray[np.float64] = np.interp(_distances(X, self.mean, self.scale), self.distances, LEVELS)
-        return shares
-
-
-def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute moments after clipping each feature at 3 deviations from its mean, three times."""
-    wide = X.astype(np.float64)
-    mean, scale = moments(wide)
-    for _ in range(3):
-        mean, scale = moments(np.clip(wide, mean - 3 * scale, mean + 3 * scale))
-    return mean.astype(np.float64), scale.astype(np.float64)
-
-
-def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
-    standard = standardise(X.astype(np.float64), mean, scale, CLIP)
-    distances: NDArray[np.float64] = np.sqrt(np.mean(standard * standard, axis=1))
-    return distances
-
-
-# --- models
-# ---------------------------------------------------------------------------
+from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, embedding_space, open_store
-from obygaze_studies.audits.audit_tables import read_text_ids, refuse_twins
+from obygaze_studies.audit_common.audit_tables import read_text_ids, refuse_twins
 from obygaze_studies.errors import AuditError
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from obygaze_studies.audits.published_values import EXAMPLE_VALUES
+from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES
 from obygaze_studies.eat.effect_size import critical_d
 from obygaze_studies.errors import AuditError
 from obygaze_studies.figure import WIDTH, save

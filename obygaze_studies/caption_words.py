@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from obygaze_features.store import open_store
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audits.audit_tables import Row, audit_report, columns, read_rows, read_text, table
-from obygaze_studies.audits.embeddings import choose_group
+from obygaze_studies.audit_common.audit_tables import Row, audit_report, columns, read_rows, read_text, table
+from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.errors import AuditError
 
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -226,7 +226,7 @@ def audit_words(
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from obygaze_studies.audits.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
+    from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
 
     rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
     labels, conditions = (list(dict.fromkeys(key[index] for key in rate)) for index in (0, 1))

@@ -12,7 +12,7 @@ from obygaze_features.io import csv_line
 from obygaze_features.manifest.clip import Clip, stored_path, time_code
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.table import Problems, Row, delimiter_of, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, delimiter_of, read_table
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
-from obygaze_models.concepts.hyperplanes import KINDS, Hyperplanes, Kind, fit_hyperplanes
+from obygaze_models.concepts.cav_fitting import KINDS, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
