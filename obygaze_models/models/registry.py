@@ -13,12 +13,12 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.spec import Kind, ModelSpec
 
-BASELINES = "models.baselines"
+BASELINES = "obygaze_models.models.baselines"
 
 HOMES: Mapping[str, tuple[str, ...]] = {
-    "models.linear": ("linear",),
-    "models.mlp": ("mlp",),
-    "models.attention": (
+    "obygaze_models.models.linear": ("linear",),
+    "obygaze_models.models.mlp": ("mlp",),
+    "obygaze_models.models.attention": (
         "attention",
         "attention_time",
         "attention_uniform",
@@ -27,8 +27,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "mean_frames",
         "max_frames",
     ),
-    "concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
-    "concepts.cav": ("cav",),
+    "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
+    "obygaze_models.concepts.linear_cav": ("cav",),
     BASELINES: (
         "always_positive",
         "always_negative",
@@ -57,7 +57,7 @@ class BuiltinModels(Mapping[str, ModelSpec]):
         self._home_of = {name: home for home, names in homes.items() for name in names}
 
     def __getitem__(self, name: str) -> ModelSpec:
-        module = importlib.import_module(f"obygaze_models.{self._home_of[name]}")
+        module = importlib.import_module(self._home_of[name])
         spec: ModelSpec = next(spec for spec in module.SPECS if spec.name == name)
         return spec
 
