@@ -5,8 +5,9 @@ floats, higher for positive clips and higher levels. A metric that its clips don
 class) is NaN: never 0, which would be a finding.
 
 To add a metric, write its function here and one entry of `METRICS` or `LEVEL_METRICS`: chance levels,
-intervals and tables follow from the entry, and no family of tests changes (`FAMILIES` of
-`obygaze_models.evaluation.paired_tests`).
+intervals and the files of a run follow from the entry, and no family of tests changes (`FAMILIES` of
+`obygaze_models.evaluation.paired_tests`). Printed tables show those that `obygaze_models.report.run_tables`
+names.
 """
 
 from collections.abc import Callable, Sequence

@@ -254,7 +254,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
 
     Parameters
     ----------
-    found : mapping
+    document : mapping
     name : str
         The file, for messages.
 
