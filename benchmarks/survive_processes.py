@@ -36,6 +36,11 @@ for module in (
     *(f"exchange.{name}" for name in EXCHANGE),
 ):
     importlib.import_module(f"obygaze_features.{module}")
+# Rooms load a module when one of its names is asked for.
+for room in ("manifest", "store", "exchange", "extraction"):
+    offered = importlib.import_module(f"obygaze_features.{room}")
+    for name in offered.__all__:
+        getattr(offered, name)
 
 # Every command runs in a fork of this process, which has imported all and opens no store itself: zarr's
 # threads would not survive a fork. A start costs milliseconds then, and a kill hits work, not imports.
