@@ -85,7 +85,8 @@ def test_the_originals_roots_are_those_of_a_processors_approximation(given):
     before, after = given["large.float32.3.weight"], given["large.float32.4.weight"]
     m, v = given["large.float32.4.m"], given["large.float32.4.v"]
     rounded = change(before, m, np.sqrt(v), 0.2, schedule(3, STEPS))
-    assert np.count_nonzero(rounded != after) == 5, "no IEEE square root gives the original's bytes"
+    # How many weights a rounded root misses depends on the gradients; by how much does not.
+    assert np.abs(rounded - after).max() <= np.spacing(np.abs(after).max()), "last bits alone differ"
     reached = [change(before, m, root, 0.2, schedule(3, STEPS)) == after for root in roots(v)]
     assert np.logical_or.reduce(reached).all(), "and nothing but the approximation differs"
 
