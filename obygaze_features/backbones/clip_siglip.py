@@ -1,5 +1,6 @@
-"""`clip` and `clip-text`: both halves of any CLIP (Radford et al. 2021) or SigLIP (Zhai et al. 2023).
+"""`clip` and `clip-text`: both halves of any CLIP or SigLIP.
 
+CLIP is of Radford et al. (2021), SigLIP of Zhai et al. (2023), SigLIP 2 of Tschannen et al. (2025).
 The image half, frame by frame, is the shortest network and the template for custom networks.
 """
 
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL.Image import Resampling
 from torch import nn
 from transformers import (
     CLIPConfig,
@@ -27,9 +29,17 @@ from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import choose_preset
+from obygaze_features.backbones.processor import preset_of_processor, read_processor
 from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
-from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
+from obygaze_features.backbones.weights import (
+    HUB,
+    TOKENIZER_CONFIG,
+    Weights,
+    find_weights,
+    object_beside,
+    space_of,
+)
 from obygaze_features.errors import BackboneError
 
 TEXT_HALF = (r"text_model\..*", r"text_projection\.weight", r"logit_scale", r"logit_bias")
@@ -38,7 +48,13 @@ CITATIONS = {
     "clip": "Radford et al., Learning transferable visual models from natural language supervision, "
     "ICML 2021",
     "siglip": "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
+    "siglip2": "Tschannen et al., SigLIP 2: Multilingual vision-language encoders with improved semantic "
+    "understanding, localization, and dense features, arXiv:2502.14786, 2025",
 }
+PRESETS_OF = {"clip": ("clip",), "siglip": ("siglip", "siglip2"), "siglip2": ("siglip2", "siglip")}
+"""Generation -> the presets that its processor may ask for, the usual one first."""
+GEMMA = ("GemmaTokenizer", "Siglip2Tokenizer")
+"""Tokenizers of SigLIP 2, in repositories and in newer transformers."""
 
 
 def clip(
@@ -55,10 +71,15 @@ def clip(
     n_frames
         Frames per clip, any number; None is 32.
     preset
-        Preprocessing; None is `clip` for a CLIP and `siglip` for a SigLIP.
+        Preprocessing; None is what the processor's configuration beside the weights asks for, or without one
+        `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
     """
     source = find_weights(weights)
     family, config = vision_config(source)
+    generation = generation_of(source, family)
+    presets = PRESETS_OF[generation]
+    if preset is None:
+        preset = preset_of_processor(source, presets, size=config.image_size)
     cls = CLIPVisionModelWithProjection if family == "clip" else SiglipVision
     model = load_pretrained(cls, source, config, allow_unexpected=TEXT_HALF)
     frames = n_frames or 32
@@ -73,12 +94,12 @@ def clip(
             "pooled": "its mean over the frames",
         },
         weights=source,
-        preset=choose_preset(preset or family, (family, "obygaze12"), size=config.image_size),
+        preset=choose_preset(preset, (*presets, "obygaze12"), size=config.image_size),
         compute=compute or Compute(),
         head="visual projection" if family == "clip" else "attention pooling",
         layer="image embedding",
         architecture={"type": family, **plain_config(config)},
-        citation=CITATIONS[family],
+        citation=CITATIONS[generation],
     )
     # Both arrays share their space with the text embeddings of the same weights.
     return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, source)})
@@ -89,8 +110,22 @@ def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     source = find_weights(weights)
     source.config_of_type(["clip"])
     _, config = vision_config(source)
+    name = preset_of_processor(source, ("clip",), size=config.image_size)
     module = load_pretrained(CLIPVisionModelWithProjection, source, config, allow_unexpected=TEXT_HALF)
-    return LoadedNetwork(module, source, choose_preset("clip", ("clip",), size=config.image_size))
+    return LoadedNetwork(module, source, choose_preset(name, ("clip",), size=config.image_size))
+
+
+def generation_of(weights: Weights, family: str) -> str:
+    """Return the family, or `siglip2` where tokenizer or processor are those of SigLIP 2.
+
+    `config.json` has one type for both generations of SigLIP. Only the second has Gemma's tokenizer and
+    resizes by the bilinear filter (Tschannen et al. 2025; the repositories of Google).
+    """
+    if family != "siglip":
+        return family
+    tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
+    second = tokenizer in GEMMA or read_processor(weights).get("resample") == Resampling.BILINEAR
+    return "siglip2" if second else family
 
 
 def vision_config(weights: Weights) -> tuple[str, Any]:
@@ -150,7 +185,7 @@ def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None
             "architecture": {"type": family, **plain_config(config)},
             "tokenizer": tokenizer.record(),
             "compute": compute.record(),
-            "citation": CITATIONS[family],
+            "citation": CITATIONS[generation_of(source, family)],
         },
         libraries=("torch", "transformers", "tokenizers"),
     )
@@ -162,6 +197,10 @@ def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
         raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
     family, config = text_config(weights)
     tokenizer = Tokenizer(weights, config.max_position_embeddings, pad=family == "siglip")
+    # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
+    trained_lower = generation_of(weights, family) == "siglip2"
+    asked = object_beside(weights, TOKENIZER_CONFIG).get("do_lower_case", trained_lower)
+    tokenizer.lower = bool(asked) and tokenizer.sees_case()
     if family == "clip":
         check_end(weights, tokenizer, config.eos_token_id)
     return tokenizer, family, config

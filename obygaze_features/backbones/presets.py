@@ -152,6 +152,7 @@ PRESETS: Mapping[str, Preset] = {
         Preset("vivit-scenic", Geometry("pillow-bilinear", 224, 256), MINUS_ONE_TO_ONE),
         Preset("clip", Geometry("pillow-bicubic", 224, 224, "even"), OPENAI),
         Preset("siglip", Geometry("pillow-bicubic", 224), MINUS_ONE_TO_ONE),
+        Preset("siglip2", Geometry("pillow-bilinear", 224), MINUS_ONE_TO_ONE),
     )
 }
 

@@ -5,7 +5,6 @@ limit; the library itself is not needed. Unsupported steps raise an error that n
 """
 
 import inspect
-import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +17,15 @@ from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, 
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.tokenizer import Tokenizer
-from obygaze_features.backbones.weights import HUB, SENTENCE_FILES, Weights, file_of, find_weights, space_of
+from obygaze_features.backbones.weights import (
+    HUB,
+    SENTENCE_FILES,
+    Weights,
+    find_weights,
+    json_beside,
+    object_beside,
+    space_of,
+)
 from obygaze_features.errors import BackboneError
 
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
@@ -138,7 +145,7 @@ def read_pooling(weights: Weights) -> Pooling:
     BackboneError
         If they use an unsupported feature; the message names it.
     """
-    modules = _read(weights, MODULES)
+    modules = json_beside(weights, MODULES)
     if modules is None:
         return Pooling()
     try:
@@ -152,8 +159,8 @@ def read_pooling(weights: Weights) -> Pooling:
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
-    limits = next(filter(None, (_object(weights, name) for name in LIMITS)), {})
-    if (prompt := _object(weights, PROMPTS).get("default_prompt_name")) is not None:
+    limits = next(filter(None, (object_beside(weights, name) for name in LIMITS)), {})
+    if (prompt := object_beside(weights, PROMPTS).get("default_prompt_name")) is not None:
         raise BackboneError(
             f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
         )
@@ -176,7 +183,7 @@ def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     name = f"{folder}/config.json"
-    config = _object(weights, name)
+    config = object_beside(weights, name)
     newer = config.get("pooling_mode")  # one name or several, where older versions have a flag for each
     flags = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     modes = newer if isinstance(newer, list) else [newer] if newer else flags
@@ -186,20 +193,3 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
             f"one of {', '.join(MODES)} is supported"
         )
     return MODES[str(modes[0])]
-
-
-def _object(weights: Weights, name: str) -> dict[str, Any]:
-    document = _read(weights, name)
-    if document is not None and not isinstance(document, dict):
-        raise BackboneError(f"{weights.name}/{name}: expected a JSON object")
-    return document or {}
-
-
-def _read(weights: Weights, name: str) -> Any:
-    path = file_of(weights, name)
-    if path is None:
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BackboneError(f"{path}: not readable as JSON ({error})") from None

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import ftfy
@@ -71,6 +72,11 @@ class Tokenizer:
         filling = "max_length" if self.pad else False
         cut = self._ids(prepared, truncation=True, max_length=self.limit, padding=filling)
         return [Tokens(tuple(ids), len(uncut), self.limit) for ids, uncut in zip(cut, whole, strict=True)]
+
+    def sees_case(self) -> bool:
+        """Return whether a text in capitals gets other tokens than in lower case."""
+        small, capitals = self([ascii_lowercase, ascii_uppercase])
+        return small.ids != capitals.ids
 
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""

@@ -21,9 +21,10 @@ CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 
+TOKENIZER_CONFIG = "tokenizer_config.json"
 TOKENIZER_FILES = (
     "tokenizer.json",
-    "tokenizer_config.json",
+    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "added_tokens.json",
     "vocab.json",
@@ -34,6 +35,9 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 """All that a tokenizer may be made of."""
+
+PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
+"""What says how pictures are prepared; the first, of newer versions, goes before."""
 
 SENTENCE_FILES = (
     "modules.json",
@@ -292,6 +296,37 @@ def file_of(weights: Weights, name: str) -> Path | None:
         return _hub_file_if_any(weights.repository, name, weights.revision)
     path = None if weights.folder is None else weights.folder / name
     return path if path is not None and path.is_file() else None
+
+
+def json_beside(weights: Weights, name: str) -> Any:
+    """Read another JSON file of a folder or repository; None where there is none.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON, or the hub cannot be asked.
+    """
+    path = file_of(weights, name)
+    if path is None:
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+
+
+def object_beside(weights: Weights, name: str) -> dict[str, Any]:
+    """Read another JSON object of a folder or repository; empty where there is none.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON object, or the hub cannot be asked.
+    """
+    document = json_beside(weights, name)
+    if document is not None and not isinstance(document, dict):
+        raise BackboneError(f"{weights.name}/{name}: expected a JSON object")
+    return document or {}
 
 
 def digest(files: Sequence[Path]) -> str:

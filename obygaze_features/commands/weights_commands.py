@@ -16,7 +16,7 @@ from obygaze_features.options import json_option
 @click.option("--revision", help="Branch, tag or commit.  [default: main]")
 @json_option
 def fetch(name: str, revision: str | None, as_json: bool) -> None:
-    """Download the weights and tokenizer of NAME to the hub's cache.
+    """Download weights, tokenizer and processor of NAME to the hub's cache.
 
     NAME is a backbone, a model that OpenCLIP has under a known name, or a repository.
 
@@ -42,7 +42,7 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
         )
     repository, _, named = repository.partition("@")
     weight_files = weights.fetch(repository, revision or named or None, layout)
-    wanted = (*weights.TOKENIZER_FILES, *weights.SENTENCE_FILES)
+    wanted = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
     beside = [name for name in wanted if weights.file_of(weight_files, name)]
     if as_json:
         click.echo(json.dumps(_record(weight_files) | {"beside": beside}, indent=2))
