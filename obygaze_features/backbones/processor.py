@@ -116,6 +116,6 @@ def _shown(value: Any) -> str:
 
 def _refusal(weights: Weights, name: str, differences: str) -> BackboneError:
     return BackboneError(
-        f"{weights.name}: its processor prepares pictures as no preset does; of preset '{name}': "
+        f"{weights.name}: its processor prepares pictures as no preset does; by preset '{name}' "
         f"{differences} (`extract --preset {name}` takes the preset all the same)"
     )
