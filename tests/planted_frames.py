@@ -1,20 +1,31 @@
 """Clips in whose frames an event is planted that leaves their mean as it is."""
 
 import numpy as np
+from scipy.signal import lfilter
 
 
 def planted_frames(
-    n_movies=12, n_per_movie=120, n_frames=32, n_features=48, size=6.0, n_event=3, seed=0, event=True
+    n_movies=12,
+    n_per_movie=120,
+    n_frames=32,
+    n_features=48,
+    size=6.0,
+    n_event=3,
+    seed=0,
+    event=True,
+    correlation=0.0,
 ):
     """Make frames [N, F, D], labels [N], movies [N] and where the event is [N, F].
 
     In a positive clip `n_event` frames in a row are moved by `size` along one direction, and the others the
-    other way, so that the clip's mean says nothing.
+    other way, so that the clip's mean says nothing. `correlation` is that of a clip's neighbouring frames.
     """
     rng = np.random.default_rng(seed)
     movies = np.repeat(np.arange(n_movies), n_per_movie)
     y = (rng.random(movies.size) < 0.3).astype(np.int64)
     X = rng.normal(size=(movies.size, n_frames, n_features))
+    X[:, 1:] *= np.sqrt(1 - correlation**2)
+    X = lfilter([1.0], [1.0, -correlation], X, axis=1)
     X += rng.normal(size=(n_movies, n_features))[movies][:, None] * 0.5
     axis = rng.normal(size=n_features)
     axis /= np.linalg.norm(axis)

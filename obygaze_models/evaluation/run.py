@@ -35,8 +35,11 @@ SEEN = (
 SELECTION = ("model", "train", "fold", "movie", "seed", "candidate", "inner_loss", "chosen")
 """Columns of `Run.selection`."""
 
-CURVES = ("model", "train", "fold", "movie", "seed", "inner_fold", "epoch", "train_loss", "validation_loss")
-"""Columns of `Run.curves`."""
+CURVES = (
+    *("model", "train", "fold", "movie", "seed", "inner_fold", "epoch", "train_loss", "validation_loss"),
+    *("start_loss_low", "start_loss_high"),
+)
+"""Columns of `Run.curves`; the last two are the lowest and highest training loss of a model's starts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,8 @@ def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.Data
                 "epoch": np.arange(1, len(curve.train_loss) + 1),
                 "train_loss": curve.train_loss,
                 "validation_loss": curve.validation_loss,
+                "start_loss_low": curve.start_losses.min() if len(curve.start_losses) else np.nan,
+                "start_loss_high": curve.start_losses.max() if len(curve.start_losses) else np.nan,
             }
         )
         for _, estimator in _steps(model)

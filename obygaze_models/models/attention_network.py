@@ -36,6 +36,10 @@ N_AIMED = 2
 """Directions in which attention first looks for frames that stand out."""
 
 
+N_PAIRS = 2
+"""Pairs of starts, of which the one with the lowest training loss is trained on."""
+
+
 class AttentionLayers(NamedTuple):
     """Views of a flat parameter vector [P]."""
 
@@ -109,30 +113,49 @@ class AttentionNetwork:
         ready[..., -1] = absent
         return ready
 
-    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw parameters [P], and aim the first hidden units at frames that stand out in one class's clips.
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw initial parameters [K, P] in pairs whose evidence has opposite signs along one direction.
 
         The law is PyTorch's Linear's: uniform within 1/sqrt(inputs) of zero, layer by layer. But attention
-        learns nothing while it looks away from what matters, for then the gradient of its direction is noise.
-        What stands out in the clips of one class and not of the other changes how frames scatter about their
-        clip's mean: the leading eigenvectors of the difference of the two scatters are where to look first.
+        learns nothing while it looks away from what matters, for then the gradient of its direction is noise:
+        the first hidden units begin with the directions in which the frames of the two classes scatter most
+        differently (`_where_to_look`). And where the evidence begins with the wrong sign along that
+        direction, attention learns to avoid the frames that matter and stays there: hence both signs.
         """
+        if not self.n_hidden:
+            return self._draw(rng)[None]
+        directions = self._where_to_look(X, y, min(N_AIMED, self.n_features))
+        starts = []
+        for _ in range(N_PAIRS):
+            parameters = self._draw(rng)
+            self._aim(parameters, directions)
+            mirrored = parameters.copy()
+            evidence = self.views(mirrored).projection[: self.n_features, -1]
+            evidence -= 2 * (evidence @ directions[:, 0]) * directions[:, 0]
+            starts += [parameters, mirrored]
+        return np.stack(starts)
+
+    def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw parameters [P]."""
         parameters = rng.uniform(-1.0, 1.0, self.n_parameters)
         border = self.n_inputs * (2 * self.n_hidden + 1) + 2 * self.n_hidden
         parameters[:border] /= np.sqrt(self.n_inputs)
         parameters[border:-1] /= np.sqrt(max(self.n_hidden, 1))
         parameters[-1] /= np.sqrt(self.n_inputs)
-        n_aimed = min(N_AIMED, self.n_hidden // 2, self.n_features)
+        return parameters
+
+    def _aim(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
+        """Point the first hidden units along directions [D, n] and their opposites."""
+        n_aimed = min(directions.shape[1], self.n_hidden // 2)
         if n_aimed:
-            layer, directions = self.views(parameters), self._where_to_look(X, y, n_aimed)
-            both = np.concatenate([directions, -directions], axis=1)
+            layer = self.views(parameters)
+            both = np.concatenate([directions[:, :n_aimed], -directions[:, :n_aimed]], axis=1)
             # tanh(z) sigmoid(z) is large for large z alone; with its opposite, for frames far off either way.
             for first in (0, self.n_hidden):
                 layer.projection[: self.n_features, first : first + 2 * n_aimed] = both
                 layer.projection[self.n_features :, first : first + 2 * n_aimed] = 0
                 layer.gate_bias[first : first + 2 * n_aimed] = 0
             layer.attention[: 2 * n_aimed] = 1
-        return parameters
 
     def _where_to_look(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the directions [D, n] in which frames of the two classes scatter most differently."""

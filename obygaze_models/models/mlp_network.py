@@ -166,10 +166,10 @@ class Perceptron:
         """Standardise and cut features, where the model does."""
         return standardise(X, mean, scale, self.clip) if self.standardised else X
 
-    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw parameters, see `initial`; the clips trained on change nothing."""
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw one start [1, P], see `initial`; the clips trained on change nothing."""
         del X, y
-        return initial(self.n_features, self.n_hidden, rng, self.n_outputs)
+        return initial(self.n_features, self.n_hidden, rng, self.n_outputs)[None]
 
     def views(self, parameters: Floats) -> PerceptronLayers:
         """Cut a vector into layers, see `layers`."""

@@ -5,7 +5,7 @@ in their validation clips alone are one training. A model's bytes depend on its 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -18,6 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, Imbalance, LogitClassifier, balanced_weights, even_rows
 from obygaze_models.models.linear import MOST
+
+N_TRIAL_EPOCHS = 4
+"""Epochs after which the starts of a network are compared by their training loss."""
 
 
 class Network(Protocol):
@@ -39,8 +42,8 @@ class Network(Protocol):
         """Make of clips' features what the other methods take for X."""
         ...
 
-    def initial(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw parameters [P], knowing the prepared clips trained on and their labels."""
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw initial parameters [K, P] of K starts, given the prepared clips trained on and labels."""
         ...
 
     def views(self, parameters: Floats) -> Any:
@@ -116,11 +119,15 @@ class LossCurve:
         Loss after the epoch; NaN where there was nothing to validate on.
     kept : int
         The epoch whose parameters were kept, counted from 1.
+    start_losses : ndarray of float64, shape [K]
+        Training loss of each start after `N_TRIAL_EPOCHS`, of which the lowest was trained on; empty where
+        the network has one start.
     """
 
     train_loss: NDArray[np.float64]
     validation_loss: NDArray[np.float64]
     kept: int
+    start_losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -233,28 +240,49 @@ def _train(X: Floats, y: Floats, jobs: Sequence[TrainingJob], settings: Training
         seen = member.validation
         held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
         stops.append(_StopState(member, held_out))
-    parameters: Floats = network.initial(rng, own, labels).astype(X.dtype)
-    state, gradient = Adam.start(parameters), np.empty_like(parameters)
-    layer, slope = network.views(parameters), network.views(gradient)
-    shuffled = np.empty((min(settings.batch_size, len(own)), *own.shape[1:]), own.dtype)
-    scores = np.empty_like(labels)
+    starts: Floats = network.starts(rng, own, labels).astype(X.dtype)
+    best, start_losses = 0, np.empty(0)
+    if len(starts) > 1:
+        trials = [_Learner(start.copy(), own, labels, weights, settings) for start in starts]
+        start_losses = np.array([[trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)][-1] for trial in trials])
+        best = int(start_losses.argmin())
+    learner = _Learner(starts[best].copy(), own, labels, weights, settings)
     train_loss: list[float] = []
     while any(stop.ended is None for stop in stops):
-        order = rng.permutation(len(labels))
-        targets, shares = labels[order], weights[order]
-        for start in range(0, len(order), settings.batch_size):
-            batch = slice(start, start + settings.batch_size)
-            # A batch at a time, which stays in a core's cache: frames of all clips do not.
-            taken = order[batch]
-            clips = np.take(own, taken, axis=0, out=shuffled[: len(taken)], mode="clip")
-            scores[batch] = network.backward(layer, clips, targets[batch], slope, shares[batch])
-            adam_step(parameters, gradient, state, settings.learning_rate)
-        train_loss.append(network.loss(scores, targets))
+        train_loss.append(learner.epoch(rng))
         for stop in stops:
             if stop.ended is None:
-                stop.after_epoch(parameters, layer, train_loss, settings)
+                stop.after_epoch(learner.parameters, learner.layer, train_loss, settings)
     ends = [stop.ended for stop in stops if stop.ended is not None]
-    return [Trained(kept, mean, scale, curve) for kept, curve in ends]
+    return [Trained(kept, mean, scale, replace(curve, start_losses=start_losses)) for kept, curve in ends]
+
+
+class _Learner:
+    """Parameters [P] under training by Adam on prepared clips X [N, ...], y [N] and their weights [N]."""
+
+    def __init__(
+        self, parameters: Floats, X: Floats, y: Floats, weights: Floats, settings: TrainingSettings
+    ) -> None:
+        self.parameters, self.settings = parameters, settings
+        self.layer = settings.network.views(parameters)
+        self._clips = X, y, weights
+        self._state, self._gradient = Adam.start(parameters), np.empty_like(parameters)
+        self._slope = settings.network.views(self._gradient)
+
+    def epoch(self, rng: np.random.Generator) -> float:
+        """Step once through the clips in random order; return their mean loss meanwhile."""
+        (X, y, weights), size, network = self._clips, self.settings.batch_size, self.settings.network
+        shuffled = np.empty((min(size, len(X)), *X.shape[1:]), X.dtype)
+        order, scores = rng.permutation(len(y)), np.empty_like(y)
+        targets, shares = y[order], weights[order]
+        for start in range(0, len(order), size):
+            batch = slice(start, start + size)
+            # A batch at a time, which stays in a core's cache: frames of all clips do not.
+            rows = order[batch]
+            clips = np.take(X, rows, axis=0, out=shuffled[: len(rows)], mode="clip")
+            scores[batch] = network.backward(self.layer, clips, targets[batch], self._slope, shares[batch])
+            adam_step(self.parameters, self._gradient, self._state, self.settings.learning_rate)
+        return network.loss(scores, targets)
 
 
 # --- Adam

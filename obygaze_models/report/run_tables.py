@@ -11,6 +11,7 @@ from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.run import Run
+from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.blocks import NOTHING, Block, Report, interval, number
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
@@ -144,6 +145,7 @@ def _notes(run: Run) -> list[str]:
         lines.append(
             f"{clips['seen_score']} clips judged with a model's score in sight: trained on, not tested"
         )
+    lines += _starts_notes(run)
     if record["untrained"]:
         lines.append(
             f"UNTRAINED: the weights of {record['backbone']} are random; "
@@ -163,6 +165,18 @@ def _notes(run: Run) -> list[str]:
         "docs/evaluation.md has the measured coverage of each"
     )
     return lines
+
+
+def _starts_notes(run: Run) -> list[str]:
+    """Print how far the starts of a network differ: where the spread is wide, one start may fail."""
+    low, high = "start_loss_low", "start_loss_high"
+    trials = run.curves.dropna(subset=low).drop_duplicates(["model", "fold", "seed", "inner_fold"])
+    medians = trials.groupby("model", sort=False)[[low, high]].median()
+    return [
+        f"{model}: trained on from the best of several starts; their training losses after {N_TRIAL_EPOCHS} "
+        f"epochs lie between {losses[low]:.2f} and {losses[high]:.2f} (medians of the inner trainings)"
+        for model, losses in medians.iterrows()
+    ]
 
 
 def _prevalence(record: Mapping[str, Any]) -> str:

@@ -11,9 +11,10 @@ from threadpoolctl import threadpool_limits
 
 import obygaze_models as om
 from obygaze_models.models.attention import SPECS, AttentionPooling
-from obygaze_models.models.attention_network import DECAY, AttentionNetwork
+from obygaze_models.models.attention_network import DECAY, N_PAIRS, AttentionNetwork
 from obygaze_models.models.linear import make_frames_probe
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
+from obygaze_models.models.training import N_TRIAL_EPOCHS
 from tests.planted_frames import planted_frames
 
 ABSENT = np.nan
@@ -36,7 +37,7 @@ def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
     X, y = clips
     network = AttentionNetwork(5, n_hidden, timed, 5.0)
     ready = network.prepare(X, *network.moments(X))
-    parameters = network.initial(np.random.default_rng(0), ready, y)
+    parameters = network.starts(np.random.default_rng(0), ready, y)[0]
     weights = np.linspace(0.5, 2, 6)
     gradient = np.full_like(parameters, np.nan)
     scores = network.backward(network.views(parameters), ready, y, network.views(gradient), weights)
@@ -78,6 +79,44 @@ def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
     positive = test & (y == 1)
     first = model.weights(X[positive]).argmax(axis=1)
     assert event[positive, first].mean() >= 0.9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
+def test_the_event_is_found_in_at_least_38_of_40_corpora_whatever_the_frames_correlation(correlation):
+    n_found = 0
+    for seed in range(40):
+        X, y, movies, event = planted_frames(
+            n_per_movie=60, n_features=24, seed=seed, correlation=correlation
+        )
+        train, positive = movies < 8, (movies >= 8) & (y == 1)
+        model = AttentionPooling(random_state=seed).fit(X[train], y[train])
+        precision = average_precision_score(y[~train], model.decision_function(X[~train]))
+        pointing = event[positive, model.weights(X[positive]).argmax(axis=1)].mean()
+        n_found += precision >= 0.9 and pointing >= 0.9
+    assert n_found >= 38
+
+
+def test_the_start_of_the_lowest_training_loss_is_trained_on():
+    # With this seed the first start of each pair looks away from the event, and stays there.
+    X, y, _, _ = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
+    model = AttentionPooling(random_state=12).fit(X, y)
+    losses = model.curve_.start_losses
+    assert losses.shape == (2 * N_PAIRS,)
+    assert losses.max() > losses.min() + 0.05
+    assert model.curve_.train_loss[N_TRIAL_EPOCHS - 1] < losses.min() + 0.05
+    assert model.curve_.train_loss[-1] < 0.1
+
+
+def test_starts_come_in_pairs_whose_evidence_has_opposite_signs_along_the_direction(clips):
+    X, y = clips
+    network = AttentionNetwork(5, 4, False, 5.0)
+    ready = network.prepare(X, *network.moments(X))
+    starts = [network.views(start) for start in network.starts(np.random.default_rng(0), ready, y)]
+    for first, second in zip(starts[::2], starts[1::2], strict=True):
+        along = first.projection[:, 0]
+        np.testing.assert_allclose(first.projection[:, -1] @ along, -(second.projection[:, -1] @ along))
+        np.testing.assert_array_equal(first.projection[:, :-1], second.projection[:, :-1])
 
 
 def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
@@ -195,7 +234,7 @@ def test_the_first_units_look_at_features_alone_along_opposite_directions(clips)
     X, y = clips
     network = AttentionNetwork(5, 4, True, 5.0)
     ready = network.prepare(X, *network.moments(X))
-    layer = network.views(network.initial(np.random.default_rng(0), ready, y))
+    layer = network.views(network.starts(np.random.default_rng(0), ready, y)[0])
     for first in (0, 4):
         aimed = layer.projection[:, first : first + 4]
         np.testing.assert_array_equal(aimed[:5, :2], -aimed[:5, 2:])
