@@ -13,6 +13,8 @@ from obygaze_features.screen import table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from obygaze_features.manifest import Gamma, PairAgreement
     from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
@@ -222,7 +224,8 @@ def localise(
 
     Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
     clip; pointing is the share of clips whose highest frame lies in a segment. Both are means over movies,
-    beside what frames in random order have, for each annotator.
+    for each annotator. Chance is the same with the scores of the movie's other clips; p, from circular
+    shifts of the clips' scores within each movie, says whether a mean differs from it.
 
     \b
     Examples:
@@ -245,12 +248,11 @@ def localise(
     if as_json:
         document = {
             name: {
-                "measures": [
-                    {key: None if value != value else value for key, value in row.items()}  # noqa: PLR0124 - NaN
-                    for row in result.pooled.to_dict(orient="records")
-                ],
-                "movies": result.by_movie.to_dict(orient="records"),
+                "measures": _records(result.pooled),
+                "movies": _records(result.by_movie),
                 "left_out": result.n_left_out,
+                "n_shifts": result.n_shifts,
+                "seed": result.seed,
             }
             for name, result in results.items()
         }
@@ -263,6 +265,11 @@ def localise(
         click.echo(f"{len(by_movie)} movies in {out}", err=True)
 
 
+def _records(rows: "pd.DataFrame") -> "list[dict[Any, Any]]":
+    """Make rows that JSON can hold: None for NaN."""
+    return rows.astype(object).where(rows.notna(), None).to_dict(orient="records")
+
+
 def _localisation_table(results: "dict[str, Localisation]") -> str:
     rows = [
         [
@@ -270,13 +277,23 @@ def _localisation_table(results: "dict[str, Localisation]") -> str:
             str(row["measure"]).replace("_", " "),
             f"{row['value']:.3f}",
             "" if math.isnan(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]",
-            f"{row['chance']:.3f}",
+            "" if math.isnan(row["chance"]) else f"{row['chance']:.3f}",
+            f"{row['p']:.3f}",
             str(len(result.by_movie)),
             str(int(result.by_movie["n_clips"].sum())),
         ]
         for name, result in results.items()
         for row in result.pooled.to_dict(orient="records")
     ]
-    return table(
-        rows, ["annotator", "measure", "mean", "95 %", "chance", "movies", "clips"], right=range(2, 7)
+    headers = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
+    first = next(iter(results.values()))
+    return "\n".join(
+        [
+            table(rows, headers, right=range(2, 8)),
+            "",
+            "above chance: the mean is larger than chance, and p is at most .05",
+            "chance: mean with the scores of the movie's other clips; blank where there are none",
+            f"p: two-sided, {first.n_shifts} shifts of the clips' scores within movies (seed {first.seed})",
+            "95 %: interval of the mean over movies like these, not a test against chance",
+        ]
     )

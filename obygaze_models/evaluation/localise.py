@@ -1,9 +1,15 @@
-"""Measure whether a model looks at the right moments: its frames against the segments that people marked."""
+"""Measure whether a model looks at the right moments: its frames against the segments that people marked.
+
+Chance is read from other clips' scores: a shift gives each clip of a movie the scores of the clip some places
+further on, and the last ones those of the first. Frames resemble their neighbours, and segments are runs of
+frames. Average precision of frames in random order is therefore lower than that of smooth scores that know
+nothing. That of frames shifted in a circle within each clip is higher where segments lie inside clips, and
+lower where they pass the ends. Scores of other clips keep their runs, and where in a clip they lie.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,7 +19,7 @@ from obygaze_features.errors import first_line
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
+from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
 
@@ -27,26 +33,38 @@ class Localisation:
     by_movie : DataFrame
         For each movie: ``movie``, ``n_clips``, ``n_frames``, ``share`` of frames inside a segment,
         ``average_precision`` of frames within clips and ``pointing``, the share of clips whose first frame by
-        score lies in a segment.
+        score lies in a segment; ``average_precision_chance`` and ``pointing_chance``: the same with the
+        scores of the movie's other clips, NaN where it has no other.
     pooled : DataFrame
-        For each measure: ``value`` (mean over movies), ``low`` and ``high`` (95 %, movies left out one by
-        one), ``chance``: what frames in random order have.
+        For each measure: ``value`` (mean over movies), ``low`` and ``high`` (95 %, of the mean over movies
+        like these, movies left out one by one), ``chance`` (mean over movies) and ``p``: how often scores
+        shifted within movies are as far from chance on one side, times two for either side (Phipson and
+        Smyth 2010).
     n_left_out : int
         Clips without a boundary: no frame inside a segment, or all.
+    n_shifts, seed : int
+        Shifts drawn for `p`, and the seed they were drawn with.
     """
 
     by_movie: pd.DataFrame
     pooled: pd.DataFrame
     n_left_out: int
+    n_shifts: int
+    seed: int
 
 
 def localise(
-    frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]], score: str = "weight"
+    frames: pd.DataFrame,
+    segments: Mapping[str, Sequence[tuple[float, float]]],
+    score: str = "weight",
+    *,
+    n_shifts: int = 1000,
+    seed: int = 0,
 ) -> Localisation:
     """Compare frames' scores with the segments of their movies.
 
     Only clips with frames inside a segment and outside of all are asked: in the others there is nothing to
-    find.
+    find. Their scores count for chance, as those of every clip of the movie.
 
     Parameters
     ----------
@@ -56,6 +74,8 @@ def localise(
         Start and end in seconds, end exclusive, of what is to be found in each movie.
     score : str
         Column to rank frames by: "weight", "contribution", or a concept's value.
+    n_shifts : int
+    seed : int
 
     Raises
     ------
@@ -77,52 +97,62 @@ def localise(
     known = frames[frames[score].notna()]
     if known["time_s"].isna().any():
         raise ProtocolError("a frame has no time: these features were imported without times")
-    inside = _inside(known, segments)
-    rows, left_out = [], 0
-    for key, places in known.groupby(["movie", "clip_id"], sort=True).indices.items():
-        movie, clip_id = cast("tuple[str, str]", key)
-        truth, scores = inside[places], known[score].to_numpy(dtype=np.float64)[places]
-        if truth.all() or not truth.any():
-            left_out += 1
-            continue
-        best = scores == scores.max()
-        rows.append(
-            {
-                "movie": movie,
-                "clip_id": clip_id,
-                "n_frames": truth.size,
-                "share": truth.mean(),
-                "average_precision": average_precision(truth.astype(np.int64), scores),
-                "chance_average_precision": expected_average_precision(truth.size, int(truth.sum())),
-                "pointing": truth[best].mean(),  # of equal scores each is as good
-            }
+    table = pd.DataFrame(
+        {
+            "movie": known["movie"],
+            "clip_id": known["clip_id"],
+            "time_s": known["time_s"],
+            "score": known[score].astype(np.float64),
+            "inside": _inside(known, segments),
+        }
+    ).sort_values(["time_s", "clip_id"], kind="stable")
+    rng = np.random.default_rng(seed)
+    rows, shifted, left_out = [], [], 0
+    for movie, own in table.groupby("movie", sort=True):
+        clip_of, names = pd.factorize(own["clip_id"])  # in the order of their first frames
+        places = [np.flatnonzero(clip_of == clip) for clip in range(len(names))]
+        inside, scores = (
+            [own[column].to_numpy()[place] for place in places] for column in ("inside", "score")
         )
+        asked = [clip for clip, truth in enumerate(inside) if truth.any() and not truth.all()]
+        left_out += len(names) - len(asked)
+        if not asked:
+            continue
+        given = {size: _at_places(scores, size) for size in {inside[clip].size for clip in asked}}
+        # By measure, clip asked, and clip whose scores it is given.
+        values = np.stack([_measured(inside[clip], given[inside[clip].size]) for clip in asked], axis=1)
+        orders = circular_shifts(np.zeros(len(names), np.intp), n_shifts, rng)
+        shifted.append(values[:, np.arange(len(asked)), orders[:, asked]].mean(axis=2))
+        is_own = np.arange(len(names)) == np.array(asked)[:, None]
+        row = {
+            "movie": movie,
+            "n_clips": len(asked),
+            "n_frames": sum(inside[clip].size for clip in asked),
+            "share": np.mean([inside[clip].mean() for clip in asked]),
+        }
+        for measure, value in zip(MEASURES, values, strict=True):
+            row[measure] = value[is_own].mean()
+            row[f"{measure}_chance"] = value[~is_own].mean() if len(names) > 1 else np.nan
+        rows.append(row)
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
-    clips = pd.DataFrame(rows)
-    by_movie = clips.groupby("movie", sort=True).agg(
-        n_clips=("clip_id", "size"),
-        n_frames=("n_frames", "sum"),
-        share=("share", "mean"),
-        average_precision=("average_precision", "mean"),
-        chance_average_precision=("chance_average_precision", "mean"),
-        pointing=("pointing", "mean"),
-    )
-    chance = {"average_precision": "chance_average_precision", "pointing": "share"}
+    by_movie = pd.DataFrame(rows)
     pooled = []
-    for measure in MEASURES:
+    for measure, null in zip(MEASURES, np.mean(shifted, axis=0), strict=True):
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
+        # Rounding parts values that are equal in truth; a shift that changes nothing must count.
+        above, below = null >= interval.mean - 1e-9, null <= interval.mean + 1e-9
         pooled.append(
             {
                 "measure": measure,
                 "value": interval.mean,
                 "low": interval.low,
                 "high": interval.high,
-                "chance": float(by_movie[chance[measure]].mean()),
+                "chance": float(by_movie[f"{measure}_chance"].mean()),
+                "p": min(1.0, 2 * (1 + int(min(above.sum(), below.sum()))) / (1 + n_shifts)),
             }
         )
-    shown = by_movie.drop(columns="chance_average_precision").reset_index()
-    return Localisation(shown, pd.DataFrame(pooled), left_out)
+    return Localisation(by_movie, pd.DataFrame(pooled), left_out, n_shifts, seed)
 
 
 def marked_segments(
@@ -210,3 +240,17 @@ def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, f
         for start, end in spans:
             inside |= own & (times >= start) & (times < end)
     return inside
+
+
+def _at_places(clips: Sequence[NDArray[np.float64]], size: int) -> NDArray[np.float64]:
+    """Read K clips' scores at `size` places [K, size]: of more or fewer frames, those at the same part."""
+    return np.stack([scores[np.arange(size) * scores.size // size] for scores in clips])
+
+
+def _measured(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute average precision and pointing [2, K] of a clip's frames [F] with each of K scores [K, F]."""
+    # Frames [K, P, F] as high as each frame inside: equal ones together, as `average_precision` does.
+    as_high = scores[:, None] >= scores[:, inside, None]
+    precision = as_high[..., inside].sum(axis=2) / as_high.sum(axis=2)
+    best = scores == scores.max(axis=1, keepdims=True)
+    return np.stack([precision.mean(axis=1), best[:, inside].sum(axis=1) / best.sum(axis=1)])

@@ -1,16 +1,19 @@
-"""Frames are compared with segments: planted moments are found, and chance is what random order gives."""
+"""Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
+import importlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze, write_manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
+from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
 from obygaze_models.models.attention import AttentionPooling
 from tests.planted_frames import planted_frames
 
@@ -49,6 +52,7 @@ def test_attention_points_at_what_is_planted_and_equal_weights_at_nothing():
     assert found.loc["pointing", "value"] >= 0.9
     assert found.loc["average_precision", "value"] >= 0.8
     assert (found["low"] > found["chance"]).all()
+    assert (found["p"] <= 0.005).all()
     equal = localise(frames_of(np.ones(event[test].shape), names[test]), segments).pooled.set_index("measure")
     assert equal.loc["pointing", "value"] == pytest.approx(3 / 32)
 
@@ -60,6 +64,90 @@ def test_chance_is_the_mean_over_random_orders():
     movies = np.repeat(["a", "b", "c", "d"], 500)
     found = localise(frames_of(rng.random(truth.shape), movies), segments_of(truth, movies)).pooled
     np.testing.assert_allclose(found["value"], found["chance"], atol=0.02)
+    np.testing.assert_allclose(found["chance"], [expected_average_precision(10, 3), 0.3], atol=0.01)
+
+
+def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
+    rng = np.random.default_rng(3)
+    movies = np.array(["a", "b", "a", "a", "b", "a"])
+    scores = rng.integers(4, size=(6, 12)).astype(float)  # many are equal
+    event = np.zeros((6, 12), dtype=bool)
+    for clip, start in enumerate((0, 3, 9, 5, 10, 12)):  # the last has no boundary, but scores
+        event[clip, start : start + 4] = True
+    found = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie.set_index("movie")
+    for movie, clips in (("a", (0, 2, 3, 5)), ("b", (1, 4))):
+        asked = [clip for clip in clips if event[clip].any()]
+        own = [average_precision(event[clip], scores[clip]) for clip in asked]
+        others = [average_precision(event[i], scores[j]) for i in asked for j in clips if i != j]
+        assert found.loc[movie, "average_precision"] == pytest.approx(np.mean(own))
+        assert found.loc[movie, "average_precision_chance"] == pytest.approx(np.mean(others))
+
+
+def test_p_is_the_share_of_a_movies_shifts_on_either_side():
+    """Of 5 shifts one, each clip's own scores, has the event."""
+    movies, event = np.repeat("a", 5), np.eye(5, 6, dtype=bool)
+    found = localise(frames_of(event.astype(float), movies), segments_of(event, movies), n_shifts=4000).pooled
+    assert found["value"].tolist() == [1.0, 1.0]
+    assert found["chance"].tolist() == pytest.approx([1 / 6, 0.0])
+    assert found["p"].tolist() == pytest.approx([2 / 5, 2 / 5], abs=0.03)
+
+
+def test_the_order_of_clips_is_that_of_the_film_whatever_their_names_and_rows():
+    rng = np.random.default_rng(1)
+    movies, event = np.repeat(["a", "b"], 6), np.roll(np.eye(12, 6, dtype=bool), 2, axis=0)
+    frames, spans = frames_of(rng.random(event.shape), movies), segments_of(event, movies)
+    other = frames.assign(clip_id=frames["clip_id"].str[::-1]).sample(frac=1, random_state=0)
+    pd.testing.assert_frame_equal(localise(other, spans).pooled, localise(frames, spans).pooled)
+
+
+def test_clips_of_unlike_length_and_absent_frames_lend_the_same_part_of_their_scores():
+    """Clip 1 rises over 3 of its 6 frames, the others being absent; clip 0 has 6 and an event at its end."""
+    movies = np.array(["a", "a"])
+    scores = np.array([[6.0, 5, 4, 3, 2, 1], [np.nan, 1, np.nan, 2, 3, np.nan]])
+    event = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
+    found = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie.iloc[0]
+    assert found["average_precision_chance"] == found["pointing_chance"] == 1.0
+    assert found["pointing"] == 0.0
+
+
+def test_a_movie_of_one_clip_has_no_chance_and_is_no_finding():
+    movies, event = np.array(["a", "b", "b"]), np.eye(3, 6, dtype=bool)
+    spans = segments_of(event, movies)
+    found = localise(frames_of(event.astype(float), movies), spans)
+    assert found.by_movie["pointing_chance"].isna().tolist() == [True, False]
+    alone = localise(frames_of(event[:1].astype(float), movies[:1]), spans).pooled
+    assert alone["chance"].isna().all()
+    assert alone["p"].tolist() == [1.0, 1.0]
+
+
+@pytest.fixture
+def coverage_localise(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    return importlib.import_module("coverage_localise")
+
+
+def test_smooth_scores_that_know_nothing_are_not_above_chance(coverage_localise):
+    """Chance of frames in random order: the interval of AP is wholly above it in .28 of these."""
+    few = [
+        coverage_localise.verdicts(localise(*coverage_localise.corpus(seed, *cell)))
+        for cell in coverage_localise.cells()
+        for seed in range(6)
+    ]
+    for verdict in ("interval above", "above chance"):
+        n_wrong = sum(found[verdict].astype(int) for found in few)
+        assert (n_wrong <= binom.ppf(0.999, len(few), 0.05)).all(), (verdict, n_wrong)
+
+
+@pytest.mark.long
+def test_smooth_scores_that_know_nothing_are_above_chance_in_at_most_5_percent(coverage_localise):
+    """The corpora of `benchmarks/coverage_localise.py`; p is two-sided, so that 2.5 % are expected."""
+    for cell in coverage_localise.cells():
+        found = [
+            coverage_localise.verdicts(localise(*coverage_localise.corpus(seed, *cell)))
+            for seed in range(400)
+        ]
+        share = sum(one.astype(float) for one in found) / len(found)
+        assert (share["above chance"] <= 0.05).all(), (cell, share)
 
 
 def test_clips_without_a_boundary_are_left_out_and_counted():
