@@ -83,9 +83,9 @@ def found(seed, *, event, n_per_movie=16, correlation=0.0):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_of_100_corpora_without_an_event_the_tables_say_so(correlation):
-    said = np.array([found(seed, event=False, correlation=correlation) for seed in range(100)])
+def test_of_100_corpora_without_an_event_the_tables_say_so():
+    """Every second corpus has smooth frames."""
+    said = np.array([found(seed, event=False, correlation=0.9 * (seed % 2)) for seed in range(100)])
     assert (said.sum(axis=0) <= 7).all()
 
 
