@@ -219,7 +219,24 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     listed = estimated[:k]
     if not len(listed):
         return np.nan
-    every = merged((float(start), float(end)) for spans in references for start, end in spans)
+    every = _marked_by_any(references)
     common = np.minimum(listed[:, None, 1], every[None, :, 1])
     common = np.clip(common - np.maximum(listed[:, None, 0], every[None, :, 0]), 0, None).sum(axis=1)
     return float((common >= 0.5 * (listed[:, 1] - listed[:, 0])).mean())
+
+
+def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
+    """Compute the `top_precision` of an equally long list that begins with all that any annotator marked.
+
+    It is below 1 if fewer segments are marked than listed. If the list itself does better, since several of
+    its segments lie in one that is marked, that is the best. NaN if the list is empty.
+    """
+    n = min(k, len(estimated))
+    if not n:
+        return np.nan
+    return max(min(len(_marked_by_any(references)) / n, 1.0), top_precision(references, estimated, k))
+
+
+def _marked_by_any(references: Sequence[Spans]) -> Spans:
+    """Merge the segments of all annotators."""
+    return merged((float(start), float(end)) for spans in references for start, end in spans)

@@ -15,6 +15,7 @@ from obygaze_film.agreement import (
     THRESHOLDS,
     Marks,
     annotated,
+    best_top_precision,
     boundary_f1,
     ends,
     human_marks,
@@ -50,6 +51,7 @@ TITLES: Mapping[str, str] = {
     "segment_f1_0.5": "segments, tIoU .5",
     "segment_map": "segment mAP",
     f"top{TOP}_precision": f"top {TOP} precision",
+    f"top{TOP}_best": f"top {TOP} precision, best possible",
     "rate": "rate",
     "rate_error": "error of the rate",
     "rate_rank": "rank correlation of rates",
@@ -230,6 +232,7 @@ def film_metrics(
         ]
         metrics["segment_map"] = float(np.mean(aps))
         metrics[f"top{TOP}_precision"] = top_precision(references, estimated.listed, TOP)
+        metrics[f"top{TOP}_best"] = best_top_precision(references, estimated.listed, TOP)
     metrics["rate"] = estimated.rate
     metrics["rate_error"] = abs(estimated.rate - reference.rate)
     return metrics
@@ -289,7 +292,7 @@ def _summary(
     rows: list[dict[str, object]] = []
     for (truth, who, metric), part in by_film.groupby(["truth", "who", "metric"], sort=False):
         values = part["value"].to_numpy(dtype=np.float64)
-        mean = t_interval(values, bounds=None if metric == "kappa" else (0.0, 1.0))
+        mean = t_interval(values, bounds=(-1.0 if metric == "kappa" else 0.0, 1.0))
         p = np.nan
         if who == name and (str(truth), str(metric)) in nulls:
             moved = np.nanmean(np.array(nulls[str(truth), str(metric)]), axis=0)
@@ -362,8 +365,11 @@ def _blocks(truth: str, summary: pd.DataFrame, by_film: pd.DataFrame, model: str
         mine: Any = cells.get((model, metric))
         rows.append((_title(str(metric)), *values, "" if mine is None or pd.isna(mine.p) else number(mine.p)))
     headers = ("metric", *(RULES.get(rater, rater) for rater in who), "p")
-    notes = ("mean over films and its 95 % interval; p: how often the model, moved in time, does as well",)
-    yield Block(f"Truth: {truth}", headers, tuple(rows), notes)
+    notes = ["mean over films and its 95 % interval; p: how often the model, moved in time, does as well"]
+    if summary["low"].isna().all():
+        n = int(summary["n_films"].max())
+        notes.append(f"{n} film{'' if n == 1 else 's'}: no interval")
+    yield Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
     mine = by_film[(by_film["truth"] == truth) & (by_film["who"] == model)]
     table = mine.pivot_table(index="movie", columns="metric", values="value", sort=False)
     titles = ("film", *map(_title, map(str, table.columns)))

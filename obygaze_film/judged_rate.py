@@ -2,37 +2,37 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import combinations, count
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
-import pandas as pd
 from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from obygaze_features.io import json_bytes, write_whole
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
+from obygaze_film.agreement import kappa
+from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import SLACK_S
-from obygaze_film.schema import NO_CONTENT, CorrectedRate, ModelRecord, durations, has_flag, is_counted
+from obygaze_film.schema import CorrectedRate, JudgesAgreement, ModelRecord
 from obygaze_film.timeline import RATES, Timeline
+from obygaze_models.evaluation import jackknife_interval
 
 Floats = NDArray[np.float64]
 
 RATE_FORMAT: Final = "obygaze film rate"
 
-DRAW: Final = "draw"
-"""Column of judgements that gives the reason why a window was chosen."""
-
-RANDOM: Final = "random"
+PLACE: Final = "place"
+"""Column of blind judgements: the window's place in its film's random order, from 1."""
 
 LEAST: Final = 10
-"""Minimum number of blind judgements for a rate."""
+"""Minimum number of blind judgements for a rate, unless the film has fewer windows."""
 
 MIN_VARIANCE: Final = 1e-12
-"""Variance of p below which a model says the same of every window."""
+"""Variance of p below which a model says the same of every cell."""
 
 BISECTIONS: Final = 42
 
@@ -40,14 +40,15 @@ BISECTIONS: Final = 42
 def correct_rate(
     timeline: Timeline, judgements: Manifest, key: str | None = None, *, level: float = 0.95
 ) -> tuple[CorrectedRate, list[str]]:
-    """Correct a film's rate by blind judgements of windows that `choose` drew at random.
+    """Correct a film's rate by blind judgements of cells that `choose_next` drew.
 
     Parameters
     ----------
     timeline : Timeline
     judgements : Manifest
-        Clips of other films, without a level, not drawn at random or made with the score in sight are left
-        out.
+        Clips of other films, not drawn blindly, made with the score in sight or drawn after a cell that
+        nobody judged are left out. Cells that all judges were not sure of are left out too: the rate refers
+        to the others. If several people judged a cell, it has the share of those who call it positive.
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
     level : float
@@ -61,35 +62,27 @@ def correct_rate(
     Raises
     ------
     FilmError
-        Fewer than 10 windows of this film were judged blindly.
+        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, or the judgements are of
+        two draws.
     """
     model = timeline.model(key)
-    rows = timeline.rows(key)
-    content = rows[~has_flag(rows, *NO_CONTENT)].reset_index(drop=True)
-    kept, notices = _blind(timeline, model, judgements)
-    places = _places(content, kept)
-    lost = sum(row is None for row in places)
-    if lost:
-        notices.append(f"left out {lost} judgements whose times are no window of this timeline")
-    votes: dict[int, list[float]] = {}
-    for clip, row in zip(kept, places, strict=True):
-        if row is not None:
-            votes.setdefault(row, []).append(float(clip.level in model.positive))
-    if len(votes) < LEAST:
+    cells = cells_of(timeline, key)
+    by_cell, notices = _blind(timeline, model, judgements, cells)
+    n_cells = int((cells.content > 0).sum())
+    if len(by_cell) < min(LEAST, n_cells):
         raise FilmError(
-            f"film {timeline.movie}: {len(votes)} windows were judged blindly, at least {LEAST} are needed: "
+            f"film {timeline.movie}: {len(by_cell)} windows were judged blindly, at least "
+            f"{min(LEAST, n_cells)} are needed ({'; '.join(notices) or 'none was left out'}): "
             "'obygaze film next FOLDER --blind --n 30' draws some"
         )
-    judged = np.array(sorted(votes))
-    y = np.array([np.mean(votes[row]) for row in judged.tolist()])
-    counted, seconds = is_counted(content), durations(content)
-    p = content["p"].to_numpy(dtype=np.float64, copy=True)
-    film_p = float(np.average(p[counted], weights=seconds[counted])) if counted.any() else 0.5
-    p[~counted] = film_p  # a window without a probability gives no information
-    variance = float(np.average((p - film_p) ** 2, weights=seconds))
+    judged = np.array(sorted(by_cell))
+    y = np.array([np.mean(list(by_cell[cell].values())) for cell in judged.tolist()])
+    chances = inclusion_chances(cells.content, len(judged))[judged]
+    film_p = float(np.average(cells.p, weights=cells.content))
+    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content))
     estimates = difference_estimate(
-        y[None], p[judged][None], seconds[judged][None],
-        film_p=film_p, film_variance=variance, n_rows=len(content), level=level,
+        y[None], cells.p[judged][None], (cells.content[judged] / chances)[None], chances[None],
+        film_p=film_p, film_variance=variance, level=level,
     )  # fmt: skip
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
@@ -102,52 +95,96 @@ def correct_rate(
         method="difference" if estimates.gain[0] > 0 else "wilson",
         n=len(judged),
         n_positive=int((y > 0.5).sum()),
-        n_rows=len(content),
+        n_rows=n_cells,
         # The width of an interval falls with the square root of the number of judgements.
-        worth=round(len(judged) * (alone / width) ** 2, 1) if width > 0 else None,
+        worth=round(len(judged) * (alone / width) ** 2, 1) if width > 1e-9 else None,
         expected=model.rate.value,
-        annotators=sorted({clip.annotator for clip in kept if clip.annotator}),
+        annotators=sorted({name for votes in by_cell.values() for name in votes if name}),
+        agreement=_agreements(by_cell),
     )
     return rate, notices
 
 
-def _blind(timeline: Timeline, model: ModelRecord, judgements: Manifest) -> tuple[list[Clip], list[str]]:
-    """Keep the blind judgements of a film whose windows were drawn at random."""
-    own = [clip for clip in judgements if clip.movie == timeline.movie]
-    labels = set(judgements.codebook.labels)
-    tests = (
-        ("of other films", [clip for clip in judgements if clip.movie != timeline.movie]),
-        ("without a level", [clip for clip in own if clip.level is None]),
-        ("of a level that is not sure", [c for c in own if c.level is not None and c.level not in labels]),
-        ("made with the score in sight, or not saying", [c for c in own if c.extras.get(SEEN_SCORE) != "0"]),
-        ("of windows not drawn at random", [c for c in own if c.extras.get(DRAW, RANDOM) != RANDOM]),
-    )
+ByCell = dict[int, dict[str, bool]]
+"""For each judged cell, whether each annotator calls it positive."""
+
+
+def _blind(
+    timeline: Timeline, model: ModelRecord, judgements: Manifest, cells: Cells
+) -> tuple[ByCell, list[str]]:
+    """Keep the blind judgements of a film's cells that make up a whole draw."""
     if unknown := [level for level in model.positive if level not in judgements.codebook.level_names]:
         raise FilmError(
             f"model {model.key} calls {unknown[0]!r} positive, which is no level of the judgements' codebook "
             f"{judgements.codebook.name!r}: give judgements with the codebook {model.codebook!r}"
         )
-    dropped: set[str] = set()
-    notices = []
-    for words, clips in tests:
-        new = {clip.clip_id for clip in clips} - dropped
-        dropped |= new
-        if new:
-            notices.append(f"left out {len(new)} judgements {words}")
-    return [clip for clip in own if clip.clip_id not in dropped], notices
+    notices: list[str] = []
+
+    def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], words: str) -> list[Clip]:
+        clips = list(clips)
+        good = [clip for clip in clips if keep(clip)]
+        if lost := len(clips) - len(good):
+            notices.append(f"left out {lost} judgement{'' if lost == 1 else 's'} {words}")
+        return good
+
+    def cell_of(clip: Clip) -> int | None:
+        return None if clip.start_s is None or clip.end_s is None else cells.find(clip.start_s, clip.end_s)
+
+    own = kept(judgements, lambda clip: clip.movie == timeline.movie, "of other films")
+    own = kept(own, lambda clip: clip.level is not None, "without a level")
+    own = kept(
+        own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", "made with the score in sight, or not saying"
+    )
+    own = kept(
+        own,
+        lambda clip: clip.extras.get(PLACE, "").isdecimal(),
+        f"without a {PLACE} in a draw: not drawn by 'film next --blind', or by that of an earlier version, "
+        "which drew rows of the timeline",
+    )
+    first_s = float(cells.spans[0, 1])
+    own = kept(
+        own,
+        lambda clip: cell_of(clip) is not None,
+        f"whose times are no window of this film's grid of {first_s:g} s, or one of black or credits alone",
+    )
+    placed: dict[int, int | None] = {}
+    for clip in own:
+        place, cell = int(clip.extras[PLACE]), cell_of(clip)
+        if placed.setdefault(place, cell) != cell:
+            raise FilmError(
+                f"film {timeline.movie}: clip {clip.clip_id} and another window are both at {PLACE} {place} "
+                "of a draw: these are draws of two seeds; give the judgements of one"
+            )
+    gap = next(place for place in count(1) if place not in placed)
+    own = kept(
+        own,
+        lambda clip: int(clip.extras[PLACE]) < gap,
+        f"drawn after {PLACE} {gap}, which is not judged: judge the windows in the list's order",
+    )
+    own = kept(own, lambda clip: clip.level in judgements.codebook.labels, "of a level that is not sure")
+    by_cell: ByCell = {}
+    for clip in own:
+        cell = placed[int(clip.extras[PLACE])]
+        if cell is not None:
+            by_cell.setdefault(cell, {})[clip.annotator] = clip.level in model.positive
+    return by_cell, notices
 
 
-def _places(rows: pd.DataFrame, clips: Iterable[Clip]) -> list[int | None]:
-    """Find the row of each judgement by its times."""
-    starts, ends = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    rows_found: list[int | None] = []
-    for clip in clips:
-        if clip.start_s is None or clip.end_s is None:
-            rows_found.append(None)
+def _agreements(by_cell: ByCell) -> list[JudgesAgreement]:
+    """Compare every two annotators on the cells that both judged."""
+    names = sorted({name for votes in by_cell.values() for name in votes if name})
+    agreements = []
+    for one, other in combinations(names, 2):
+        both = [votes for _, votes in sorted(by_cell.items()) if one in votes and other in votes]
+        if not both:
             continue
-        same = (np.abs(starts - clip.start_s) <= SLACK_S) & (np.abs(ends - clip.end_s) <= SLACK_S)
-        rows_found.append(int(np.argmax(same)) if same.any() else None)
-    return rows_found
+        a, b = (np.array([votes[name] for votes in both]) for name in (one, other))
+        found = jackknife_interval(
+            lambda rows, a=a, b=b: kappa(a[rows], b[rows]), np.arange(len(both)), bounds=(-1.0, 1.0)
+        )
+        known = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
+        agreements.append(JudgesAgreement([one, other], len(both), int((a == b).sum()), *known))
+    return agreements
 
 
 class _Rates(Struct, kw_only=True):
@@ -203,52 +240,54 @@ class Estimates:
 def difference_estimate(
     y: ArrayLike,
     p: ArrayLike,
-    seconds: ArrayLike,
+    weights: ArrayLike,
+    chances: ArrayLike,
     *,
     film_p: float | Floats,
     film_variance: float | Floats,
-    n_rows: int,
     level: float = 0.95,
 ) -> Estimates:
-    """Estimate the share of a film's time that is positive from windows drawn at random without replacement.
+    """Estimate the share of a film's content that is positive from a random draw of its cells.
 
     The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
-    Angelopoulos et al., Science 2023) of a rate R is the judged windows' mean of y - g p plus g times the
-    film's mean of p, all weighted by duration. It is unbiased for any model and any g; the g with the
-    smallest variance is cov(y, p) / V (power tuning: Angelopoulos, Duchi and Zrnic 2023), here within 0 and
-    1, where V is the film's variance of p. It is 0 for a useless model and 1 for a calibrated one.
+    Angelopoulos et al., Science 2023) of a rate R is the judged cells' mean of y - g p plus g times the
+    film's mean of p. Cells are drawn with chances proportional to their content, so that each counts alike;
+    one that was certain to be drawn counts by its content (Hájek's weights, content / chance). It is nearly
+    unbiased for any model and any g; the g with the smallest variance is cov(y, p) / V (power tuning:
+    Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the film's variance of p. It is 0 for
+    a useless model and 1 for a calibrated one.
 
     The interval is that of a score test: the rates R at most z standard errors from their estimate. A rate R
     gives cov(y, p) = R (1 - R) D, with D the difference of the mean p of judged positives and negatives, and
-    the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one window is added that has
-    the mean p of all judged windows: D is 0 without a positive or without a negative. For a useless model
-    this is Wilson's interval with duration weights and the finite-population correction in the number of
-    windows. (Of film.md's rule, Student's t of the plain difference estimate, the coverage is .917 to .998 in
-    the simulation of tests/film/test_judge.py, and of this interval .94 to .97.)
+    the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
+    the mean p of all judged cells: D is 0 without a positive or without a negative. The squared standard
+    error is this variance times the sum of (1 - chance) weight^2 (Hájek's approximation: cells that were
+    certain add nothing). For a useless model and equal cells this is Wilson's interval with the
+    finite-population correction. `benchmarks/coverage_rate.py` measures coverage and width.
 
     Parameters
     ----------
     y : array-like, shape [B, n]
-        Judgements, 0 to 1, of B draws of n windows.
+        Judgements, 0 to 1, of B draws of n cells.
     p : array-like, shape [B, n]
-        The model's probabilities of the judged windows.
-    seconds : array-like, shape [B, n]
-        Their durations.
+        The model's probabilities of the judged cells.
+    weights : array-like, shape [B, n]
+        Their seconds of content, divided by `chances`; normalised here.
+    chances : array-like, shape [B, n]
+        Their chances to be drawn (`inclusion_chances`).
     film_p, film_variance : float or ndarray, shape [B]
-        Mean and variance of p over all windows of the film, weighted by duration.
-    n_rows : int
-        Windows of the film.
+        Mean and variance of p over all cells of the film, weighted by content.
     level : float
     """
-    labels, shares, weights = (np.asarray(values, dtype=np.float64) for values in (y, p, seconds))
+    labels, shares, parts, drawn = (
+        np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
+    )
     n = labels.shape[1]
-    total = weights.sum(axis=1)
-    weights = weights / total[:, None]
-    left = 1 - n / n_rows if n < n_rows else 1e-12
-    c = float(ndtri((1 + level) / 2)) ** 2 * left * (weights * weights).sum(axis=1)
-    alone = (weights * labels).sum(axis=1)
-    mean_p = (weights * shares).sum(axis=1)
-    above = (weights * labels * shares).sum(axis=1)
+    parts = parts / parts.sum(axis=1)[:, None]
+    c = float(ndtri((1 + level) / 2)) ** 2 * ((1 - drawn) * parts * parts).sum(axis=1)
+    alone = (parts * labels).sum(axis=1)
+    mean_p = (parts * shares).sum(axis=1)
+    above = (parts * labels * shares).sum(axis=1)
     of_positives = (n * above + mean_p) / (n * alone + 1)
     of_negatives = (n * (mean_p - above) + mean_p) / (n * (1 - alone) + 1)
     variance_p = np.maximum(film_variance, MIN_VARIANCE)

@@ -325,6 +325,27 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     return record
 
 
+class JudgesAgreement(Struct, frozen=True):
+    """How far two annotators agree on the windows that both judged.
+
+    Attributes
+    ----------
+    annotators : list of str
+        Two names.
+    n, alike : int
+        Windows that both judged, and those that both call positive or both negative.
+    kappa, low, high : float or None
+        Cohen's kappa and its 95 % interval (jackknife over windows, within -1 and 1); None if undefined.
+    """
+
+    annotators: list[str]
+    n: int
+    alike: int
+    kappa: float | None
+    low: float | None
+    high: float | None
+
+
 class CorrectedRate(Struct, frozen=True, kw_only=True):
     """The share of a film's time that people would call positive, estimated from blind judgements.
 
@@ -339,12 +360,14 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     n, n_positive : int
         Number of judged windows, and of those called positive (by most annotators).
     n_rows : int
-        Number of windows of the film, without black pictures and credits.
+        Number of windows of the film that could be drawn: those with content.
     worth : float or None
         Number of judgements that alone would give the same width; None if the width is 0.
     expected : float or None
         The rate that the model expects.
     annotators : list of str
+    agreement : list of JudgesAgreement
+        Of every two annotators who judged the same windows.
     """
 
     model: str
@@ -359,6 +382,7 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     worth: float | None
     expected: float | None
     annotators: list[str]
+    agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
 
 
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:

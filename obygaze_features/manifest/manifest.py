@@ -138,8 +138,9 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     """Read and check a manifest file, and its codebook.
 
     The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`. With `spreadsheet_safe`, the apostrophes
-    before cells that a spreadsheet would run are removed.
+    that the column `codebook` names, else `obygaze12`. With `spreadsheet_safe`, a spreadsheet may have saved
+    the table: commas, semicolons or tabs between cells, decimal commas in seconds, levels and concepts in any
+    case or by their titles, and apostrophes before cells that a spreadsheet would run.
 
     Raises
     ------
@@ -159,13 +160,14 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     """
     path = Path(path)
     _refuse_known_file(path)
-    table = read_table(path, needed=FIELDS, advice=ADVICE)
+    delimiter = delimiter_of(path) if spreadsheet_safe else ","
+    table = read_table(path, FIELDS, delimiter, advice=ADVICE)
     codebook = _codebook_of(table)
     problems = Problems(path)
     collected = Collected(problems)
     for row in table.rows:
         read = row.as_written() if spreadsheet_safe else row
-        collected.add(clip_of(read, problems, codebook), row.line)
+        collected.add(clip_of(read, problems, codebook, spelled=spreadsheet_safe), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 

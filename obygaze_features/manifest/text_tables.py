@@ -54,8 +54,10 @@ class Row:
         return not any(self.cells.values())
 
     def as_written(self) -> "Row":
-        """Remove the apostrophes that keep a spreadsheet from running cells."""
-        return Row(self.line, {as_written(column): as_written(cell) for column, cell in self.cells.items()})
+        """Remove apostrophes that keep a spreadsheet from running cells, and decimal commas of seconds."""
+        cells = {as_written(column): as_written(cell) for column, cell in self.cells.items()}
+        decimals = {name: cells[name].replace(",", ".") for name in ("start_s", "end_s") if name in cells}
+        return Row(self.line, {**cells, **decimals})
 
 
 @dataclass(frozen=True)

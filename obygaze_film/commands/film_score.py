@@ -10,7 +10,7 @@ from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
-    from obygaze_film.schema import CorrectedRate
+    from obygaze_film.schema import CorrectedRate, JudgesAgreement
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
@@ -258,10 +258,12 @@ def next_(
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
-    Two thirds are the windows about which the model is least certain, spread over films and never flagged
-    ones; a third is drawn at random. --blind draws all at random and shows no score: from such judgements
-    `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the columns level,
-    concepts and annotator. The same seed gives the same windows; a larger --n adds to them.
+    A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
+    model is least certain, spread over films and never flagged ones; a third is drawn at random. --blind
+    draws all at random, in proportion to their content (without black and credits), and shows no score: from
+    such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
+    columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
+    row. The same seed gives the same windows; a larger --n adds to them.
 
     \b
     Examples:
@@ -276,13 +278,8 @@ def next_(
 
     refuse_existing(out, force=force)
     films = read_films(folders)
-    judged_already = [
-        (clip.movie, clip.start_s)
-        for path in judged
-        for clip in read_manifest(path, spreadsheet_safe=True)
-        if clip.start_s is not None
-    ]
-    clips = choose_next(films, n, key=key, blind=blind, judged=judged_already, seed=seed)
+    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
+    clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
     book = _codebook(films[0].model(key).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
@@ -291,7 +288,9 @@ def next_(
         f"{out}: {len(clips)} windows of {movies} film{'' if movies == 1 else 's'}, {random} drawn at random"
     )
     if blind:
-        click.echo("Judge them without looking at the film's page, then: obygaze film rate", err=True)
+        click.echo(
+            "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
+        )
 
 
 def _codebook(name: str, path: Path | None) -> "Codebook":
@@ -318,8 +317,10 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
-    finite-population correction, 95 %). Judgements made with the score in sight do not count. The result is
-    printed and kept in FOLDER/rate.json, where the film's page finds it.
+    finite-population correction, 95 %). Judgements made with the score in sight do not count. If two people
+    judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
+    semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
+    film's page finds it.
 
     \b
     Examples:
@@ -351,6 +352,8 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
             click.echo(timeline.heading)
             for corrected in rates:
                 click.echo(f"  {_rate_line(corrected)}")
+                for pair in corrected.agreement:
+                    click.echo(f"  {_agreement_line(pair)}")
         for notice in notices:
             click.echo(f"{timeline.movie}: {notice}", err=True)
     if as_json:
@@ -365,3 +368,13 @@ def _rate_line(rate: "CorrectedRate") -> str:
     if rate.expected is not None:
         text += f"; {rate.model} alone expected {rate.expected:.0%}"
     return text
+
+
+def _agreement_line(pair: "JudgesAgreement") -> str:
+    text = (
+        f"{' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike ({pair.alike / pair.n:.0%})"
+    )
+    if pair.kappa is None:
+        return f"{text}; kappa undefined"
+    between = "no interval" if pair.low is None else f"[{pair.low:.2f}, {pair.high:.2f}]"
+    return f"{text}; kappa {pair.kappa:.2f} {between}"

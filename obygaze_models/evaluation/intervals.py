@@ -54,7 +54,7 @@ class Interval:
     Attributes
     ----------
     mean, low, high : float
-        NaN where too few movies define them.
+        NaN where too few movies define them: an interval needs three.
     n_movies : int
         Movies whose value is defined, and which are in the estimate.
     n_undefined : int
@@ -71,6 +71,9 @@ class Interval:
 CLOSEST = 4
 """A value without one movie is taken as no closer to a bound than 1/4 of the estimate's distance from it, so
 that an interval is finite, and of use, where one movie has all the errors."""
+
+FEWEST = 3
+"""Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
 
 MOST_GROUPS = 100
 """Groups of movies that `jackknife_interval` leaves out at most; each is one movie up to that many movies."""
@@ -108,7 +111,7 @@ def t_interval(
     n = int(defined.size)
     mean = float(defined.mean()) if n else NAN
     low = high = NAN
-    if n > 1:
+    if n >= FEWEST:
         without = (defined.sum() - defined) / (n - 1)
         low, high = _around(mean, without, level, bounds, scale=n * variance_factor(n, covers))
     return Interval(mean, low, high, n, int(every.size) - n)
@@ -125,8 +128,8 @@ def jackknife_interval(
 
     The interval is of these trained models on movies like these (``models``), for statistics that are no mean
     over movies. With 6 or 12 movies it covers better than the percentiles of a bootstrap of movies and clips.
-    Undefined with one movie, and where the clips without some movie do not define the statistic. More than
-    `MOST_GROUPS` movies are dealt to groups in the order of their names, so that each has about as many.
+    Undefined with one or two movies, and where the clips without some movie do not define the statistic. More
+    than `MOST_GROUPS` movies are dealt to groups in the order of their names, so that each has about as many.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ def jackknife_interval(
     names, movie_of = np.unique(movies, return_inverse=True)
     value = statistic(np.ones(len(movies), dtype=np.bool_))
     low = high = NAN
-    if names.size > 1 and not np.isnan(value):
+    if names.size >= FEWEST and not np.isnan(value):
         group_of = movie_of % MOST_GROUPS
         groups = range(min(names.size, MOST_GROUPS))
         without = np.array([statistic(group_of != group) for group in groups])

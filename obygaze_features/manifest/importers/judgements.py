@@ -19,7 +19,7 @@ from obygaze_features.manifest.text_tables import (
     read_table,
 )
 
-KEPT = (SEEN_SCORE, "judgement", "draw")
+KEPT = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns that the manifest keeps."""
 
 ADVICE = "give what the page of `obygaze film report` saved, or what `obygaze film next` wrote, filled in"
