@@ -19,7 +19,7 @@ from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, ModelRecord
 from obygaze_film.timeline import RATES, Timeline
-from obygaze_models.evaluation import jackknife_interval
+from obygaze_models.evaluation import Interval, jackknife_interval
 
 Floats = NDArray[np.float64]
 
@@ -77,13 +77,7 @@ def correct_rate(
         )
     judged = np.array(sorted(by_cell))
     y = np.array([np.mean(list(by_cell[cell].values())) for cell in judged.tolist()])
-    chances = inclusion_chances(cells.content, len(judged))[judged]
-    film_p = float(np.average(cells.p, weights=cells.content))
-    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content))
-    estimates = difference_estimate(
-        y[None], cells.p[judged][None], (cells.content[judged] / chances)[None], chances[None],
-        film_p=film_p, film_variance=variance, level=level,
-    )  # fmt: skip
+    estimates = estimate_rate(cells, judged[None], y[None], level=level)
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     rate = CorrectedRate(
@@ -179,12 +173,15 @@ def _agreements(by_cell: ByCell) -> list[JudgesAgreement]:
         if not both:
             continue
         a, b = (np.array([votes[name] for votes in both]) for name in (one, other))
-        found = jackknife_interval(
-            lambda rows, a=a, b=b: kappa(a[rows], b[rows]), np.arange(len(both)), bounds=(-1.0, 1.0)
-        )
+        found = kappa_interval(a, b)
         known = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
         agreements.append(JudgesAgreement([one, other], len(both), int((a == b).sum()), *known))
     return agreements
+
+
+def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
+    """Compute Cohen's kappa of two annotators of the same cells [n] and its jackknife interval over cells."""
+    return jackknife_interval(lambda rows: kappa(a[rows], b[rows]), np.arange(len(a)), bounds=(-1.0, 1.0))
 
 
 class _Rates(Struct, kw_only=True):
@@ -237,6 +234,46 @@ class Estimates:
     alone_high: Floats
 
 
+def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: float = 0.95) -> Estimates:
+    """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
+
+    Cells so large that they are certain to be drawn count by their content, as they were judged; the
+    others' share is estimated from those drawn (`difference_estimate`), each of which counts alike, since
+    it was drawn in proportion to its content.
+
+    Parameters
+    ----------
+    cells : Cells
+    judged : ndarray of int, shape [B, n]
+        The cells of B draws.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
+    level : float
+    """
+    chances = inclusion_chances(cells.content, judged.shape[1])
+    is_open = chances < 1
+    share = float(cells.content[is_open].sum() / cells.content.sum())
+    sure = np.where(is_open, 0.0, cells.content)[judged]
+    known = (sure * y).sum(axis=1) / np.maximum(sure.sum(axis=1), 1e-9)
+    if not share:
+        return Estimates(known, known, known, np.zeros(len(y)), known, known)
+    open_p, seconds = cells.p[is_open], cells.content[is_open]
+    mean = float(np.average(open_p, weights=seconds))
+    of_open = difference_estimate(
+        y, cells.p[judged], is_open[judged], chances[judged],
+        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)), level=level,
+    )  # fmt: skip
+
+    def overall(rate: Floats) -> Floats:
+        mixed: Floats = (1 - share) * known + share * rate
+        return mixed
+
+    return Estimates(
+        overall(of_open.value), overall(of_open.low), overall(of_open.high), of_open.gain,
+        overall(of_open.alone_low), overall(of_open.alone_high),
+    )  # fmt: skip
+
+
 def difference_estimate(
     y: ArrayLike,
     p: ArrayLike,
@@ -247,23 +284,21 @@ def difference_estimate(
     film_variance: float | Floats,
     level: float = 0.95,
 ) -> Estimates:
-    """Estimate the share of a film's content that is positive from a random draw of its cells.
+    """Estimate the positive share of the cells that may be drawn from those that were.
 
     The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
     Angelopoulos et al., Science 2023) of a rate R is the judged cells' mean of y - g p plus g times the
-    film's mean of p. Cells are drawn with chances proportional to their content, so that each counts alike;
-    one that was certain to be drawn counts by its content (Hájek's weights, content / chance). It is nearly
-    unbiased for any model and any g; the g with the smallest variance is cov(y, p) / V (power tuning:
-    Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the film's variance of p. It is 0 for
-    a useless model and 1 for a calibrated one.
+    film's mean of p. It is nearly unbiased for any model and any g; the g with the smallest variance is
+    cov(y, p) / V (power tuning: Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the
+    film's variance of p. It is 0 for a useless model and 1 for a calibrated one.
 
     The interval is that of a score test: the rates R at most z standard errors from their estimate. A rate R
     gives cov(y, p) = R (1 - R) D, with D the difference of the mean p of judged positives and negatives, and
     the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
     the mean p of all judged cells: D is 0 without a positive or without a negative. The squared standard
-    error is this variance times the sum of (1 - chance) weight^2 (Hájek's approximation: cells that were
-    certain add nothing). For a useless model and equal cells this is Wilson's interval with the
-    finite-population correction. `benchmarks/coverage_rate.py` measures coverage and width.
+    error is this variance times the sum of (1 - chance) weight^2 (Hájek's finite-population correction). For
+    a useless model and equal cells this is Wilson's interval. `benchmarks/coverage_rate.py` measures coverage
+    and width.
 
     Parameters
     ----------
@@ -272,17 +307,17 @@ def difference_estimate(
     p : array-like, shape [B, n]
         The model's probabilities of the judged cells.
     weights : array-like, shape [B, n]
-        Their seconds of content, divided by `chances`; normalised here.
+        Their weights in a mean, normalised here; 0 for those that are left out.
     chances : array-like, shape [B, n]
         Their chances to be drawn (`inclusion_chances`).
     film_p, film_variance : float or ndarray, shape [B]
-        Mean and variance of p over all cells of the film, weighted by content.
+        Mean and variance of p over all cells that may be drawn, weighted by content.
     level : float
     """
     labels, shares, parts, drawn = (
         np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
     )
-    n = labels.shape[1]
+    n = (parts > 0).sum(axis=1)
     parts = parts / parts.sum(axis=1)[:, None]
     c = float(ndtri((1 + level) / 2)) ** 2 * ((1 - drawn) * parts * parts).sum(axis=1)
     alone = (parts * labels).sum(axis=1)

@@ -56,8 +56,9 @@ class Row:
     def as_written(self) -> "Row":
         """Remove apostrophes that keep a spreadsheet from running cells, and decimal commas of seconds."""
         cells = {as_written(column): as_written(cell) for column, cell in self.cells.items()}
-        decimals = {name: cells[name].replace(",", ".") for name in ("start_s", "end_s") if name in cells}
-        return Row(self.line, {**cells, **decimals})
+        for name in {"start_s", "end_s"} & set(cells):
+            cells[name] = cells[name].replace(",", ".")
+        return Row(self.line, cells)
 
 
 @dataclass(frozen=True)

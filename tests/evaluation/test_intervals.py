@@ -26,7 +26,13 @@ def test_undefined_movies_are_left_out_and_counted():
     assert (found.mean, found.n_movies, found.n_undefined) == (pytest.approx(0.3), 2, 1)
 
 
-def test_one_movie_has_a_mean_and_no_interval_and_none_has_neither():
+def test_one_movie_or_two_have_a_mean_and_no_interval_and_none_has_neither():
+    """Of two, Student's t of one degree of freedom holds nearly anything: AP 1.000 [0.009, 1.000]."""
+    for covers in ("models", "method"):
+        assert math.isnan(t_interval([0.4, 0.9], covers=covers, bounds=UNIT).low)
+    assert t_interval([0.4, 0.9]).mean == pytest.approx(0.65)
+    two = jackknife_interval(lambda rows: float(rows.mean()), np.array(list("aabb")))
+    assert math.isnan(two.low)
     assert math.isnan(t_interval([0.4]).low)
     assert t_interval([0.4]).mean == 0.4
     assert math.isnan(t_interval([math.nan]).mean)
@@ -68,7 +74,7 @@ def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
 
 
 @settings(deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=12))
 def test_an_interval_with_bounds_stays_between_them_around_the_mean_or_is_undefined_at_them(values):
     found = t_interval(values, bounds=UNIT)
     if 0 < found.mean < 1:

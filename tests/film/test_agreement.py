@@ -13,6 +13,7 @@ from obygaze_features.manifest import import_mobygaze
 from obygaze_film.agreement import (
     Marks,
     annotated,
+    best_top_precision,
     boundary_f1,
     human_marks,
     kappa,
@@ -24,7 +25,7 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import compare_marks
+from obygaze_film.evaluation import compare_marks, evaluation_report
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 
@@ -82,6 +83,54 @@ def test_top_precision_takes_any_annotator():
     people = [spans([(0, 10)]), spans([(20, 30)])]
     assert top_precision(people, spans([(0, 12), (26, 40), (22, 28), (50, 60)]), 3) == pytest.approx(2 / 3)
     assert np.isnan(top_precision(people, spans([]), 3))
+
+
+@given(st.integers(1, 10), st.integers(1, 12), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=50)
+def test_no_list_is_more_precise_than_is_possible(n_marked, k, seed):
+    """Four marked and ten listed: at best .4, whatever the order; a perfect list reaches it."""
+    rng = np.random.default_rng(seed)
+    starts = 100.0 * rng.permutation(30)[:n_marked]
+    marked = merged((start, start + 20) for start in starts.tolist())
+    listed = np.concatenate([marked, spans([(start + 50, start + 60) for start in range(0, 3000, 100)])])
+    best = best_top_precision([marked], listed, k)
+    assert best == min(n_marked / min(k, len(listed)), 1)
+    assert top_precision([marked], listed, k) == best
+    assert top_precision([marked], rng.permutation(listed), k) <= best
+    pieces = spans([(float(starts[0]) + 5 * part, float(starts[0]) + 5 * part + 4) for part in range(4)])
+    assert best_top_precision([marked], pieces, 4) >= top_precision([marked], pieces, 4)
+    assert np.isnan(best_top_precision([marked], spans([]), k))
+
+
+def agreeing(n_films, wrong):
+    """Marks of a model that agrees with a person but for a few seconds of each film."""
+    rng = np.random.default_rng(n_films)
+    machine, humans = {}, {}
+    for film in range(n_films):
+        y = rng.random(600) < 0.3
+        moved = y ^ (rng.random(600) < wrong * film)
+        edges = np.array([[0.0, 5.0]])
+        humans[f"tt{film}"] = {"AB": Marks(y, edges, float(y.mean()))}
+        machine[f"tt{film}"] = Marks(moved, edges, float(moved.mean()), moved.astype(float))
+    return compare_marks(machine, humans, name="model", n_shifts=2)
+
+
+@pytest.mark.parametrize("n_films", [3, 4, 6])
+def test_an_interval_of_kappa_ends_within_its_bounds(n_films):
+    """The plain t interval of such films ends above 1."""
+    kappas = agreeing(n_films, 0.02).summary.set_index(["who", "metric"]).loc[("model", "kappa")]
+    assert -1 <= kappas["low"] < kappas["value"] < kappas["high"] <= 1
+
+
+def test_two_films_have_no_interval_and_the_report_says_so():
+    found = agreeing(2, 0.02)
+    means = found.summary[found.summary["metric"] != "rate_rank"]
+    assert means["low"].isna().all()
+    assert means.set_index(["who", "metric"]).loc[("model", "kappa"), "value"] > 0.9
+    (table, _) = evaluation_report(found).blocks
+    assert "2 films: no interval" in table.notes
+    (table, _) = evaluation_report(agreeing(3, 0.02)).blocks
+    assert len(table.notes) == 1
 
 
 PAIRS = st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 80)), max_size=12)

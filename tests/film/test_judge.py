@@ -6,17 +6,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
+from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
+from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import correct_rate, difference_estimate, read_rates, write_rates
+from obygaze_film.judged_rate import (
+    correct_rate,
+    difference_estimate,
+    estimate_rate,
+    read_rates,
+    write_rates,
+)
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.report.run_tables import run_report
+from tests.film.films import scored_film
 from tests.planted_models import codebook
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -38,11 +49,12 @@ def cover(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
     rng = np.random.default_rng([round(1000 * prevalence), round(10 * quality), n, seed])
     films = draws(rng, prevalence, quality, n_films=n_films, **model)
     seconds, y, p = (np.repeat(values, N_EACH, axis=0) for values in films)
-    drawn = np.argpartition(rng.random(y.shape), n, axis=1)[:, :n]
-    judged = (np.take_along_axis(values, drawn, axis=1) for values in (y, p, seconds))
+    drawn = np.argpartition(rng.random(y.shape) / seconds, n, axis=1)[:, :n]
+    chances = n * seconds / seconds.sum(axis=1, keepdims=True)
+    judged = (np.take_along_axis(values, drawn, axis=1) for values in (y, p, np.ones_like(y), chances))
     mean = np.average(p, weights=seconds, axis=1)
     variance = np.average((p - mean[:, None]) ** 2, weights=seconds, axis=1)
-    found = difference_estimate(*judged, n_rows=N_ROWS, film_p=mean, film_variance=variance)
+    found = difference_estimate(*judged, film_p=mean, film_variance=variance)
     truth = np.average(y, weights=seconds, axis=1)
     holds = (found.low <= truth) & (truth <= found.high)
     return holds.mean(), (found.high - found.low).mean(), (found.alone_high - found.alone_low).mean()
@@ -77,8 +89,9 @@ def exact_coverage(positives, n):
     chances = hypergeom(N_ROWS, positives, n).pmf(counts)
     labels = np.arange(n)[None] < counts[:, None]
     found = difference_estimate(
-        labels, np.full((n + 1, n), 0.2), np.ones((n + 1, n)), n_rows=N_ROWS, film_p=0.2, film_variance=0.0
-    )
+        labels, np.full((n + 1, n), 0.2), np.ones((n + 1, n)), np.full((n + 1, n), n / N_ROWS),
+        film_p=0.2, film_variance=0.0,
+    )  # fmt: skip
     truth = positives / N_ROWS
     return chances[(found.low <= truth) & (truth <= found.high)].sum(), chances
 
@@ -111,22 +124,106 @@ def test_without_a_model_it_is_wilsons_interval():
     for k in (0, 1, 7, 30):
         y = np.array([[1.0] * k + [0.0] * (30 - k)])
         found = difference_estimate(
-            y, np.full((1, 30), 0.3), np.ones((1, 30)), film_p=0.3, film_variance=0.0, n_rows=10**9
+            y, np.full((1, 30), 0.3), np.ones((1, 30)), np.zeros((1, 30)), film_p=0.3, film_variance=0.0
         )
         expected = binomtest(k, 30).proportion_ci(method="wilson")
         assert (found.low[0], found.high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
+def cells_like(seconds, p=None):
+    """Cells of these seconds of content; times do not matter."""
+    seconds = np.asarray(seconds, dtype=float)
+    p = np.full(len(seconds), 0.5) if p is None else p
+    return Cells(np.zeros((len(seconds), 2)), seconds, seconds, p)
+
+
 def test_all_windows_judged_leave_nothing_open():
     rng = np.random.default_rng(0)
     seconds, y, p = (values[0] for values in draws(rng, 0.2, 1, n_films=1))
-    mean = np.average(p, weights=seconds)
-    found = difference_estimate(
-        y[None], p[None], seconds[None], film_p=mean, film_variance=np.var(p), n_rows=N_ROWS
-    )
+    order = rng.permutation(N_ROWS)
+    found = estimate_rate(cells_like(seconds, p), order[None], y[order][None])
     truth = np.average(y, weights=seconds)
-    assert found.value[0] == pytest.approx(truth, abs=1e-3)
-    assert found.high[0] - found.low[0] < 1e-4
+    assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((truth, truth, truth))
+
+
+SIZES_OF_CELLS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
+
+
+@settings(deadline=None, max_examples=100)
+@given(SIZES_OF_CELLS, st.integers(1, 40))
+def test_chances_add_up_to_the_number_drawn_and_are_proportional_to_content_below_1(seconds, n):
+    seconds, n = np.array(seconds), min(n, len(seconds))
+    chances = inclusion_chances(seconds, n)
+    assert chances.sum() == pytest.approx(n)
+    assert (chances <= 1).all()
+    below = chances < 1
+    assert not below.any() or np.ptp(chances[below] / seconds[below]) <= 1e-9
+    assert seconds[~below].min(initial=np.inf) >= seconds[below].max(initial=0)
+
+
+def test_a_draw_is_in_proportion_to_content_and_leaves_out_what_has_none():
+    seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10 + [0.0] * 5)
+    counts = np.zeros(45)
+    for seed in range(4000):
+        counts[cells_like(seconds).drawn("film", seed)[:8]] += 1
+    # A share of 4,000 draws is uncertain by .007 at most (one standard error).
+    assert counts / 4000 == pytest.approx(inclusion_chances(seconds, 8), abs=0.025)
+    assert counts[40:].sum() == 0
+    assert len(cells_like(seconds).drawn("film", 0)) == 40
+
+
+def drawn_and_judged(seconds, y, p, n):
+    """Coverage, mean width and mean error of 60 draws of n from each film [F, N]."""
+    held, width, errors = [], [], []
+    for film in range(len(y)):
+        cells, truth = cells_like(seconds[film], p[film]), np.average(y[film], weights=seconds[film])
+        drawn = np.array([cells.drawn(str(film), seed)[:n] for seed in range(60)])
+        found = estimate_rate(cells, drawn, y[film][drawn])
+        held.append((found.low <= truth) & (truth <= found.high))
+        width.append(found.high - found.low)
+        errors.append(found.value - truth)
+    return np.mean(held), np.mean(width), np.mean(errors)
+
+
+@pytest.mark.parametrize("n", [30, 60])
+def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_very_long(n):
+    """Rows drawn with equal chances cover .87 to .91: benchmarks/coverage_rate.py prints both."""
+    rng = np.random.default_rng(n)
+    seconds, y, p = (values[:, :600] for values in draws(rng, 0.2, 1, n_films=16))
+    coverage, _, error = drawn_and_judged(np.where(y > 0, 3, 1) * seconds, y, p, n)
+    assert 0.93 <= coverage <= 0.975  # 960 draws: .007
+    assert abs(error) < 0.01
+    very_long = np.where(rng.random((16, 60)) < 0.05, 120.0, 5.0)
+    coverage, width, _ = drawn_and_judged(very_long, y[:, :60], p[:, :60], n // 2)
+    assert coverage >= 0.92
+    assert width < 0.3
+
+
+def test_a_perfect_model_is_covered_and_narrow():
+    rng = np.random.default_rng(5)
+    seconds, y, _ = draws(rng, 0.2, 1, n_films=10)
+    coverage, width, _ = drawn_and_judged(seconds, y, y, 40)
+    alone = drawn_and_judged(seconds, y, np.full(y.shape, 0.2), 40)[1]
+    assert coverage >= 0.95
+    assert width < 0.6 * alone
+
+
+@pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
+def test_cells_cover_the_film_and_none_is_shorter_than_a_window(trained, tmp_path, end_s):
+    _, film = scored_film(tmp_path, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
+    cells = cells_of(film)
+    window_s = max(film.record.windows.window_s, film.model().clip_s)
+    lengths = np.diff(cells.spans)[:, 0]
+    assert len(cells.spans) == max(1, int(end_s // window_s))
+    assert lengths[:-1] == pytest.approx(window_s)
+    assert lengths.min() >= min(window_s, end_s) - 1e-9
+    assert (cells.spans[0, 0], cells.spans[-1, 1]) == (0, end_s)
+    assert cells.spans[1:, 0].tolist() == cells.spans[:-1, 1].tolist()
+    rows = film.rows()
+    empty = rows["flags"].str.contains("black|credits")
+    seconds = rows["end_s"] - rows["start_s"]
+    assert cells.content.sum() == pytest.approx(seconds[~empty].sum())
+    assert np.average(cells.p, weights=cells.content) == pytest.approx(film.rate().value)
 
 
 def judged(clips, folder, truth=lambda clip: clip.start_s < 200):
@@ -142,17 +239,27 @@ def judged(clips, folder, truth=lambda clip: clip.start_s < 200):
 def test_blind_windows_show_no_score_and_a_larger_n_adds_to_them(scored):
     timeline = Timeline.read(scored[0])
     few, many = (choose_next([timeline], n, blind=True) for n in (10, 30))
-    assert {clip.clip_id for clip in few} < {clip.clip_id for clip in many}
-    assert all(clip.extras == {"draw": "random", "seen_score": "0"} for clip in many)
-    assert len(many) == 30
-    starts = [clip.start_s for clip in many]
-    assert starts == sorted(starts)
+    assert many[:10] == few  # the first rows are a draw of their own: one may stop at any
+    assert [clip.extras for clip in many] == [
+        {"draw": "random", "seen_score": "0", "place": str(place)} for place in range(1, 31)
+    ]
+    assert {clip.duration_s for clip in many} == {8.0}  # windows, not pieces of shots
     rows = timeline.rows()
-    ends = rows.loc[rows["flags"].str.contains("credits"), "start_s"]
-    assert not set(starts) & set(ends)
+    last = rows.loc[~rows["flags"].str.contains("black|credits"), "end_s"].max()
+    assert max(clip.start_s for clip in choose_next([timeline], 75, blind=True)) < last
 
 
-def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored):
+def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements_in_sight(scored, tmp_path):
+    timeline = Timeline.read(scored[0])
+    first = judged(choose_next([timeline], 20, blind=True), tmp_path)
+    in_sight = judged(choose_next([timeline], 20), tmp_path)
+    rest = choose_next([timeline], 10, blind=True, judged=[*first, *in_sight])
+    assert [clip.extras["place"] for clip in rest] == [str(place) for place in range(21, 31)]
+    unjudged = choose_next([timeline], 20, blind=True)
+    assert choose_next([timeline], 20, blind=True, judged=unjudged) == unjudged
+
+
+def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored, tmp_path):
     timeline = Timeline.read(scored[0])
     clips = choose_next([timeline], 21)
     draws = [clip.extras["draw"] for clip in clips]
@@ -160,12 +267,12 @@ def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored):
     assert {clip.extras["seen_score"] for clip in clips} == {"1"}
     uncertain = [clip for clip in clips if clip.extras["draw"] == "uncertain"]
     assert all(a.end_s < b.start_s for a, b in pairwise(uncertain))  # no neighbours
-    rows = timeline.rows().set_index("start_s")
-    threshold = timeline.model().threshold_p
-    near = np.abs(logit(rows["p"]) - logit(threshold))
-    assert near[[clip.start_s for clip in uncertain]].mean() < near.median()
-    seen = [(clip.movie, clip.start_s) for clip in clips]
-    again = choose_next([timeline], 21, judged=seen)
+    assert {clip.duration_s for clip in clips} == {8.0}
+    cells = cells_of(timeline)
+    near = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
+    chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
+    assert near[chosen].mean() < np.median(near)
+    again = choose_next([timeline], 21, judged=list(judged(clips, tmp_path)))
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
@@ -173,10 +280,8 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(scored, tmp_path):
     timeline = Timeline.read(scored[0])
     blind = choose_next([timeline], 60, blind=True)
     seen = [replace(clip, clip_id=f"{clip.clip_id}-seen") for clip in choose_next([timeline], 12)]
-    both = [
-        *blind,
-        *(replace(clip, extras={k: clip.extras[k] for k in ("draw", "seen_score")}) for clip in seen),
-    ]
+    seen = [replace(clip, extras={"draw": "random", "seen_score": "1", "place": ""}) for clip in seen]
+    both = [*blind, *seen]
     rate, notices = correct_rate(timeline, judged(both, tmp_path))
     assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
     assert rate.low < 200 / 600 < rate.high
@@ -189,19 +294,100 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(scored, tmp_path):
 def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
     timeline = Timeline.read(scored[0])
     blind = choose_next([timeline], 30, blind=True)
-    few = judged(blind[:5], tmp_path)
     with pytest.raises(FilmError, match="5 windows were judged blindly, at least 10 are needed"):
-        correct_rate(timeline, few)
+        correct_rate(timeline, judged(blind[:5], tmp_path))
     shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
-    other = Clip("other-1", "other", start_s=0, end_s=4, extras={"draw": "random", "seen_score": "0"})
+    extras = {"draw": "random", "seen_score": "0", "place": "1"}
+    other = Clip("other-1", "other", start_s=0, end_s=4, extras=extras)
     rate, notices = correct_rate(timeline, judged([*shifted, other], tmp_path))
     assert rate.n == 20
-    assert notices == [
-        "left out 1 judgements of other films",
-        "left out 10 judgements whose times are no window of this timeline",
+    assert [notice.partition(" film's")[0] for notice in notices] == [
+        "left out 1 judgement of other films",
+        "left out 10 judgements whose times are no window of this",
     ]
     with pytest.raises(FilmError, match="'violent' positive, which is no level of the judgements' codebook"):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
+
+
+def test_a_list_of_the_old_kind_and_draws_of_two_seeds_are_refused_with_the_reason(scored, tmp_path):
+    """Old lists hold rows of the timeline, and do not say how they were drawn."""
+    timeline = Timeline.read(scored[0])
+    rows = timeline.rows().sample(30, random_state=0)
+    old = [
+        Clip(f"old-{row.Index}", timeline.movie, start_s=row.start_s, end_s=row.end_s,
+             extras={"draw": "random", "seen_score": "0"})
+        for row in rows.itertuples()
+    ]  # fmt: skip
+    with pytest.raises(FilmError, match=r"0 windows were judged blindly.*rows of the timeline"):
+        correct_rate(timeline, judged(old, tmp_path))
+    draws_of_two = [
+        replace(clip, clip_id=f"{seed}-{clip.clip_id}")
+        for seed in (0, 1)
+        for clip in choose_next([timeline], 20, blind=True, seed=seed)
+    ]
+    with pytest.raises(FilmError, match="two seeds"):
+        correct_rate(timeline, judged(draws_of_two, tmp_path))
+
+
+def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(scored, tmp_path):
+    timeline = Timeline.read(scored[0])
+    whole = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
+    book = codebook(tmp_path)
+
+    def rate_of(clips):
+        return correct_rate(timeline, Manifest(tuple(clips), tmp_path, book))
+
+    stopped = [replace(clip, level=None) if place > 25 else clip for place, clip in enumerate(whole, 1)]
+    rate, notices = rate_of(stopped)
+    assert rate == rate_of(whole[:25])[0]
+    assert notices == ["left out 15 judgements without a level"]
+    # A window that the judge was not sure of was judged: it is left out, and the list goes on.
+    unsure = [replace(clip, level="unsure") if place == 5 else clip for place, clip in enumerate(stopped, 1)]
+    assert rate_of(unsure)[0].n == 24
+    # Sorted by time and stopped half way: only what comes before the first gap is a draw of the whole film.
+    half = sorted(whole, key=lambda clip: clip.start_s)[:20]
+    gap = next(place for place, clip in enumerate(whole, 1) if clip not in half)
+    with pytest.raises(FilmError, match=f"drawn after place {gap}, which is not judged"):
+        rate_of(half)
+
+
+def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(scored, tmp_path):
+    timeline = Timeline.read(scored[0])
+    first = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
+    book = codebook(tmp_path)
+
+    def second(*differs):
+        other = {"violent": "calm", "calm": "violent"}
+        for place, clip in enumerate(first):
+            level = other[clip.level] if place in differs else clip.level
+            yield replace(clip, clip_id=f"cd-{clip.clip_id}", annotator="CD", level=level)
+
+    def rate_of(*clips):
+        return correct_rate(timeline, Manifest(clips, tmp_path, book))[0]
+
+    for differs in ((7,), (1, 3, 7, 20)):
+        judges = first, list(second(*differs))
+        (pair,) = rate_of(*judges[0], *judges[1]).agreement
+        assert (pair.annotators, pair.n, pair.alike) == (["AB", "CD"], 40, 40 - len(differs))
+        assert pair.kappa == pytest.approx(cohen_kappa_score(*([c.level for c in one] for one in judges)))
+        assert -1 <= pair.low < pair.kappa < pair.high <= 1
+    alone, same = rate_of(*first), rate_of(*first, *second())
+    assert alone.agreement == []
+    assert (same.agreement[0].kappa, same.agreement[0].low, same.agreement[0].high) == (1.0, None, None)
+    assert (same.value, same.low, same.high) == (alone.value, alone.low, alone.high)
+    write_rates(tmp_path, [same])
+    assert read_rates(tmp_path) == [same]
+
+
+def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
+    _, timeline = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
+    blind = choose_next([timeline], 40, blind=True)
+    assert len(blind) == 6
+    rate, _ = correct_rate(timeline, judged(blind, tmp_path, lambda clip: clip.start_s < 16))
+    assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
+    assert rate.worth is None
+    with pytest.raises(FilmError, match="5 windows were judged blindly, at least 6 are needed"):
+        correct_rate(timeline, judged(blind[:5], tmp_path))
 
 
 def test_judgements_made_with_the_score_in_sight_are_trained_on_and_not_tested(trained):

@@ -1,0 +1,201 @@
+"""Measure how often the interval of a judged rate holds the truth, and how wide it is, on simulated films.
+
+Run by hand: ``python benchmarks/coverage_rate.py`` (some minutes on one core), ``--quick`` for a tenth of the
+films. Draws, chances and intervals are those of `film next --blind` and `film rate`. Seeds are fixed.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from tabulate import tabulate
+
+from obygaze_film.cells import Cells
+from obygaze_film.judged_rate import Estimates, difference_estimate, estimate_rate, kappa_interval
+from obygaze_models.blas import one_blas_thread
+
+Floats = NDArray[np.float64]
+
+N_SETS = 300
+"""Films of each row of a table."""
+
+N_EACH = 20
+"""Draws from each film."""
+
+WINDOW_S = 46.0
+
+MODELS = ("constant", "AUC .76", "AUC .92", "perfect", "AUC .76, 1.5 logits too high")
+
+Draw = tuple[Estimates, float]
+"""Intervals of the draws from a film, and the film's true rate."""
+
+
+def film(rng: np.random.Generator, n: int, share: float, model: str) -> tuple[Floats, Floats]:
+    """Draw labels y of n cells and a model's probabilities p, [n], calibrated unless its name says not."""
+    y = rng.permuted(np.arange(n) < max(1, round(share * n))).astype(np.float64)
+    if model == "perfect":
+        return y, y
+    if model == "constant":
+        return y, np.full(n, y.mean())
+    quality = 2.0 if ".92" in model else 1.0
+    score = quality * (y - 0.5) + rng.normal(size=n)
+    return y, expit(quality * score + logit(y.mean()) + 1.5 * ("too high" in model))
+
+
+def by_content(name: str, y: Floats, p: Floats, seconds: Floats, n: int) -> Draw:
+    """Estimate a film's rate by draws in proportion to content, as the commands do."""
+    cells = Cells(np.zeros((len(y), 2)), seconds, seconds, p)
+    drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(N_EACH)])
+    return estimate_rate(cells, drawn, y[drawn]), float(np.average(y, weights=seconds))
+
+
+def by_rows(rng: np.random.Generator, y: Floats, p: Floats, seconds: Floats, n: int) -> Draw:
+    """Estimate a film's rate as obygaze once did: rows of equal chances, weighted by their seconds."""
+    drawn = np.argsort(rng.random((N_EACH, len(y))), axis=1)[:, :n]
+    mean = np.average(p, weights=seconds)
+    variance = np.average((p - mean) ** 2, weights=seconds)
+    chances = np.full(drawn.shape, n / len(y))
+    found = difference_estimate(
+        y[drawn], p[drawn], seconds[drawn], chances, film_p=mean, film_variance=variance
+    )
+    return found, float(np.average(y, weights=seconds))
+
+
+def figures(draws: list[Draw]) -> tuple[float, float, float, float]:
+    """Compute coverage, mean width, mean width of judgements alone, and bias of draws from several films."""
+    holds, width, alone, bias = [], [], [], []
+    for found, truth in draws:
+        holds.append((found.low <= truth + 1e-9) & (truth <= found.high + 1e-9))
+        width.append(found.high - found.low)
+        alone.append(found.alone_high - found.alone_low)
+        bias.append(found.value - truth)
+    return float(np.mean(holds)), float(np.mean(width)), float(np.mean(alone)), float(np.mean(bias))
+
+
+Lengths = Callable[[np.random.Generator, Floats], Floats]
+
+
+def longer(times: float) -> Lengths:
+    """Make rows as long as shots, a third of them shorter than half the mean, and positive ones longer."""
+    return lambda rng, y: 4 * rng.lognormal(0.0, 0.76, len(y)) * np.where(y > 0, times, 1.0)
+
+
+def few_long(rng: np.random.Generator, y: Floats) -> Floats:
+    """Make one row in twenty 120 s and the others 5 s, whatever their label."""
+    return np.where(rng.permuted(np.arange(len(y)) < len(y) // 20), 120.0, 5.0)
+
+
+UNLIKE: dict[str, tuple[Lengths, int, tuple[int, ...]]] = {
+    "positive rows 1.5 times as long": (longer(1.5), 600, (30, 60)),
+    "2.2 times": (longer(2.2), 600, (30, 60)),
+    "3 times": (longer(3.0), 600, (30, 60)),
+    "2.2 times, 60 rows": (longer(2.2), 60, (20, 30)),
+    "one row in twenty 120 s, others 5 s, 60 rows": (few_long, 60, (20, 30)),
+    "the same, 600 rows": (few_long, 600, (30, 60)),
+}
+"""Films whose rows have unlike lengths: lengths, rows, judged."""
+
+
+def of_unlike_lengths(n_sets: int) -> None:
+    """Print both designs where rows are as unlike as shots: the worst case, for cells of a grid are alike."""
+    rows = []
+    for name, (lengths, size, judged) in UNLIKE.items():
+        for n in judged:
+            old, new = [], []
+            for number in range(n_sets):
+                rng = np.random.default_rng((number, size, n))
+                y, p = film(rng, size, 0.2, "AUC .76")
+                seconds = lengths(rng, y)
+                old.append(by_rows(rng, y, p, seconds, n))
+                new.append(by_content(f"film {number}", y, p, seconds, n))
+            before, after = figures(old), figures(new)
+            ratio = after[1] / before[1]
+            values = (before[0], after[0], ratio, before[3], after[3])
+            rows.append((name, n, *(f"{value:.3f}" for value in values)))
+    headers = (
+        "rows",
+        "judged",
+        "equal chances",
+        "by content",
+        "ratio of widths",
+        "bias, equal",
+        "by content ",
+    )
+    show("Rows of unlike length: coverage of the 95 % interval", headers, rows)
+
+
+def of_cells(n_sets: int) -> None:
+    """Print coverage and width for cells of a grid, of which one in ten is partly black or credits."""
+    rows = []
+    for size, judged in ((130, (20, 40, 60)), (26, (10, 20, 24, 25)), (13, (10, 12, 13))):
+        for n, share in (
+            (n, share) for n in judged for share in ((0.05, 0.2, 0.5) if size == 130 else (0.2,))
+        ):
+            cells = [f"{n} of {size}", f"{share:g}"]
+            for model in MODELS:
+                draws = []
+                for number in range(n_sets):
+                    rng = np.random.default_rng((number, size, n, round(100 * share)))
+                    y, p = film(rng, size, share, model)
+                    partial = rng.random(size) < 0.1
+                    seconds = np.where(partial, rng.uniform(0.5, WINDOW_S, size), WINDOW_S)
+                    draws.append(by_content(f"film {number}", y, p, seconds, n))
+                coverage, width, alone, _ = figures(draws)
+                ratio = f" ({width / alone:.2f})" if alone > 0 else ""
+                cells.append(f"{coverage:.3f}, {width:.3f}{ratio}")
+            rows.append(tuple(cells))
+    title = f"Windows of {WINDOW_S:g} s: coverage, mean width (of that of judgements alone)"
+    show(title, ("judged", "share", *MODELS), rows)
+
+
+def of_kappa(n_sets: int) -> None:
+    """Print the coverage of the interval of two judges' kappa; both err in a share of windows."""
+    rows, share = [], 0.3
+    for n, wrong in ((n, wrong) for n in (20, 40, 60) for wrong in (0.25, 0.1, 0.03)):
+        alike = (1 - wrong) ** 2 + wrong**2
+        called = share * (1 - wrong) + (1 - share) * wrong
+        chance = called**2 + (1 - called) ** 2
+        truth = (alike - chance) / (1 - chance)
+        held, farthest = [], []
+        for number in range(4 * n_sets):
+            rng = np.random.default_rng((number, n, round(100 * wrong)))
+            y = rng.random(n) < share
+            a, b = (y ^ (rng.random(n) < wrong) for _ in range(2))
+            found = kappa_interval(a, b)
+            held.append(np.nan if np.isnan(found.low) else float(found.low <= truth <= found.high))
+            farthest.append(max(abs(found.low), abs(found.high)))
+        missing = float(np.isnan(held).mean())
+        values = (truth, float(np.nanmean(held)), missing, float(np.nanmax(farthest)))
+        rows.append((n, *(f"{value:.3f}" for value in values)))
+    headers = ("windows", "kappa", "coverage", "without interval", "end farthest from 0")
+    show("Two judges' kappa: coverage of the 95 % interval", headers, rows)
+
+
+def show(title: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    """Print one table."""
+    print(f"\n## {title}\n")
+    print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), flush=True)
+
+
+def tables(n_sets: int = N_SETS) -> None:
+    """Print every table."""
+    of_unlike_lengths(n_sets)
+    of_cells(n_sets)
+    of_kappa(n_sets)
+
+
+def main() -> None:
+    """Print every table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the films")
+    began = time.process_time()
+    with one_blas_thread():
+        tables(N_SETS // (10 if parser.parse_args().quick else 1))
+    print(f"\n{time.process_time() - began:.0f} s of CPU")
+
+
+if __name__ == "__main__":
+    main()
