@@ -19,7 +19,7 @@ from obygaze_models.blas import one_blas_thread
 
 Floats = NDArray[np.float64]
 
-N_SETS = 300
+N_SETS = 100
 """Films of each row of a table."""
 
 N_EACH = 20

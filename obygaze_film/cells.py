@@ -39,14 +39,14 @@ class Cells:
         same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S
         return int(np.argmax(same)) if (same & (self.content > 0)).any() else None
 
-    def drawn(self, movie: str, seed: int) -> list[int]:
-        """Put all cells with content in the film's random order: its first n are a draw of n.
+    def drawn(self, name: str, seed: int) -> list[int]:
+        """Put all cells with content in a random order, of which the first n are a draw of n.
 
         Sequential Poisson sampling (Ohlsson 1998, Journal of Official Statistics 14(2)): the order of
-        u / content, with u uniform and fixed by seed, film and cell. A cell is among the first n with a
+        u / content, with u uniform and fixed by seed, name and cell. A cell is among the first n with a
         probability that is nearly proportional to its content (`inclusion_chances`).
         """
-        u = np.random.default_rng([seed, *movie.encode("utf-8")]).random(len(self.content))
+        u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(self.content))
         order = np.argsort(u / np.maximum(self.content, 1e-9), kind="stable").tolist()
         return [cell for cell in order if self.content[cell] > 0]
 

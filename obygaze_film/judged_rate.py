@@ -135,16 +135,10 @@ def _blind(
         f"without a {PLACE} in a draw: not drawn by 'film next --blind', or by that of an earlier version, "
         "which drew rows of the timeline",
     )
-    first_s = float(cells.spans[0, 1])
-    own = kept(
-        own,
-        lambda clip: cell_of(clip) is not None,
-        f"whose times are no window of this film's grid of {first_s:g} s, or one of black or credits alone",
-    )
-    placed: dict[int, int | None] = {}
+    placed: dict[int, tuple[float | None, float | None]] = {}
     for clip in own:
-        place, cell = int(clip.extras[PLACE]), cell_of(clip)
-        if placed.setdefault(place, cell) != cell:
+        place, span = int(clip.extras[PLACE]), (clip.start_s, clip.end_s)
+        if placed.setdefault(place, span) != span:
             raise FilmError(
                 f"film {timeline.movie}: clip {clip.clip_id} and another window are both at {PLACE} {place} "
                 "of a draw: these are draws of two seeds; give the judgements of one"
@@ -155,11 +149,16 @@ def _blind(
         lambda clip: int(clip.extras[PLACE]) < gap,
         f"drawn after {PLACE} {gap}, which is not judged: judge the windows in the list's order",
     )
+    first_s = float(cells.spans[0, 1])
+    own = kept(
+        own,
+        lambda clip: cell_of(clip) is not None,
+        f"whose times are no window of this film's grid of {first_s:g} s, or one of black or credits alone",
+    )
     own = kept(own, lambda clip: clip.level in judgements.codebook.labels, "of a level that is not sure")
     by_cell: ByCell = {}
     for clip in own:
-        cell = placed[int(clip.extras[PLACE])]
-        if cell is not None:
+        if (cell := cell_of(clip)) is not None:
             by_cell.setdefault(cell, {})[clip.annotator] = clip.level in model.positive
     return by_cell, notices
 

@@ -24,13 +24,18 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _JudgeableFilm:
-    """A film, its cells, their random order, and masks of those not yet judged and of those that count."""
+    """A film, its cells, their random order, and a mask of those not yet judged."""
 
     timeline: Timeline
     cells: Cells
     order: list[int]
     is_fresh: NDArray[np.bool_]
-    is_known: NDArray[np.bool_]
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mark the cells of which more than half counts in the rate that the model expects."""
+        known: NDArray[np.bool_] = self.cells.counted > (self.cells.spans[:, 1] - self.cells.spans[:, 0]) / 2
+        return known
 
 
 def choose_next(
@@ -74,12 +79,17 @@ def choose_next(
     FilmError
         There is nothing left to judge.
     """
-    done = {
-        (clip.movie, clip.start_s, clip.end_s)
+    done = [
+        clip
         for clip in judged
         if clip.level is not None and not (blind and clip.extras.get(SEEN_SCORE) != "0")
-    }
-    every = [_judgeable(film, key, done, seed) for film in films]
+    ]
+    every = []
+    for film in films:
+        cells = cells_of(film, key)
+        # Windows seen with their score have an order of their own: blind ones should be new to the judge.
+        order = cells.drawn(film.movie + " in sight" * (not blind), seed)
+        every.append(_JudgeableFilm(film, cells, order, _fresh(film.movie, cells, done)))
     random = [[cell for cell in film.order if film.is_fresh[cell]] for film in every]
     if blind:
         clips = [
@@ -101,20 +111,15 @@ def choose_next(
     return clips
 
 
-def _judgeable(
-    film: Timeline, key: str | None, done: Collection[tuple[str, float | None, float | None]], seed: int
-) -> _JudgeableFilm:
-    """Cut a film into cells, and mark those that may be chosen."""
-    cells = cells_of(film, key)
-    found = (
-        cells.find(start, end)
-        for movie, start, end in done
-        if movie == film.movie and start is not None and end is not None
-    )
-    is_fresh = np.ones(len(cells.spans), dtype=np.bool_)
-    is_fresh[[cell for cell in found if cell is not None]] = False
-    is_known = cells.counted > np.diff(cells.spans)[:, 0] / 2
-    return _JudgeableFilm(film, cells, cells.drawn(film.movie, seed), is_fresh, is_known)
+def _fresh(movie: str, cells: Cells, done: Collection[Clip]) -> NDArray[np.bool_]:
+    """Mark the cells [C] that none of these judgements is of."""
+    fresh = np.ones(len(cells.spans), dtype=np.bool_)
+    for clip in done:
+        if clip.movie == movie and clip.start_s is not None and clip.end_s is not None:
+            cell = cells.find(clip.start_s, clip.end_s)
+            if cell is not None:
+                fresh[cell] = False
+    return fresh
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:

@@ -67,10 +67,10 @@ def test_it_covers_from_useless_models_to_good_ones_and_is_narrower_than_judgeme
     for n in SIZES:
         for quality in (0, 0.5, 1, 2):  # AUC .5, .64, .76, .92
             coverage, width, alone = cover(prevalence, quality, n)
-            assert 0.93 <= coverage <= 0.97, (quality, n, coverage)
+            assert 0.93 <= coverage <= 0.975, (quality, n, coverage)
             assert width < alone if quality else width == pytest.approx(alone, rel=1e-6), (quality, n)
         coverage, width, alone = cover(prevalence, 0, n, noise=1.0)  # probabilities that say nothing
-        assert 0.93 <= coverage <= 0.97, (n, coverage)
+        assert 0.93 <= coverage <= 0.975, (n, coverage)
         assert width == pytest.approx(alone, rel=0.015)
 
 
@@ -268,6 +268,8 @@ def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored, t
     uncertain = [clip for clip in clips if clip.extras["draw"] == "uncertain"]
     assert all(a.end_s < b.start_s for a, b in pairwise(uncertain))  # no neighbours
     assert {clip.duration_s for clip in clips} == {8.0}
+    random = {clip.clip_id for clip in clips if clip.extras["draw"] == "random"}
+    assert random != {clip.clip_id for clip in choose_next([timeline], 7, blind=True)}  # new to the judge
     cells = cells_of(timeline)
     near = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
     chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
