@@ -1,6 +1,6 @@
 """Measure how often the interval of a judged rate holds the truth, and how wide it is, on simulated films.
 
-Run by hand: ``python benchmarks/coverage_rate.py`` (some minutes on one core), ``--quick`` for a tenth of the
+Run by hand: ``python benchmarks/coverage_rate.py`` (about 75 s of one core), ``--quick`` for a tenth of the
 films. Draws, chances and intervals are those of `film next --blind` and `film rate`. Seeds are fixed.
 """
 
