@@ -1,4 +1,4 @@
-"""Lay out tables that fit the terminal, and show progress."""
+"""Lay out tables that fit the terminal, write probabilities, and show progress."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from obygaze_features.text import unescaped, visible
 
-__all__ = ["ShowProgress", "progress_bar", "table", "terminal_width"]
+__all__ = ["ShowProgress", "probability", "progress_bar", "table", "terminal_width"]
 
 
 QUIET_S: Final = 60.0
@@ -19,6 +19,11 @@ QUIET_S: Final = 60.0
 GAP = "  "
 NARROWEST = 8
 """Columns are wrapped to no fewer characters than this."""
+
+
+def probability(p: float, under: str = "below ") -> str:
+    """Write a probability with two decimals; one that rounds to 0 is `under` 0.01, not 0.00."""
+    return f"{p:.2f}" if p >= 0.005 else f"{under}0.01"
 
 
 def terminal_width() -> int:

@@ -19,6 +19,7 @@ from obygaze_film.schema import (
     BLACK,
     CREDITS,
     MISSING,
+    NO_CONTENT,
     PARTIAL,
     SHORT,
     SHOT_COLUMNS,
@@ -136,7 +137,7 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
     values and contributions, so that contributions still add up to the logit. Windows that are unlike any
     training clip are left out of the average of a row that others cover for at least half of what is covered;
-    otherwise the row itself is unlike.
+    otherwise the row itself is unlike. A row that is unlike, missing, black or credits has a logit alone.
 
     Parameters
     ----------
@@ -166,8 +167,10 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     def averaged(name: str) -> Floats:
         return _average(used, table[name].to_numpy(dtype=np.float64))
 
+    undefined = unlike | missing | np.any([grid.flags[flag] for flag in NO_CONTENT], axis=0)
+
     def told(values: Floats) -> Floats:
-        return np.where(unlike | missing, np.nan, values)
+        return np.where(undefined, np.nan, values)
 
     n = len(grid.spans)
     logit = averaged("logit")

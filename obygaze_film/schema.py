@@ -13,8 +13,11 @@ from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
 
-NUMBER: Final = 1
-"""Format number of a film's folder; raised when readers of the last format would misread the next."""
+NUMBER: Final = 2
+"""Format number of a film's folder; raised when readers of one format would misread the other.
+
+Format 1 did not say from which probability on a concept is seen, and scored black pictures and credits.
+"""
 
 COLUMNS = (
     "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
@@ -40,16 +43,16 @@ UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = (
 """Values of the column `flags`, separated by semicolons.
 
 unlike: unlike all training clips, so it has no probability; missing: no window with features covers it;
-black, credits: no content of the film, not counted in its rate; bars: black bars, which change features;
+black, credits: no content of the film, so it has no probability; bars: black bars, which change features;
 partial: a part of a window's video could not be read; short: the film is shorter than two windows;
 trained_on: the model was trained on this film, so its scores are not predictions.
 """
 
 UNRELIABLE: Final = (UNLIKE, MISSING)
-"""Flags of rows without a probability."""
+"""Flags of rows without a probability, because the model knows nothing like them."""
 
 NO_CONTENT: Final = (BLACK, CREDITS)
-"""Flags of rows that are not counted in a film's rate."""
+"""Flags of rows without a probability, because there is nothing to see."""
 
 MOST_UNRELIABLE: Final = 0.2
 """Largest unreliable share of the film's time; above it the film has no rate."""
@@ -88,12 +91,15 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     name : str
+    threshold_p : float
+        Lowest probability at which it counts as seen (`Model.concept_thresholds`).
     ap, low, high, chance : float or None
         Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
         None if the model's card does not give them.
     """
 
     name: str
+    threshold_p: float
     ap: float | None = None
     low: float | None = None
     high: float | None = None
@@ -315,6 +321,11 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     if head.number > NUMBER:
         raise FilmError(
             f"{name}: film format {head.number} is newer than this obygaze reads ({NUMBER}): update"
+        )
+    if head.number < NUMBER:
+        raise FilmError(
+            f"{name}: film format {head.number} is older than this obygaze reads ({NUMBER}): "
+            "score the film again"
         )
     try:
         record = msgspec.json.decode(data, type=FilmRecord)

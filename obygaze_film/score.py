@@ -13,7 +13,7 @@ from scipy.special import expit
 from obygaze_features.io import file_sha256
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import RowGrid, make_grid, rows_of_model, windows_of
+from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
 from obygaze_film.schema import (
     COLUMNS,
     FORMAT,
@@ -228,9 +228,17 @@ def _score(
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
-    known = [trace for trace in traces if len(trace)]
+    known = [_with_content(trace, shots) for trace in traces if len(trace)]
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)], frames)
+
+
+def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the steps of a trace that lie by more than half in black pictures or credits."""
+    spans = steps[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    without = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
+    kept: pd.DataFrame = steps[without <= durations(steps) / 2]
+    return kept
 
 
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
@@ -284,7 +292,10 @@ def describe_model(
         positive=sides[-1] if sides else [],
         codebook=card.codebook["name"],
         backbone=card.backbone,
-        concepts=[_concept(model, name) for name in card.concepts],
+        concepts=[
+            _concept(model, name, float(threshold))
+            for name, threshold in zip(card.concepts, model.concept_thresholds, strict=True)
+        ],
         decides=model.decides,
         by_concepts=isinstance(model.estimator, ConceptBottleneck),
         threshold=card.threshold,
@@ -302,7 +313,7 @@ def describe_model(
     )
 
 
-def _concept(model: Model, name: str) -> ConceptRecord:
+def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     """Describe a concept from the model's card."""
     row: Mapping[str, Any] = next(
         (row for row in model.card.metrics if row.get("task") == f"concept:{name}" and "movie_chance" in row),
@@ -310,6 +321,7 @@ def _concept(model: Model, name: str) -> ConceptRecord:
     )
     return ConceptRecord(
         name=name,
+        threshold_p=threshold,
         ap=row.get("movie_mean"),
         low=row.get("movie_low"),
         high=row.get("movie_high"),

@@ -1,6 +1,8 @@
 """Find segments in a timeline by hysteresis, best first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,18 +11,44 @@ from numpy.typing import NDArray
 from obygaze_film.schema import ModelRecord, durations, is_counted
 
 SEGMENT_COLUMNS = (
-    "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "concepts",
-    "contributions", "flags",
+    "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "present",
+    "concepts", "concepts_p", "contributions", "flags",
 )  # fmt: skip
+"""present: the concepts that are seen and weigh most; concepts: these, and those that weigh most whether seen
+or not, with the probability of each and its contribution to the logit. Names and numbers are separated by
+semicolons, the heaviest first."""
 
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
 
 N_CONCEPTS = 3
-"""Number of concepts named in a segment's row."""
+"""Most concepts in the column `present`, and number of those that weigh most."""
 
 Run = tuple[int, int]
 """Index of the first row, and of the row after the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A concept of a segment: its mean probability and contribution to the logit, and whether it is seen."""
+
+    concept: str
+    p: float
+    contribution: float
+    is_present: bool
+
+
+def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
+    """Read the concepts of a row of `SEGMENT_COLUMNS`, the heaviest first."""
+    names, p, contributions = (
+        str(segment[name]).split(";") for name in ("concepts", "concepts_p", "contributions")
+    )
+    present = str(segment["present"]).split(";")
+    return tuple(
+        Reason(name, float(own_p), float(contribution), name in present)
+        for name, own_p, contribution in zip(names, p, contributions, strict=True)
+        if name
+    )
 
 
 def find_segments(
@@ -136,12 +164,19 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
     means = {
         name: float(np.average(part_counted[name], weights=weights)) for name in ("p", "p_low", "p_high")
     }
+    p_of: dict[str, float] = {}
     shares: dict[str, float] = {}
-    if model.by_concepts:
-        for concept in model.concepts:
-            column = part_counted[f"{concept.name}_contribution"]
-            shares[concept.name] = float(np.average(column, weights=weights))
-    named = sorted(shares, key=lambda name: -abs(shares[name]))[:N_CONCEPTS]
+    seen: set[str] = set()
+    for concept in model.concepts if model.by_concepts else ():
+        p_of[concept.name] = float(np.average(part_counted[f"{concept.name}_p"], weights=weights))
+        column = part_counted[f"{concept.name}_contribution"]
+        shares[concept.name] = float(np.average(column, weights=weights))
+        if p_of[concept.name] >= concept.threshold_p:
+            seen.add(concept.name)
+    heaviest = sorted(shares, key=lambda name: -abs(shares[name]))
+    present = [name for name in heaviest if name in seen][:N_CONCEPTS]
+    weighing = [name for name in heaviest[:N_CONCEPTS] if shares[name]]
+    named = [name for name in heaviest if name in present or name in weighing]
     flags = dict.fromkeys(flag for cell in part["flags"] for flag in cell.split(";") if flag)
     return {
         "movie": part["movie"].iloc[0],
@@ -150,7 +185,9 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
         "end_s": float(part["end_s"].iloc[-1]),
         **means,
         "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
+        "present": ";".join(present),
         "concepts": ";".join(named),
+        "concepts_p": ";".join(f"{p_of[name]:.4f}" for name in named),
         "contributions": ";".join(f"{shares[name]:.4f}" for name in named),
         "flags": ";".join(flags),
     }

@@ -170,7 +170,7 @@ class Timeline:
         write_film_page([self], path, force=force, **options)
 
     def export(self, kind: str, path: Path | str, **options: Any) -> None:
-        """Write the film for another tool; kinds and options as of `obygaze_film.exchange.export`."""
+        """Write the film for another tool; kinds and options as of `obygaze_film.exchange.collect`."""
         from obygaze_film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
 
         write_export(self, kind, Path(path), **options)

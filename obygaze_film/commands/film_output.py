@@ -109,7 +109,10 @@ def report(
 @click.option("--fps", default="24", show_default=True, help="Frames per second, for otio, fcpxml7 and edl.")
 @click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
 @click.option(
-    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list at least."
+    "--top",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def export(
@@ -123,6 +126,8 @@ def export(
     force: bool,
 ) -> None:
     """Write a scored film for another tool.
+
+    Writes the passages that reach the threshold, each with the concepts that are seen in it.
 
     eaf: ELAN 3.0, with empty tiers for people to write on (`obygaze manifest import eaf` reads those alone).
     vtt, srt: subtitles for any player. otio, fcpxml7, edl: markers for video editors; needs the extra
@@ -148,7 +153,9 @@ def export(
     path = out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
     refuse_existing(path, force=force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
-    write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
+    notice = write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
+    if notice:
+        click.echo(notice, err=True)
     if KNOWN[kind].loses:
         click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
     click.echo(path)

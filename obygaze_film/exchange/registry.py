@@ -47,16 +47,16 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 
 
-def export(
+def collect(
     film: "Timeline",
     kind: str,
     *,
     tiers: Sequence[str] = (),
     rate: Fraction = DEFAULT_RATE,
-    top: int = 20,
+    top: int = 0,
     model: str | None = None,
-) -> str:
-    """Write a scored film in another format, with its caveats.
+) -> Exported:
+    """Collect what a format writes of a scored film, with its caveats.
 
     Parameters
     ----------
@@ -68,29 +68,40 @@ def export(
     rate : Fraction
         Frames per second, for formats that count frames.
     top : int
-        Minimum number of segments to list, if the film has as many.
+        Passages to write at least: where fewer reach the threshold, the highest others are added and marked.
     model : str, optional
         Key of the model; by default the first with logits.
 
     Raises
     ------
     FilmError
-        The format, tier or model is unknown, or the tiers are empty.
+        The format, tier or model is unknown.
     """
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     if unknown := [name for name in tiers if name not in KINDS]:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    made = exported(film, tuple(tiers) or FORMATS[kind].tiers, rate=rate, top=top, model=model)
-    if not any(tier.spans for tier in made.tiers):
-        raise FilmError(
-            f"film {film.movie}: nothing to write: it has no {' or '.join(tiers or FORMATS[kind].tiers)}"
-        )
+    return exported(film, tuple(tiers) or FORMATS[kind].tiers, rate=rate, top=top, model=model)
+
+
+def export(film: "Timeline", kind: str, **options: Any) -> str:
+    """Write a scored film in another format; options as of `collect`.
+
+    A film without a passage that reaches the threshold gives a valid file without passages.
+    """
+    made = collect(film, kind, **options)
     return FORMATS[kind].write(made)
 
 
-def write_export(film: "Timeline", kind: str, path: Path, **options: Any) -> None:
-    """Write a scored film in another format into a file; options as of `export`."""
-    text = export(film, kind, **options)
+def write_export(film: "Timeline", kind: str, path: Path, **options: Any) -> str:
+    """Write a scored film in another format into a file; options as of `collect`.
+
+    Returns
+    -------
+    str
+        Why it holds no passage that reaches the threshold, or nothing at all; empty if it does.
+    """
+    made = collect(film, kind, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    write_whole(path, FORMATS[kind].write(made))
+    return made.notice

@@ -7,7 +7,11 @@ from urllib.parse import quote
 from obygaze_features.io import sheet_line
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
-CSV_COLUMNS = ("movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "flags", "note")
+CSV_COLUMNS = (
+    "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
+    "note",
+)  # fmt: skip
+"""contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``."""
 
 CONTEXT = "http://www.w3.org/ns/anno.jsonld"
 
@@ -41,7 +45,8 @@ def to_csv(made: Exported) -> str:
         for span in tier.spans:
             numbers = ["" if value is None else f"{value:.4f}" for value in (span.p, span.p_low, span.p_high)]
             cells = [made.film.movie, tier.name, repr(span.start_s), repr(span.end_s), *numbers]
-            cells += [span.text, span.flags, note]
+            signed = [f"{reason.concept} {reason.contribution:+.4f}" for reason in span.reasons]
+            cells += [span.text, "; ".join(span.present), "; ".join(signed), span.flags, note]
             lines.append(sheet_line(cells))
             note = ""
     return "".join(lines)

@@ -1,7 +1,7 @@
 """Build the content of every export of a scored film: tiers of labelled spans, and caveats."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,9 @@ import pandas as pd
 
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
-from obygaze_film.schema import UNLIKE, ModelRecord, has_flag
+from obygaze_features.screen import probability
+from obygaze_film.schema import ModelRecord
+from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -21,13 +23,13 @@ KINDS: Final = ("segments", "level", "concepts", "shots")
 PREFIX: Final = "obygaze: "
 """Prefix of the name of every tier that a model wrote; importers skip these tiers."""
 
-PRESENT = 0.5
-"""Lowest probability at which a concept's rows form a span."""
-
 
 @dataclass(frozen=True, slots=True)
 class TierSpan:
-    """A span of a film with a text, and its probability and band, if any."""
+    """A span of a film with a text, and its probability, band and reasons, if any.
+
+    The text names the concepts of `present` alone; `reasons` are for numbers with their signs.
+    """
 
     start_s: float
     end_s: float
@@ -37,6 +39,12 @@ class TierSpan:
     p_high: float | None = None
     flags: str = ""
     rank: int | None = None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The concepts that are seen, the heaviest first."""
+        return tuple(reason.concept for reason in self.reasons if reason.is_present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class Exported:
         Of the codebook, for people to choose from.
     rate : Fraction
         Frames per second.
+    notice : str
+        Why there is nothing, or no passage that reaches the threshold; empty if there is.
     """
 
     film: "Timeline"
@@ -69,6 +79,7 @@ class Exported:
     tiers: tuple[Tier, ...]
     levels: tuple[str, ...]
     rate: Fraction
+    notice: str
 
     @property
     def positive(self) -> str:
@@ -112,13 +123,18 @@ class Exported:
             lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
         if self.licence:
             lines.append(f"Model licence: {self.licence}.")
+        if self.notice:
+            lines.append(self.notice)
         return tuple(lines)
 
 
 def exported(
     film: "Timeline", kinds: Sequence[str], *, rate: Fraction, top: int, model: str | None
 ) -> Exported:
-    """Collect the tiers of a film."""
+    """Collect the tiers of a film: what every format writes.
+
+    Passages are those that reach the threshold; a larger `top` adds the highest others.
+    """
     chosen = film.model(model)
     rows = film.rows(chosen.key)
     tiers: list[Tier] = []
@@ -135,47 +151,61 @@ def exported(
             tiers.append(Tier(kind, f"{PREFIX}shots", _shots(film)))
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
-    return Exported(film, chosen, tuple(tiers), tuple(levels), rate)
+    return Exported(film, chosen, tuple(tiers), tuple(levels), rate, _notice(film, chosen, tiers))
+
+
+def _notice(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier]) -> str:
+    """Say in one line why there are no passages, or nothing at all."""
+    if any(tier.kind == "segments" for tier in tiers):
+        if model.threshold_p is None or not film.rows(model.key)["p"].notna().any():
+            return "No passage is marked: the film has no probability."
+        if film.segments(model.key, top=0).empty:
+            return f"No passage reaches the threshold, {probability(model.threshold_p)}."
+    elif not any(tier.spans for tier in tiers):
+        return f"There is nothing to write: no {' or '.join(dict.fromkeys(tier.kind for tier in tiers))}."
+    return ""
 
 
 def _segments(film: "Timeline", model: ModelRecord, top: int) -> tuple[TierSpan, ...]:
     table = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
     spans = []
     for row in table.to_dict(orient="records"):
-        because = f"; {row['concepts'].replace(';', ', ')}" if row["concepts"] else ""
-        below = "" if row["reaches"] else "; below the threshold"
-        flags = f"; {row['flags'].replace(';', ', ')}" if row["flags"] else ""
-        band = f"{row['p']:.2f} [{row['p_low']:.2f}, {row['p_high']:.2f}]"
-        text = f"{row['rank']}. {'/'.join(model.positive) or model.task_title} {band}{because}{below}{flags}"
         start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
-        spans.append(TierSpan(start, end, text, p, low, high, str(row["flags"]), int(row["rank"])))
+        span = TierSpan(start, end, "", p, low, high, str(row["flags"]), int(row["rank"]), reasons(row))
+        parts = [f"{span.rank}. {'/'.join(model.positive) or model.task_title} {_with_band(p, low, high)}"]
+        parts += [", ".join(span.present), "" if row["reaches"] else "below the threshold"]
+        parts += [span.flags.replace(";", ", ")]
+        spans.append(replace(span, text="; ".join(filter(None, parts))))
     return tuple(spans)
 
 
+def _with_band(p: float, low: float, high: float) -> str:
+    if probability(high) == probability(0.0):
+        return probability(high)
+    return f"{probability(p)} [{probability(low, '<')}, {probability(high)}]"
+
+
 def _level(rows: pd.DataFrame) -> tuple[TierSpan, ...]:
-    """Make one span per row: its probability, or the reason why there is none."""
+    """Make one span per row that has a probability."""
     spans = []
-    for row in rows.to_dict(orient="records"):
-        p = None if np.isnan(row["p"]) else float(row["p"])
-        text = row["flags"].replace(";", ", ") or "no score" if p is None else f"{p:.2f}"
-        low, high = (None if p is None else float(row[name]) for name in ("p_low", "p_high"))
-        spans.append(TierSpan(float(row["start_s"]), float(row["end_s"]), text, p, low, high, row["flags"]))
+    for row in rows[rows["p"].notna()].to_dict(orient="records"):
+        start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
+        spans.append(TierSpan(start, end, probability(p), p, low, high, row["flags"]))
     return tuple(spans)
 
 
 def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
-    """Make a tier for each concept found better than chance: spans where it is probably present."""
+    """Make a tier for each concept found better than chance: spans where it is seen."""
     source = next((candidate for candidate in (model, *film.record.models) if candidate.concepts), None)
     if source is None:
         return []
     rows = film.rows(source.key)
-    rows = rows[~has_flag(rows, UNLIKE)]
     tiers = []
     for concept in source.concepts:
         p = rows.get(f"{concept.name}_p")
         if p is None or not concept.is_found:
             continue
-        there = rows.assign(p=p)[(p >= PRESENT).to_numpy()]
+        there = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
         tiers.append(Tier("concepts", f"{PREFIX}{concept.name}", _merged(there, concept.name)))
     return tiers
 

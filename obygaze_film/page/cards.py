@@ -9,6 +9,7 @@ import pandas as pd
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
+from obygaze_film.segments import Reason, reasons
 
 NONE = "–"
 """Shown if there is no figure."""
@@ -18,9 +19,6 @@ NEAR, NEAR_NARROW = 0.022, 0.065
 
 HALF = 48.0
 """Longest bar of a contribution to one side of the middle, in percent of the available width."""
-
-Contributions = Sequence[tuple[str, float]]
-"""Concepts and their contributions, the largest first."""
 
 
 def figures(
@@ -161,13 +159,12 @@ def cards(
         Data URLs of pictures, by rank.
     """
     records = segments.to_dict(orient="records")
-    parts = [_parts(row) for row in records]
-    largest = max((abs(value) for contributions in parts for _, value in contributions), default=1.0) or 1.0
+    parts = [reasons(row) for row in records]
+    largest = max((abs(part.contribution) for of_row in parts for part in of_row), default=1.0) or 1.0
     shown = []
-    for row, contributions in zip(records, parts, strict=True):
+    for row, of_row in zip(records, parts, strict=True):
         start, end, rank = float(row["start_s"]), float(row["end_s"]), int(row["rank"])
-        p, low, high = (words.number(row[name]) for name in ("p", "p_low", "p_high"))
-        probability = words["probability_band"].replace("{0}", p).replace("{1}", low).replace("{2}", high)
+        p, low, high = (float(row[name]) for name in ("p", "p_low", "p_high"))
         shown.append(
             {
                 "rank": rank,
@@ -175,17 +172,18 @@ def cards(
                 "from": clock(start),
                 "to": clock(end),
                 "seconds": words["seconds"].format(round(end - start)),
-                "jump": f"{words.say('jump', n=rank, start=clock(start))}; {probability}",
-                "p": p,
-                "p_low": low,
-                "p_high": high,
+                "jump": f"{words.say('jump', n=rank, start=clock(start))}; {words.spoken(p, low, high)}",
+                "p": words.probability(p),
+                "band": words.interval(low, high, ", "),
                 "reaches": bool(row["reaches"]),
                 "spark": _spark(rows, start, end, whole_s),
-                "sentence": sentence(contributions, words),
-                "traces": _traces(frames, [name for name, _ in contributions], start, end, words),
+                "sentence": sentence(of_row, words),
+                "absent": absent(of_row, words),
+                "traces": _traces(
+                    frames, [part.concept for part in of_row if part.is_present], start, end, words
+                ),
                 "parts": [
-                    {**_bar(name, value, largest, words), "doubt": name in unfound}
-                    for name, value in contributions
+                    {**_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
                 ],
                 "flags": words.flags(str(row["flags"])),
                 "judgement": words.say("judgement", n=rank),
@@ -207,14 +205,17 @@ def timeline_position(start: float, end: float, whole_s: float) -> dict[str, Any
     }
 
 
-def sentence(parts: Contributions, words: Words) -> str:
-    """Name the concepts that contributed most: at least half as much as the largest."""
+def sentence(parts: Sequence[Reason], words: Words) -> str:
+    """Name the concepts that are seen; mainly those that weigh at least half as much as the heaviest."""
     if not parts:
         return ""
-    most = max(abs(value) for _, value in parts)
-    main = [name for name, value in parts if value >= most / 2]
-    rest = [name for name, value in parts if 0 < value < most / 2]
-    against = [name for name, value in parts if value < 0]
+    present = [(part.concept, part.contribution) for part in parts if part.is_present]
+    if not present:
+        return words["none_seen"]
+    most = max(abs(part.contribution) for part in parts)
+    main = [name for name, value in present if value >= most / 2 > 0]
+    rest = [name for name, value in present if 0 < value < most / 2]
+    against = [name for name, value in present if value < 0]
     phrases = []
     if main:
         phrases.append(words.say("mainly", names=words.listed(main)))
@@ -224,15 +225,19 @@ def sentence(parts: Contributions, words: Words) -> str:
         phrases.append(words.say("against" if len(against) == 1 else "againsts", names=words.listed(against)))
     if not main:
         phrases.reverse()
+    if not phrases:  # a tree need not ask for what is seen
+        phrases = [words.say("seen", names=words.listed([name for name, _ in present]))]
     return "; ".join(phrases) + "."
 
 
-def _parts(row: Mapping[Any, Any]) -> Contributions:
-    """Read a segment's concepts and contributions."""
-    names, values = str(row["concepts"]), str(row["contributions"])
-    if not names or not values:
-        return []
-    return list(zip(names.split(";"), map(float, values.split(";")), strict=True))
+def absent(parts: Sequence[Reason], words: Words) -> str:
+    """Name the concepts that are not seen and weigh, by their sign."""
+    texts = []
+    for key, sign in (("absent_for", 1), ("absent_against", -1)):
+        names = [part.concept for part in parts if not part.is_present and sign * part.contribution > 0]
+        if names:
+            texts.append(words.say(key, names=words.listed(names)))
+    return " ".join(texts)
 
 
 def _spark(rows: pd.DataFrame, start: float, end: float, whole_s: float) -> dict[str, Any]:
@@ -276,11 +281,13 @@ def _traces(
     return rows
 
 
-def _bar(name: str, value: float, largest: float, words: Words) -> dict[str, Any]:
+def _bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
     """Place a positive contribution to the right of the middle, a negative one to the left."""
+    value, p = part.contribution, words.probability(part.p)
     width = HALF * abs(value) / largest
     return {
-        "name": name,
+        "name": part.concept,
+        "p": p if part.is_present else words.say("absent", p=p),
         "value": words.signed(value),
         "side": "for" if value >= 0 else "against",
         "x": f"{50.0 if value >= 0 else 50 - width:.1f}%",

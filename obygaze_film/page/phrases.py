@@ -13,7 +13,7 @@ FLAGS = (UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON)
 
 SCRIPT: Final = (
     "decimal", "other_cut", "unplayable", "ends_before", "need_name", "need_judgement", "need_level", "saved",
-    "judged", "codebook_note", "probability_band",
+    "judged", "codebook_note", "hundredth", "probability_low", "probability_band",
 )  # fmt: skip
 """Texts that the page's script shows."""
 
@@ -35,6 +35,22 @@ class Words:
     def number(self, value: float, digits: int = 2) -> str:
         """Write a number with two decimals."""
         return f"{value:.{digits}f}".replace(".", self._texts["decimal"])
+
+    def probability(self, p: float) -> str:
+        """Write a probability; one that rounds to 0 is below 0.01."""
+        return self.number(p) if p >= 0.005 else self["hundredth"]
+
+    def interval(self, low: float, high: float, between: str) -> str:
+        """Write an interval of probabilities; empty where even its upper end rounds to 0."""
+        first = self.number(low) if low >= 0.005 else f"<{self.number(0.01)}"
+        return f"{first}{between}{self.number(high)}" if high >= 0.005 else ""
+
+    def spoken(self, p: float, low: float, high: float) -> str:
+        """Write a probability and its band as the page's script does."""
+        text = self["probability_band" if high >= 0.005 else "probability_low"]
+        for place, value in enumerate((p, low, high)):
+            text = text.replace(f"{{{place}}}", self.probability(value))
+        return text
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""

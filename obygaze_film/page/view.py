@@ -196,8 +196,9 @@ class FilmView:
 
     def _hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""
-        unlike = has_flag(self.rows, *UNRELIABLE) | self.rows["p"].isna().to_numpy()
-        nothing = has_flag(self.rows, *NO_CONTENT) & ~unlike
+        unreliable, without = has_flag(self.rows, *UNRELIABLE), has_flag(self.rows, *NO_CONTENT)
+        unlike = unreliable | (self.rows["p"].isna().to_numpy() & ~without)
+        nothing = without & ~unlike
         spans = []
         for kind, marked in (("unlike", unlike), ("nothing", nothing)):
             edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
@@ -305,7 +306,7 @@ class FilmView:
         rows = []
         for minute, begin in enumerate(begins):
             p, low, high, *concepts = (column[minute] for column in means)
-            cells = [self._cell(p), "" if np.isnan(p) else f"{self._cell(low)}–{self._cell(high)}"]
+            cells = [self._cell(p), "" if np.isnan(p) else self.words.interval(low, high, "–")]
             cells += [self._cell(value) for value in concepts]
             present = set().union(*(flags[row] for row in np.flatnonzero(overlap[minute] > 0)))
             noted = self.words.flags(";".join(flag for flag in FLAGS if flag in present))
@@ -313,7 +314,7 @@ class FilmView:
         return rows
 
     def _cell(self, value: float) -> str:
-        return "" if np.isnan(value) else self.words.number(value)
+        return "" if np.isnan(value) else self.words.probability(value)
 
     def _data(self) -> dict[str, Any]:
         kinds = list(dict.fromkeys(self.rows["flags"]))
@@ -327,6 +328,8 @@ class FilmView:
             "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
             "c": [_whole(self._concept_p(*concept)) for concept in self.concepts],
             "n": [concept.name for concept, _ in self.concepts],
+            # Rounded up: no rounded probability of a concept that is not seen reaches it.
+            "m": [int(np.ceil(100 * concept.threshold_p + 0.5)) for concept, _ in self.concepts],
             "g": sum(concept.is_found for concept, _ in self.concepts),
             "f": [number_of[flags] for flags in self.rows["flags"]],
             "fl": [self.words.flags(flags) for flags in kinds],

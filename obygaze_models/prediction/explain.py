@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from obygaze_features.screen import table
+from obygaze_features.screen import probability, table
 from obygaze_features.store import Store
 from obygaze_models.concepts.heads import Explanation, Step
 from obygaze_models.dataset import unusable
@@ -54,8 +54,11 @@ class Explained:
     decision : Decision
     parts : Explanation or None
         None if the clip is out of distribution.
-    concept_p : tuple of float
-        The probability that each concept is in the clip.
+    concept_p, concept_thresholds : tuple of float
+        The probability that each concept is in the clip, and that from which on it counts as seen
+        (`Model.concept_thresholds`).
+    seen : tuple of str
+        The concepts that reach theirs.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
@@ -79,6 +82,8 @@ class Explained:
     decision: Decision
     parts: Explanation | None
     concept_p: tuple[float, ...]
+    concept_thresholds: tuple[float, ...]
+    seen: tuple[str, ...]
     ends: tuple[tuple[Decision, Decision], ...]
     set_to: Mapping[str, float]
     changed: Decision | None
@@ -114,6 +119,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     weighs = isinstance(model.estimator, AttentionPooling)
     parts = None if weighs else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
+    concept_p, thresholds = model.concept_probabilities(X)[0], model.concept_thresholds
     far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
     return Explained(
         clip_id=clip_id,
@@ -129,7 +135,13 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         else float(model.calibration.probability(np.array([model.card.threshold]))[0]),
         decision=_decide(model, model.logits(X), known=not far),
         parts=None if far else parts,
-        concept_p=() if far else tuple(model.concept_probabilities(X)[0].tolist()),
+        concept_p=() if far else tuple(concept_p.tolist()),
+        concept_thresholds=() if far else tuple(thresholds.tolist()),
+        seen=()
+        if far
+        else tuple(
+            name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there
+        ),
         ends=()
         if far
         else tuple(
@@ -207,7 +219,7 @@ def lines(explained: Explained, model: Model) -> list[str]:
     text += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(explained)]
     if explained.parts is None:
         return [*text, "", _frames_table(explained)]
-    text += [_leaning(explained.parts, 1), _leaning(explained.parts, -1)]
+    text += _reasons(explained, explained.parts)
     text += [f"  {_step(step)}" for step in explained.parts.path]
     text += ["", _concepts_table(explained, explained.parts), ""]
     text.append(
@@ -221,7 +233,7 @@ def lines(explained: Explained, model: Model) -> list[str]:
         wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in explained.set_to.items())
         text += ["", f"With {wanted}: {_called(explained.changed, card)}"]
         if decision.p is not None and explained.changed.p is not None:
-            text.append(f"  probability  {decision.p:.2f} -> {_with_band(explained.changed)}")
+            text.append(f"  probability  {probability(decision.p)} -> {_with_band(explained.changed)}")
         text.append(f"  logit        {decision.logit:.3f} -> {explained.changed.logit:.3f}")
     if explained.frames:
         text += ["", _frames_table(explained)]
@@ -272,18 +284,34 @@ def _on_both_scales(explained: Explained) -> list[str]:
 
 
 def _with_band(decision: Decision) -> str:
-    return f"{decision.p:.2f} ({decision.p_low:.2f} to {decision.p_high:.2f})"
+    p, low, high = (
+        0.0 if value is None else value for value in (decision.p, decision.p_low, decision.p_high)
+    )
+    if probability(high) == probability(0.0):
+        return probability(high)
+    return f"{probability(p)} ({probability(low)} to {probability(high)})"
 
 
-def _leaning(parts: Explanation, sign: int) -> str:
-    """Name the concepts with the largest contributions for or against."""
-    counted = [part for part in parts.contributions if sign * part.contribution > 0.005]
-    counted.sort(key=lambda part: -sign * part.contribution)
-    named = [
-        f"{part.concept} ({part.contribution:+.2f}, above {part.percentile:.0f} % of the training clips)"
-        for part in counted[:3]
-    ]
-    return f"{'for' if sign > 0 else 'against'}: {', '.join(named) or 'no concept'}"
+def _reasons(explained: Explained, parts: Explanation) -> list[str]:
+    """Name the concepts with the largest contributions: those that are seen, and apart those that are not."""
+    p_of = dict(zip((part.concept for part in parts.contributions), explained.concept_p, strict=True))
+    text = [] if explained.seen else ["seen: no concept"]
+    for what in ("seen", "absent"):
+        for sign, side in ((1, "counted in favour"), (-1, "counted against")):
+            counted = [
+                part
+                for part in parts.contributions
+                if (part.concept in explained.seen) == (what == "seen") and sign * part.contribution > 0.005
+            ]
+            counted.sort(key=lambda part: -abs(part.contribution))
+            named = [
+                f"{part.concept} (p {probability(p_of[part.concept])}, {part.contribution:+.2f}, "
+                f"above {part.percentile:.0f} % of the training clips)"
+                for part in counted[:3]
+            ]
+            if named:
+                text.append(f"{what}, {side}: {', '.join(named)}")
+    return text
 
 
 def _step(step: Step) -> str:
@@ -311,16 +339,17 @@ def _frames_table(explained: Explained) -> str:
 
 def _concepts_table(explained: Explained, parts: Explanation) -> str:
     rows = []
-    for part, share, (low, high) in zip(
-        parts.contributions, explained.concept_p, explained.ends, strict=True
+    for part, share, threshold, (low, high) in zip(
+        parts.contributions, explained.concept_p, explained.concept_thresholds, explained.ends, strict=True
     ):
         row = [
             part.concept,
             f"{part.value:.2f}",
             f"{part.percentile:.0f} %",
-            f"{share:.2f}",
+            probability(share, "<"),
+            probability(threshold),
             f"{part.contribution:+.3f}",
         ]
-        rows.append([*row, *("" if end.p is None else f"{end.p:.2f}" for end in (low, high))])
-    headers = ["concept", "value", "percentile", "p", "contribution", "p at\n5 %", "p at\n95 %"]
+        rows.append([*row, *("" if end.p is None else probability(end.p, "<") for end in (low, high))])
+    headers = ["concept", "value", "percentile", "p", "seen\nfrom", "contribution", "p at\n5 %", "p at\n95 %"]
     return table(rows, headers)

@@ -21,6 +21,9 @@ from obygaze_models.persistence.model_file import construct, read_model, to_stat
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
 
+MORE_LIKELY = 0.5
+"""Lowest probability at which any concept counts as seen: it is there more likely than not."""
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -93,6 +96,21 @@ class Model:
             self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1]
         )
         return probabilities
+
+    @property
+    def concept_thresholds(self) -> NDArray[np.float64]:
+        """Lowest probability [K] at which each concept counts as seen: that at its CAV's hyperplane, or 0.5.
+
+        The larger of the two counts: the CAV says that the concept is there (a distance of 0 or more), and so
+        does its calibrated probability. The hyperplane of a rare concept, midway between clips with and
+        without it, lies where it is there as seldom as among all clips.
+        """
+        if not self.concepts:
+            return np.empty(0)
+        bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
+        on_plane = -bank.mean_ / bank.scale_
+        p: NDArray[np.float64] = expit(self.concept_sigmoids[:, 0] * on_plane + self.concept_sigmoids[:, 1])
+        return np.maximum(p, MORE_LIKELY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
         """Decompose logits into a base and the contribution of each concept [N, K], which sum to the logit.

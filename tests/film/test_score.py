@@ -12,7 +12,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.store import open_store
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots, windows_of
-from obygaze_film.schema import durations, is_counted
+from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag, is_counted
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
 from obygaze_models.prediction.saved_model import load_model
@@ -40,9 +40,8 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     table = pd.read_csv(folder / "timeline.csv")
     rows = table[table["model"] == "pcbm_lr"]
     parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
-    assert np.abs(parts - rows["logit"]).max() < 1e-9
-    flags = rows["flags"].fillna("")
-    counted = rows["p"].notna() & ~flags.str.contains("black|credits")
+    counted = rows["p"].notna()
+    assert np.abs(parts - rows["logit"])[counted].max() < 1e-9
     seconds = rows["end_s"] - rows["start_s"]
     rate = (seconds * rows["p"])[counted].sum() / seconds[counted].sum()
     assert timeline.rate().value == pytest.approx(rate, abs=1e-12)
@@ -50,6 +49,7 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     calibration = timeline.model().calibration
     p = 1 / (1 + np.exp(-(calibration.slope * rows["logit"] + calibration.intercept)))
     assert np.abs(p - rows["p"]).max() < 1e-9
+    assert (counted == ~rows["flags"].fillna("").str.contains("black|credits")).all()
 
 
 def test_rows_are_shots_cover_the_film_and_take_their_flags(scored):
@@ -162,7 +162,7 @@ def test_a_bank_has_concepts_and_no_decision(scored):
     _, timeline = scored
     rows = timeline.rows("bank")
     assert rows[["logit", "p", "called"]].isna().all().all()
-    assert rows["Gun_p"].notna().all()
+    assert (rows["Gun_p"].notna() == ~has_flag(rows, *NO_CONTENT)).all()
     assert timeline.rate("bank").reason == "the model finds concepts and decides nothing"
     assert timeline.segments("bank").empty
     assert [concept.is_found for concept in timeline.model().concepts] == [True, True]
@@ -203,8 +203,13 @@ def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
         ("film.json", lambda text: text.replace('"obygaze film"', '"other"'), "not a scored film's record"),
         (
             "film.json",
-            lambda text: text.replace('"number": 1', '"number": 9'),
+            lambda text: text.replace(f'"number": {NUMBER}', '"number": 9'),
             "newer than this obygaze reads",
+        ),
+        (
+            "film.json",
+            lambda text: text.replace(f'"number": {NUMBER}', '"number": 1'),
+            "older than this obygaze reads .*: score the film again",
         ),
         ("film.json", lambda text: text.replace('"duration_s": ', '"duration_s": "x", "y": '), "duration_s"),
         ("film.json", lambda text: text[:100], "not a scored film's record"),

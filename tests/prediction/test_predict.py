@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -224,7 +226,53 @@ def test_an_explanation_says_the_decision_its_parts_and_what_would_change_it(she
     assert f"{found.decision.logit:.3f}; threshold {found.threshold:.3f}" in said
     assert "With Gun at quantile 0.95: called positive (violent)" in said
     assert f"  logit        {found.decision.logit:.3f} -> {found.changed.logit:.3f}" in said
-    assert "against: Gun (-" in said
+    assert re.search(r"absent, counted against: Gun \(p (0|below 0)\.\d\d, -", said)
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "bank"])
+def test_a_concept_is_seen_where_its_plane_and_its_probability_say_so(shelf, more, name):
+    model = load_model(shelf.paths[name])
+    X = more[0]["descriptors"].pooled()[more[0]["descriptors"].usable]
+    bank = model.estimator if name == "bank" else model.estimator.bank_
+    scaled = X if bank.scaler_ is None else bank.scaler_.transform(X)
+    by_plane = bank.hyperplanes_.decisions(scaled) >= 0
+    p = model.concept_probabilities(X)
+    seen = p >= model.concept_thresholds
+    np.testing.assert_array_equal(seen, by_plane & (p >= 0.5))
+    assert 0 < seen.mean() < 1
+    assert load_model(shelf.paths["linear"]).concept_thresholds.size == 0
+
+
+def test_only_concepts_that_are_seen_are_said_to_be(shelf, more):
+    model = load_model(shelf.paths["pcbm_lr"])
+    table = predict(model, [more[0]]).table
+    for clip in table[table["p"].notna()].head(20).to_dict(orient="records"):
+        found = explain(model, [more[0]], clip["clip_id"], {})
+        there = {
+            name
+            for name, threshold in zip(model.concepts, model.concept_thresholds, strict=True)
+            if clip[f"{name}_p"] >= threshold
+        }
+        assert set(found.seen) == there
+        for line in lines(found, model):
+            what, colon, named = line.partition(": ")
+            if colon and what.startswith(("seen", "absent")):
+                own = {name for name in model.concepts if f"{name} (p" in named}
+                assert own <= there if what.startswith("seen") else not own & there
+                sign = 1 if what.endswith("favour") else -1
+                assert all(sign * clip[f"{name}_contribution"] > 0 for name in own)
+
+
+def test_an_absent_concept_that_weighs_most_is_said_apart_with_its_sign(shelf, more):
+    model, store = load_model(shelf.paths["pcbm_lr"]), more[0]
+    table = predict(model, [store]).table
+    clip = table[(table["Gun_p"] > 0.9) & (table["Gun_contribution"] > 0)].iloc[0]
+    found = explain(model, [store], clip["clip_id"], {})
+    assert "seen, counted in favour: Gun (p " in "\n".join(lines(found, model))
+    without = replace(found, seen=(), concept_p=(0.01, 0.01))
+    said = lines(without, model)
+    assert "seen: no concept" in said
+    assert any(line.startswith("absent, counted in favour: Gun (p 0.01, +") for line in said)
 
 
 def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):

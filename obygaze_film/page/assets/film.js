@@ -1,4 +1,4 @@
-// Keys, pointer, zoom; the reader's own film; judgements. No request, nothing kept.
+// Keys, zoom; the reader's film; judgements. No request, nothing kept.
 const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
 const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
 const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
@@ -21,17 +21,17 @@ for (const film of $$(".film")) {
  const video = one("video"), warn = one(".warn"), said = one(".said");
  let from = 0, to = whole, now = 0;
  const row = (t) => starts.findLastIndex((s) => s <= t + 1e-6);
- const number = (v) => (v / 100).toFixed(2).replace(".", words.decimal);
+ const number = (v) => v ? (v / 100).toFixed(2).replace(".", words.decimal) : words.hundredth;
  const tell = (text) => { warn.textContent = text; warn.hidden = !text; };
 
  function show(t, seek) {
   now = clamp(t, 0, whole);
-  const i = row(now), p = data.p[i] < 0 ? "" : fill("probability_band", ...[data.p, data.l, data.h].map((v) => number(v[i])));
-  const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k]]).filter((c) => c[0] >= 0).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
+  const i = row(now), p = data.p[i] < 0 ? "" : fill(data.h[i] ? "probability_band" : "probability_low", ...[data.p, data.l, data.h].map((v) => number(v[i])));
+  const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k], data.m[k]]).filter((c) => c[0] >= c[2]).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
   const when = `${clock(starts[i])}–${clock(end(i))}`, flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
   live.textContent = track.ariaValueText = join(when, p, chips.join(", "), flags);
   track.ariaValueNow = Math.round(now);
-  // A focused slider is read out itself.
+  // A focused slider speaks itself.
   live.ariaLive = document.activeElement === track ? "off" : "polite";
   const x = (now - from) / (to - from);
   line.hidden = x < 0 || x > 1;
@@ -86,7 +86,7 @@ for (const film of $$(".film")) {
  for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
  for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
 
- // The level folds while the segments scroll; the style sheet keeps its room.
+ // Folds while segments scroll.
  new IntersectionObserver(([e]) => one(".level").classList.toggle("stuck", !e.isIntersecting), {rootMargin: "0px 0px 99999px"}).observe(one(".time"));
 
  const choose = one(".file");

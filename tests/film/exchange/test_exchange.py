@@ -25,7 +25,7 @@ def film():
 
 @pytest.fixture(scope="module")
 def segments(film):
-    """Start and end of the segments in milliseconds, in the order of time."""
+    """Start and end of all listed segments in milliseconds, in the order of time."""
     table = film.segments(top=20).sort_values("start_s")
     return [(round(1000 * a), round(1000 * b)) for a, b in table[["start_s", "end_s"]].to_numpy()]
 
@@ -33,7 +33,7 @@ def segments(film):
 @pytest.fixture(scope="module")
 def eaf(film, tmp_path_factory):
     path = tmp_path_factory.mktemp("eaf") / "film.eaf"
-    path.write_text(export(film, "eaf"), encoding="utf-8")
+    path.write_text(export(film, "eaf", top=20), encoding="utf-8")
     return path
 
 
@@ -75,11 +75,11 @@ def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments)
     read = pympi.Elan.Eaf(str(eaf))
     assert [(a, b) for a, b, *_ in sorted(read.get_annotation_data_for_tier("obygaze: segments"))] == segments
     rows = film.rows()
+    rows = rows[rows["p"].notna()]
     level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
     assert [(a, b) for a, b, *_ in level] == [
         (round(1000 * a), round(1000 * b)) for a, b in rows[["start_s", "end_s"]].to_numpy()
     ]
-    assert level[0][2] == "unlike"
     assert list(read.get_annotation_data_for_tier("human: level")) == []
     assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
     elan = pytest.importorskip("speach.elan")
@@ -97,7 +97,7 @@ def test_only_concepts_that_are_found_have_tiers(eaf):
 
 def test_webvtt_reads_back_to_the_millisecond(film, segments):
     webvtt = pytest.importorskip("webvtt")
-    cues = list(webvtt.from_string(export(film, "vtt")))
+    cues = list(webvtt.from_string(export(film, "vtt", top=20)))
 
     def milliseconds(clock):
         hours, minutes, seconds = clock.split(":")
@@ -107,7 +107,7 @@ def test_webvtt_reads_back_to_the_millisecond(film, segments):
 
 
 def test_subrip_numbers_its_cues(film, segments):
-    text = export(film, "srt")
+    text = export(film, "srt", top=20)
     blocks = text.strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == [str(n) for n in range(1, len(segments) + 2)]
     start, end = re.findall(r"(\d\d):(\d\d):(\d\d),(\d{3})", blocks[1])
@@ -121,7 +121,7 @@ def test_subrip_numbers_its_cues(film, segments):
 def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
     otio = pytest.importorskip("opentimelineio")
     rate = Fraction(24000, 1001)
-    text = export(film, kind, tiers=["segments"], rate=rate)
+    text = export(film, kind, tiers=["segments"], rate=rate, top=20)
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
     read = otio.adapters.read_from_string(text, adapter)
@@ -134,7 +134,7 @@ def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
 
 
 def test_an_edit_list_has_points_and_says_that_it_loses_ends(film, segments):
-    text = export(film, "edl", rate=Fraction(25))
+    text = export(film, "edl", rate=Fraction(25), top=20)
     points = re.findall(r"\* LOC: (\d\d):(\d\d):(\d\d):(\d\d) BLUE", text)
     frames = [((int(h) * 60 + int(m)) * 60 + int(s)) * 25 + int(f) for h, m, s, f in points]
     assert frames == [round(Fraction(a, 1000) * 25) for a, _ in segments]
@@ -149,14 +149,14 @@ def test_web_annotations_have_media_fragments_and_name_the_model(film):
     assert "1f" * 32 in found["creator"]["description"]
     items = found["first"]["items"]
     assert found["total"] == len(items)
-    row = film.segments(top=20).sort_values("start_s").iloc[0]
+    row = film.segments(top=0).sort_values("start_s").iloc[0]
     assert items[0]["target"]["selector"]["value"] == f"t={row['start_s']},{row['end_s']}"
     assert {one["motivation"] for one in items} == {"classifying"}
 
 
 def test_the_table_has_numbers_and_no_formulas():
     film = invented_film("=cmd|' /C calc'!A0", NASTY, **SMALL)
-    rows = list(csv.DictReader(io.StringIO(export(film, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
     assert {row["movie"][0] for row in rows} == {"'"}
     assert all(float(row["p"]) for row in rows)
     assert rows[0]["note"]
@@ -166,7 +166,7 @@ def test_the_table_has_numbers_and_no_formulas():
 
 @pytest.mark.parametrize("kind", ["eaf", "vtt", "srt", "jsonld", "edl"])
 def test_no_title_breaks_a_format(kind, segments):
-    text = export(invented_film("m/<&>", NASTY, **SMALL), kind)
+    text = export(invented_film("m/<&>", NASTY, **SMALL), kind, top=20)
     if kind == "eaf":
         import xml.etree.ElementTree as ET
 
@@ -189,5 +189,3 @@ def test_what_cannot_be_written_is_refused_in_words(film):
         export(film, "docx")
     with pytest.raises(FilmError, match="tier 'words': expected some of segments, level"):
         export(film, "vtt", tiers=["words"])
-    with pytest.raises(FilmError, match="nothing to write: it has no segments"):
-        export(invented_film(unlike=((0.0, 1.0),), **SMALL), "vtt")

@@ -5,6 +5,7 @@ import pandas as pd
 
 from obygaze_film.schema import (
     NO_TRACES,
+    NUMBER,
     CalibrationRecord,
     ConceptRecord,
     FilmRecord,
@@ -82,7 +83,8 @@ def invented_film(
     flags[(at > 0.955) & ~far] = "credits"
     if trained_on:
         flags = np.array([";".join(filter(None, [one, "trained_on"])) for one in flags], dtype=object)
-    gone = far | (not calibrated)
+    undefined = far | (flags == "credits")
+    gone = undefined | (not calibrated)
     spread = 0.25 + 0.15 * rng.uniform(size=n_rows)
     table = pd.DataFrame(
         {
@@ -95,7 +97,7 @@ def invented_film(
             "p": np.where(gone, np.nan, p),
             "p_low": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT - spread)))),
             "p_high": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT + spread)))),
-            "called": pd.array(np.where(far, None, (logit > -0.5).astype(int)), dtype="Int64"),
+            "called": pd.array(np.where(undefined, None, (logit > -0.5).astype(int)), dtype="Int64"),
             "unlike": np.where(far, 0.999, rng.uniform(0.1, 0.9, n_rows)),
             "flags": flags,
         }
@@ -103,9 +105,9 @@ def invented_film(
     extra = {}
     for name, *_ in concepts:
         extra[f"{name}_value"] = values[name]
-        extra[f"{name}_p"] = np.where(far, np.nan, 1 / (1 + np.exp(-(2.2 * values[name] - 1.6))))
-        extra[f"{name}_contribution"] = np.where(far, np.nan, parts[name])
-    extra |= {"base_contribution": np.where(far, np.nan, -2.1), "n_windows": 3, "status": "ok"}
+        extra[f"{name}_p"] = np.where(undefined, np.nan, 1 / (1 + np.exp(-(2.2 * values[name] - 1.6))))
+        extra[f"{name}_contribution"] = np.where(undefined, np.nan, parts[name])
+    extra |= {"base_contribution": np.where(undefined, np.nan, -2.1), "n_windows": 3, "status": "ok"}
     table = pd.concat([table, pd.DataFrame(extra, index=table.index)], axis=1)
     counted = ~far & (flags != "credits")
     weight = (end - start)[counted]
@@ -137,6 +139,7 @@ def invented_film(
         concepts=[
             ConceptRecord(
                 name=name,
+                threshold_p=0.5,
                 ap=ap,
                 low=chance + 0.02 if name in FOUND else chance - 0.03,
                 high=ap + 0.06,
@@ -171,7 +174,7 @@ def invented_film(
     )
     record = FilmRecord(
         format="obygaze film",
-        number=1,
+        number=NUMBER,
         movie=movie,
         title=title,
         year=year,

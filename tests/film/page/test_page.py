@@ -13,10 +13,11 @@ from obygaze.cli import table_of_contents
 from obygaze_features.errors import OutputError
 from obygaze_film.errors import FilmError
 from obygaze_film.page import LANGUAGES, charts, film_page, write_film_page
-from obygaze_film.page.cards import sentence
+from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import CorrectedRate
+from obygaze_film.segments import Reason
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
 
@@ -206,11 +207,25 @@ def test_an_axis_has_at_most_nine_labels_none_of_them_cut_off():
         ([("Body", 1.4), ("Look", -0.3)], "Mainly Body; Look speaks against it."),
         ([("Look", -1.4), ("Body", 0.3)], "Look speaks against it; Body helps."),
         ([("A", -1.0), ("B", -0.9)], "A and B speak against it."),
+        ([("A", 0.0)], "Seen: A."),
         ([], ""),
     ],
 )
 def test_one_plain_sentence_says_why(parts, said):
-    assert sentence(parts, Words("en")) == said
+    present = [Reason(name, 0.9, value, is_present=True) for name, value in parts]
+    assert sentence(present, Words("en")) == said
+    assert absent(present, Words("en")) == ""
+
+
+def test_what_is_absent_stands_apart_with_its_sign():
+    parts = [
+        Reason("Activity", 0.01, 1.5, is_present=False),
+        Reason("Look", 0.3, -0.4, is_present=False),
+        Reason("Body", 0.9, 0.2, is_present=True),
+    ]
+    assert sentence(parts, Words("en")) == "Body helps."
+    assert absent(parts, Words("en")) == "Absent, counted in favour: Activity. Absent, counted against: Look."
+    assert sentence(parts[:2], Words("en")) == "No concept is seen."
 
 
 def test_words_of_numbers():

@@ -1,0 +1,244 @@
+"""What is named as seen is seen, what is absent stands apart with its sign, what is undefined stays so."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import replace as changed
+
+from obygaze_film import score
+from obygaze_film.exchange import FORMATS, KINDS, collect, export
+from obygaze_film.page import film_page
+from obygaze_film.schema import NO_CONTENT, durations, has_flag
+from tests.film.films import shots_of
+from tests.film.page.invented import CONCEPTS, invented_film
+from tests.film.page.test_page import drawn, text_of
+
+SMALL = {"n_rows": 60, "duration_s": 600.0}
+
+
+def with_model(film, **fields):
+    """Change fields of the film's only model."""
+    return replace(film, record=changed(film.record, models=[changed(film.model(), **fields)]))
+
+
+@pytest.fixture(scope="module")
+def film():
+    """A film whose best segment is decided by Activity and Look, which are absent; only Body is seen."""
+    film = invented_film(traced=True, **SMALL)
+    best = film.segments().iloc[0]
+    table = film.table.copy()
+    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    for name, *_ in CONCEPTS:
+        table.loc[inside, [f"{name}_p", f"{name}_contribution"]] = (0.3, 0.01)
+    table.loc[inside, ["Body_p", "Body_contribution"]] = (0.95, 0.5)
+    table.loc[inside, ["Activity_p", "Activity_contribution"]] = (0.01, 5.0)
+    table.loc[inside, ["Look_p", "Look_contribution"]] = (0.02, -4.0)
+    return replace(film, table=table)
+
+
+@pytest.fixture(scope="module")
+def best(film):
+    return film.segments().iloc[0]
+
+
+@pytest.fixture(params=FORMATS)
+def kind(request):
+    if request.param in {"otio", "fcpxml7"}:
+        pytest.importorskip("opentimelineio")
+    return request.param
+
+
+def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen(film, best):
+    assert best["present"] == "Body"
+    assert best["concepts"] == "Activity;Look;Body"
+    assert best["concepts_p"] == "0.0100;0.0200;0.9500"
+    assert best["contributions"] == "5.0000;-4.0000;0.5000"
+    written = pd.read_csv(io.BytesIO(film.files()["segments.csv"]))
+    assert written.loc[0, "present"] == "Body"
+
+
+def test_no_export_names_an_absent_concept(film, best, kind):
+    (span,) = (one for one in collect(film, kind, tiers=["segments"]).tiers[0].spans if one.rank == 1)
+    assert span.present == ("Body",)
+    text = export(film, kind, tiers=["segments"])
+    if kind == "csv":
+        rows = {row["start_s"]: row for row in csv.DictReader(io.StringIO(text))}
+        row = rows[str(best["start_s"])]
+        assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
+        assert row["present"] == "Body"
+        text = " ".join(one["text"] for one in rows.values())
+    assert "Body" in text
+    others = {name for row in film.segments(top=0)["present"][1:] for name in row.split(";")}
+    for name in {"Activity", "Look"} - others:
+        assert name not in text
+
+
+def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
+    for tier in collect(film, "eaf", tiers=["concepts"]).tiers:
+        inside = [
+            span for span in tier.spans if span.start_s < best["end_s"] and span.end_s > best["start_s"]
+        ]
+        assert bool(inside) == (tier.name == "obygaze: Body")
+
+
+def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
+    cards = re.findall(r'<li class="card">.*?</li>', film_page([film]), re.DOTALL)
+    (card,) = (card for card in cards if 'aria-hidden="true">1</span>' in card)
+    words = text_of(card)
+    assert "Body helps. Absent, counted in favour: Activity. Absent, counted against: Look." in words
+    assert "Activity absent, 0.01 +5.00" in words
+    frames = card[card.index("Inside the segment") :]
+    assert "Body" in frames
+    assert not re.search("Activity|Look", frames)
+    french = text_of(film_page([film], language="fr"))
+    assert "Body y contribue. Absent, compté en faveur : Activity. Absent, compté contre : Look." in french
+
+
+def test_the_page_reads_out_no_concept_below_its_threshold(film):
+    """The script names a concept where its rounded percentage reaches the one in the data."""
+    page = film_page([film])
+    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+    rows = film.rows()
+    for name, percent, least in zip(data["n"], data["c"], data["m"], strict=True):
+        p = rows[f"{name}_p"].to_numpy()
+        named = np.array(percent) >= least
+        assert (p[named] >= 0.5).all()
+        assert named[p >= 0.52].all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_seen_is_what_reaches_its_own_threshold(seed):
+    rng = np.random.default_rng(seed)
+    film = invented_film(seed=seed, **SMALL)
+    concepts = [changed(one, threshold_p=float(rng.uniform(0.1, 0.9))) for one in film.model().concepts]
+    film = with_model(film, concepts=concepts)
+    rows = film.rows()
+    for segment in film.segments().to_dict(orient="records"):
+        part = rows[(rows["start_s"] >= segment["start_s"]) & (rows["end_s"] <= segment["end_s"])]
+        part = part[part["p"].notna()]
+        weights = durations(part)
+        mean = {
+            (one.name, what): np.average(part[f"{one.name}_{what}"], weights=weights)
+            for one in concepts
+            for what in ("p", "contribution")
+        }
+        seen = [one.name for one in concepts if mean[one.name, "p"] >= one.threshold_p]
+        seen.sort(key=lambda name: -abs(mean[name, "contribution"]))
+        assert segment["present"] == ";".join(seen[:3])
+
+
+def test_exports_hold_the_passages_that_reach_and_top_adds_others_marked(film, kind):
+    reaching = film.segments(top=0)
+    assert reaching["reaches"].all()
+    spans = collect(film, kind, tiers=["segments"]).tiers[0].spans
+    assert sorted(span.rank for span in spans) == reaching["rank"].tolist()
+    more = collect(film, kind, tiers=["segments"], top=len(reaching) + 2).tiers[0].spans
+    assert len(more) == len(reaching) + 2
+    assert {span.rank for span in more if "below the threshold" in span.text} == {
+        len(reaching) + 1,
+        len(reaching) + 2,
+    }
+
+
+@pytest.mark.parametrize("why", ["nothing reaches", "nothing has a probability"])
+def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, why, tmp_path):
+    if why == "nothing reaches":
+        film = with_model(invented_film(**SMALL), threshold_p=0.999)
+    else:
+        film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    path = tmp_path / "film"
+    film.export(kind, path, tiers=["segments"])
+    notice = collect(film, kind, tiers=["segments"]).notice
+    assert len(notice.splitlines()) == 1
+    text = path.read_text(encoding="utf-8")
+    if kind not in {"csv", "fcpxml7"}:  # one has no row, the other no marker, for a note
+        assert notice in text
+    if kind == "eaf":
+        xmlschema = pytest.importorskip("xmlschema")
+        xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd").validate(text)
+        assert "ALIGNABLE_ANNOTATION" not in text
+    elif kind == "vtt":
+        assert len(pytest.importorskip("webvtt").from_string(text)) == 0
+    elif kind == "srt":
+        assert text.count(" --> ") == 1  # the caveats
+    elif kind == "edl":
+        assert "* LOC" not in text
+    elif kind == "jsonld":
+        found = json.loads(text)
+        assert (found["total"], found["first"]["items"]) == (0, [])
+    elif kind == "csv":
+        assert pd.read_csv(io.StringIO(text)).empty
+    else:
+        otio = pytest.importorskip("opentimelineio")
+        adapter = {"otio": "otio_json", "fcpxml7": "fcp_xml"}[kind]
+        read = otio.adapters.read_from_string(text, adapter)
+        assert [marker for clip in read.find_clips() for marker in clip.markers] == []
+
+
+# --- black pictures and credits
+# ---------------------------------------------------------------------------
+def test_black_and_credits_are_scored_no_more_than_what_is_unlike(scored):
+    _, timeline = scored
+    for key in timeline.keys:
+        rows = timeline.rows(key)
+        without = has_flag(rows, *NO_CONTENT)
+        assert 0 < without.sum() < len(rows)
+        values = ["p", "p_low", "p_high", "called"]
+        values += [
+            name for name in rows if name.endswith(("_p", "_contribution")) and rows[name].notna().any()
+        ]
+        assert rows.loc[without, values].isna().all().all()
+        assert rows.loc[~without, "Gun_p"].notna().all()
+    assert timeline.rows("pcbm_lr")["logit"].notna().all()
+
+
+def test_frames_in_black_and_credits_have_no_trace():
+    shots = shots_of("m")
+    starts = np.arange(0.0, 600.0)
+    steps = pd.DataFrame({"start_s": starts, "end_s": starts + 1})
+    kept = score._with_content(steps, shots)["start_s"].to_numpy()
+    first, last = shots["end_s"].iloc[0], shots["start_s"].iloc[-2]
+    assert abs(kept.min() - first) <= 0.5
+    assert abs(kept.max() + 1 - last) <= 0.5
+
+
+def test_credits_have_no_line_no_strip_no_segment_and_no_export(kind):
+    film = invented_film(unlike=(), **SMALL)
+    rows = film.rows()
+    rolling = has_flag(rows, "credits")
+    begin = rows.loc[rolling, "start_s"].min()
+    page = film_page([film])
+    corners = drawn(re.search(r'<path class="line" d="([^"]*)"', page)[1])
+    assert max(x for x, _ in corners) == round(10 * begin)
+    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+    for values in (data["p"], data["l"], data["h"], *data["c"]):
+        assert {value for value, there in zip(values, rolling, strict=True) if there} == {-1}
+    assert 'fill="url(#f1-nothing)"' in page
+    assert film.segments()["end_s"].max() <= begin
+    for tier in collect(film, kind, tiers=KINDS, top=20).tiers:
+        assert tier.kind == "shots" or all(span.end_s <= begin for span in tier.spans)
+
+
+# --- small probabilities
+# ---------------------------------------------------------------------------
+def test_a_probability_near_nothing_is_below_a_hundredth_and_has_no_band_of_nothing():
+    film = invented_film(**SMALL)
+    table = film.table.copy()
+    table[["p", "p_low", "p_high"]] = table[["p", "p_low", "p_high"]] * 0.004
+    film = replace(film, table=table)
+    page = film_page([film])
+    assert "probability below 0.01" in page
+    assert not re.search(r"0\.00\b", text_of(page))
+    assert not re.search(r"0\.00\b", page[page.index("<body") : page.index("application/json")])
+    assert not re.search(r"0,00\b", text_of(film_page([film], language="fr")))
+    for kind in ("vtt", "eaf"):
+        text = export(film, kind, tiers=["segments", "level"], top=20)
+        assert "below 0.01" in text
+        assert not re.search(r"\b0\.00\b", text)
