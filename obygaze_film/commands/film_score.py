@@ -49,7 +49,8 @@ def score(
 
     Writes film.json, timeline.csv (a row for each shot, or for each step from window to window), segments.csv
     and shots.csv. The logits of the windows that cover a row are averaged. A row that is unlike any clip the
-    model was trained on gets no probability; a film of which more than a fifth is so gets no rate.
+    model was trained on gets no probability; a film of which more than a fifth is so gets no rate. Black
+    pictures and credits get no probability either.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but a film is unlike

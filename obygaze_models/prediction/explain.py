@@ -120,6 +120,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     parts = None if weighs else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     concept_p, thresholds = model.concept_probabilities(X)[0], model.concept_thresholds
+    seen = [name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there]
     far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
     return Explained(
         clip_id=clip_id,
@@ -137,11 +138,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         parts=None if far else parts,
         concept_p=() if far else tuple(concept_p.tolist()),
         concept_thresholds=() if far else tuple(thresholds.tolist()),
-        seen=()
-        if far
-        else tuple(
-            name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there
-        ),
+        seen=() if far else tuple(seen),
         ends=()
         if far
         else tuple(
@@ -284,12 +281,9 @@ def _on_both_scales(explained: Explained) -> list[str]:
 
 
 def _with_band(decision: Decision) -> str:
-    p, low, high = (
-        0.0 if value is None else value for value in (decision.p, decision.p_low, decision.p_high)
-    )
-    if probability(high) == probability(0.0):
-        return probability(high)
-    return f"{probability(p)} ({probability(low)} to {probability(high)})"
+    values = (decision.p, decision.p_low, decision.p_high)
+    p, low, high = (probability(value) for value in values if value is not None)
+    return p if high == probability(0.0) else f"{p} ({low} to {high})"
 
 
 def _reasons(explained: Explained, parts: Explanation) -> list[str]:
@@ -351,5 +345,14 @@ def _concepts_table(explained: Explained, parts: Explanation) -> str:
             f"{part.contribution:+.3f}",
         ]
         rows.append([*row, *("" if end.p is None else probability(end.p, "<") for end in (low, high))])
-    headers = ["concept", "value", "percentile", "p", "seen\nfrom", "contribution", "p at\n5 %", "p at\n95 %"]
+    headers = [
+        "concept",
+        "value",
+        "percentile",
+        "p",
+        "seen\nfrom",
+        "contri-\nbution",
+        "p at\n5 %",
+        "p at\n95 %",
+    ]
     return table(rows, headers)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,27 @@ def test_keys_move_the_cursor_and_are_announced(visit, page):
     assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120 / 4)
     seen.keyboard.press("0")
     assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120)
+
+
+def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, tmp_path):
+    film = invented_film(n_rows=60, duration_s=600, unlike=())
+    table = film.table.copy()
+    table[["p", "p_low", "p_high"]] *= 0.004
+    table["Clothing_p"] = 0.3
+    write_film_page([replace(film, table=table)], tmp_path / "small.html")
+    seen = visit(tmp_path / "small.html").page
+    seen.locator(".track").focus()
+    said = set()
+    for _ in range(60):
+        said.add(value_text(seen))
+        seen.keyboard.press("ArrowRight")
+    credits_said = [text for text in said if "credits" in text]
+    assert credits_said
+    assert not any("probability" in text or "0." in text for text in credits_said)
+    others = said - set(credits_said)
+    assert all("; probability below 0.01" in text and "band" not in text for text in others)
+    assert not any("0.00" in text or "Clothing" in text for text in said)
+    assert any("Body 0." in text for text in said)
 
 
 def test_the_pointer_reads_out_and_zoom_keeps_what_is_at_the_cursor(visit, page):

@@ -306,6 +306,13 @@ def test_the_command_exports_and_says_what_is_lost(tmp_path):
     assert done.exit_code == 0, done.output
     assert "ends are lost" in done.stderr
     assert out.read_text(encoding="ascii").startswith("TITLE: The Planted Film")
+    unlike = tmp_path / "unlike"
+    invented_film(unlike=((0.0, 1.0),), **SMALL).write(unlike)
+    empty = invoke("film", "export", unlike, "--as", "vtt", "--out", tmp_path / "empty.vtt")
+    assert empty.exit_code == 0, empty.output
+    said = [line for line in empty.stderr.splitlines() if line.startswith("No passage")]
+    assert len(said) == 1
+    assert (tmp_path / "empty.vtt").read_text(encoding="utf-8").startswith("WEBVTT")
     wrong = invoke(
         "film", "export", tmp_path / "scored", "--as", "edl", "--fps", "fast", "--out", tmp_path / "x.edl"
     )
