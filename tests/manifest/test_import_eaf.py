@@ -76,6 +76,17 @@ def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     assert json.loads(run("manifest", "inspect", tmp_path / "m.csv", "--json").stdout)["clips"] == 2
 
 
+def test_concepts_below_a_level_have_its_annotator_if_their_tier_names_none(tmp_path, untouched):
+    text = written_on(untouched)
+    assert text.count('ANNOTATOR="AB"') == 2
+    head, mark, rest = text.rpartition(' ANNOTATOR="AB"')
+    assert mark
+    (tmp_path / "film.eaf").write_text(head + rest, encoding="utf-8")
+    imported = import_eaf([tmp_path / "film.eaf"], tmp_path)
+    assert [clip.concepts for clip in imported.manifest] == [("Look", "Body"), ()]
+    assert not any("concepts" in notice for notice in imported.notices)
+
+
 def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
     text = (
         '<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">'

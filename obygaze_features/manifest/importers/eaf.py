@@ -1,8 +1,8 @@
 """Import annotations made in ELAN (EAF) from the tiers whose names begin with "human:".
 
 A tier of levels holds one annotation for each span; a tier of concepts holds names joined by semicolons, for
-the same spans: below it (REF_ANNOTATION), or beside it with the same times. No other tier is read, so that
-no model's output becomes a label.
+the same spans: below it (REF_ANNOTATION, with the times and the annotator of what it refers to), or beside it
+with the same times. No other tier is read, so that no model's output becomes a label.
 """
 
 import re
@@ -189,25 +189,28 @@ def _marks(root: Element, tiers: Sequence[Element], name: str, annotator: str) -
         node.get("TIME_SLOT_ID", ""): _milliseconds(node.get("TIME_VALUE", ""))
         for node in root.findall("TIME_ORDER/TIME_SLOT")
     }
-    times: dict[str, Times] = {}
-    parents: dict[str, str] = {}
-    for node in root.iter():
-        if node.tag == "ALIGNABLE_ANNOTATION":
-            ends = (node.get("TIME_SLOT_REF1", ""), node.get("TIME_SLOT_REF2", ""))
-            times[node.get("ANNOTATION_ID", "")] = (slots.get(ends[0], -1), slots.get(ends[1], -1))
-        elif node.tag == "REF_ANNOTATION":
-            parents[node.get("ANNOTATION_ID", "")] = node.get("ANNOTATION_REF", "")
+    nodes: dict[str, tuple[Element, Element]] = {
+        node.get("ANNOTATION_ID", ""): (node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")
+    }
+    by_name = {tier.get("TIER_ID", ""): tier for tier in tiers}
     for tier in tiers:
         if not _is(tier, name):
             continue
-        who = (
-            tier.get("ANNOTATOR", "").strip()
-            or tier.get("TIER_ID", "").partition("@")[2].strip()
-            or annotator
-        )
         for node in tier.findall("ANNOTATION/*"):
-            identity = node.get("ANNOTATION_ID", "")
-            span = times.get(identity) or times.get(parents.get(identity, ""), (-1, -1))
+            aligned, owner = node, tier
+            for _ in range(len(nodes)):  # a circle of references ends here
+                if aligned.tag != "REF_ANNOTATION":
+                    break
+                aligned, owner = nodes.get(aligned.get("ANNOTATION_REF", ""), (aligned, owner))
+            ends = (aligned.get("TIME_SLOT_REF1", ""), aligned.get("TIME_SLOT_REF2", ""))
+            span = (slots.get(ends[0], -1), slots.get(ends[1], -1))
             if span[0] < 0 or span[1] <= span[0]:
+                identity = node.get("ANNOTATION_ID", "")
                 raise ManifestError(f"tier {tier.get('TIER_ID')!r}: annotation {identity!r} has no times")
+            above = by_name.get(owner.get("PARENT_REF", ""), owner)
+            who = _annotator(owner) or _annotator(above) or _annotator(tier) or annotator
             yield _Mark(span, (node.findtext("ANNOTATION_VALUE") or "").strip(), who)
+
+
+def _annotator(tier: Element) -> str:
+    return tier.get("ANNOTATOR", "").strip() or tier.get("TIER_ID", "").partition("@")[2].strip()

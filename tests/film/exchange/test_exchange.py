@@ -12,6 +12,7 @@ import pytest
 
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, export
+from obygaze_film.exchange.eaf import BINS
 from tests.film.page.invented import invented_film
 
 NASTY = "A <b> & \"x\" 'y' --> </script>\x07 =1+1\n\nNOTE"
@@ -146,12 +147,66 @@ def test_web_annotations_have_media_fragments_and_name_the_model(film):
     found = json.loads(export(film, "jsonld"))
     assert found["type"] == "AnnotationCollection"
     assert found["creator"]["type"] == "Software"
-    assert "1f" * 32 in found["creator"]["description"]
+    assert "1f" * 32 in found["creator"]["id"]
     items = found["first"]["items"]
     assert found["total"] == len(items)
     row = film.segments(top=0).sort_values("start_s").iloc[0]
     assert items[0]["target"]["selector"]["value"] == f"t={row['start_s']},{row['end_s']}"
     assert {one["motivation"] for one in items} == {"classifying"}
+
+
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
+def test_web_annotations_are_linked_data_each_with_one_iri(film):
+    rdflib = pytest.importorskip("rdflib")
+    document = json.loads(export(film, "jsonld", top=20))
+    keys = {"id": "@id", "type": "@type"}
+    iris = {name: {"@type": "@id"} for name in ("motivation", "generator", "conformsTo", "rights", "partOf")}
+    # As much of http://www.w3.org/ns/anno.jsonld as decides what is an IRI.
+    document["@context"] = {
+        "@vocab": "urn:oa:",
+        **keys,
+        **{n: {"@id": f"urn:oa:{n}", **t} for n, t in iris.items()},
+    }
+    graph = rdflib.Graph().parse(data=json.dumps(document), format="json-ld")
+    kinds = {
+        kind: set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
+        for kind in ("Annotation", "AnnotationPage", "AnnotationCollection")
+    }
+    assert [len(kinds[kind]) for kind in kinds] == [document["total"], 1, 1]
+    assert all(isinstance(node, rdflib.URIRef) for nodes in kinds.values() for node in nodes)
+    assert {body["type"] for item in document["first"]["items"] for body in item["body"]} == {"TextualBody"}
+
+
+@pytest.mark.parametrize("top", [0, 20])
+def test_iiifs_own_parser_reads_the_manifest_back(film, top):
+    iiif = pytest.importorskip("iiif_prezi3")
+    text = export(film, "iiif", top=top)
+    manifest = iiif.Manifest.model_validate_json(text)
+    (canvas,) = manifest.items
+    assert canvas.duration == film.record.duration_s
+    (page,) = canvas.annotations
+    concepts = json.loads(export(film, "jsonld", top=top))["total"] - len(film.segments(top=top))
+    assert len(page.items) == len(film.segments(top=top)) + concepts
+    assert len({item.id for item in page.items}) == len(page.items)
+    first = film.segments(top=top).sort_values("start_s").iloc[0]
+    assert json.loads(text)["items"][0]["annotations"][0]["items"][0]["target"] == (
+        f"{canvas.id}#t={first['start_s']},{first['end_s']}"
+    )
+
+
+def test_elan_gets_probabilities_as_five_bins_of_a_vocabulary(eaf, film):
+    pympi = pytest.importorskip("pympi")
+    read = pympi.Elan.Eaf(str(eaf))
+    rows = film.rows()
+    rows = rows[rows["p"].notna()]
+    level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
+    for (_, _, value), p in zip(level, rows["p"], strict=True):
+        low, high = map(float, value.split(" to "))
+        assert low <= p <= high
+        assert value in BINS
+    concepts = {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")}
+    assert concepts
+    assert concepts <= set(BINS)
 
 
 def test_the_table_has_numbers_and_no_formulas():
