@@ -173,6 +173,9 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
     elif kind == "jsonld":
         found = json.loads(text)
         assert (found["total"], found["first"]["items"]) == (0, [])
+    elif kind == "iiif":
+        (canvas,) = pytest.importorskip("iiif_prezi3").Manifest.model_validate_json(text).items
+        assert canvas.annotations[0].items == []
     elif kind == "csv":
         assert pd.read_csv(io.StringIO(text)).empty
     else:
