@@ -22,10 +22,17 @@ from obygaze_features.errors import ShotError
 SMALL = (96, 54)
 """Width and height of the pictures that are compared."""
 
-LEAST_CHANGE = 8.0
-"""Mean difference of two pictures, in grey levels of 255, from which on there may be a cut."""
+LEAST_CONTRAST = 4.0
+"""Standard deviation of a picture, in grey levels of 255, below which it counts as flat: only noise is left."""
 
-TIMES_USUAL = 3.0
+LARGEST = 1.5
+"""Difference of two pixels, in standard deviations, above which more does not count, so that a few bright
+pixels that move are no more than their area."""
+
+LEAST_CHANGE = 0.5
+"""Mean difference of two pictures, in standard deviations, from which on there may be a cut."""
+
+TIMES_USUAL = 2.5
 """How many times larger than usual a difference must be; usual is `USUAL` of those around it."""
 
 USUAL = 75
@@ -33,7 +40,7 @@ AROUND = 12
 SHIFT = 2
 """Pixels, of pictures of half the size, by which a moving camera may shift a picture from frame to frame."""
 
-STILL = 2.0
+STILL = 0.1
 """Difference up to which two pictures are not tried against each other's shifts, for time."""
 
 FLASH = 4
@@ -66,14 +73,15 @@ class Differences:
 
     Parameters
     ----------
-    step, over
-        Shape [T], grey levels: difference of each frame to the one before, and across a possible flash. Those
-        of the pictures in `head` are not final, because they depend on the frames before.
+    changes, over
+        Shape [T], standard deviations: difference of each frame to the one before, and across a possible
+        flash. Those of the pictures in `head` are not final, because they depend on the frames before.
     head, tail
-        The first `FLASH + 1` and the last `FLASH + 2` pictures, float32 [at most that many, H, W].
+        The first `FLASH + 1` and the last `FLASH + 2` pictures, standardised, float32 [at most that many, H,
+        W].
     """
 
-    step: NDArray[np.float64]
+    changes: NDArray[np.float64]
     over: NDArray[np.float64]
     head: NDArray[np.float32]
     tail: NDArray[np.float32]
@@ -82,11 +90,12 @@ class Differences:
 class OwnDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
-    Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
-    that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
+    Every picture is standardised to mean 0 and standard deviation 1, so that flickering light, which makes
+    every frame differ from the one before, leaves no difference. Pictures are shifted against each other by
+    up to `SHIFT` pixels and the smallest difference is used, so that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
     least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
-    `FLASH` frames before. Dissolves and wipes are not detected.
+    `FLASH` frames before. Dissolves, wipes, and cuts between flat pictures are not detected.
     """
 
     name = "own"
@@ -94,23 +103,23 @@ class OwnDetector:
     def __init__(self) -> None:
         self._first: list[NDArray[np.float32]] = []
         self._last: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
-        self._step: list[float] = []
+        self._changes: list[float] = []
         self._over: list[float] = []
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
         """Take the next frame."""
         fine = small.astype(np.float32)
         summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
-        self._take(np.asarray(summed / 4, np.float32))
+        self._take(standardised(np.asarray(summed / 4, np.float32)))
 
     def _take(self, own: NDArray[np.float32]) -> None:
         pictures = self._last
         if len(self._first) <= FLASH:
             self._first.append(own)
-        self._step.append(change(pictures[-1], own) if pictures else 0.0)
+        self._changes.append(change(pictures[-1], own) if pictures else 0.0)
         pictures.append(own)
         # Difference across a possible flash, computed only around candidate cuts.
-        is_asked = max(self._step[-1], self._step[-FLASH - 1 :][0]) >= LEAST_CHANGE
+        is_asked = max(self._changes[-1], self._changes[-FLASH - 1 :][0]) >= LEAST_CHANGE
         self._over.append(change(pictures[0], own) if is_asked else 0.0)
 
     def differences(self) -> Differences:
@@ -119,48 +128,56 @@ class OwnDetector:
             np.array(own, np.float32).reshape(-1, SMALL[1] // 2, SMALL[0] // 2)
             for own in (self._first, list(self._last))
         ]
-        return Differences(np.array(self._step), np.array(self._over), *pictures)
+        return Differences(np.array(self._changes), np.array(self._over), *pictures)
 
     def join(self, later: Differences) -> None:
         """Add the frames of another detector, as if they had been added to this one."""
         for own in later.head:
             self._take(own)
         n = len(later.head)
-        self._step += later.step[n:].tolist()
+        self._changes += later.changes[n:].tolist()
         self._over += later.over[n:].tolist()
-        if len(later.step) > n:
+        if len(later.changes) > n:
             self._last.extend(later.tail)
 
     def cuts(self) -> list[int]:
         """Return the numbers of the frames that begin a shot."""
-        step = np.array(self._step)
-        if len(step) < 2:
+        changes = np.array(self._changes)
+        if len(changes) < 2:
             return []
-        padded = np.pad(step, AROUND, mode="reflect" if len(step) > AROUND else "edge")
+        padded = np.pad(changes, AROUND, mode="reflect" if len(changes) > AROUND else "edge")
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
         usual = np.concatenate(
-            [np.percentile(part, USUAL, axis=1) for part in np.array_split(around, len(step) // 10000 + 1)]
+            [np.percentile(part, USUAL, axis=1) for part in np.array_split(around, len(changes) // 10000 + 1)]
         )
         largest = around[:, AROUND - 2 : AROUND + 3].max(axis=1)
         # over[t] spans t - FLASH - 1 to t: a change at t must persist on both sides to be a cut.
         over = np.array(self._over)
-        ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(step)]
+        ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
         lasting = np.minimum(over, ahead)
         is_cut = (
-            (step >= LEAST_CHANGE) & (step >= TIMES_USUAL * usual) & (step == largest) & (lasting >= step / 2)
+            (changes >= LEAST_CHANGE)
+            & (changes >= TIMES_USUAL * usual)
+            & (changes == largest)
+            & (lasting >= changes / 2)
         )
         is_cut[0] = False
         return [int(number) for number in np.flatnonzero(is_cut)]
 
 
+def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a picture [H, W] with mean 0 and standard deviation 1; a flat one keeps less."""
+    return np.asarray((picture - picture.mean()) / max(float(picture.std()), LEAST_CONTRAST), np.float32)
+
+
 def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the mean absolute difference of two grey pictures [H, W], minimised over small shifts."""
-    plain = float(np.abs(after - before).mean())
+    """Return the mean difference of two standardised pictures [H, W], minimised over small shifts."""
+    plain = float(np.minimum(np.abs(after - before), LARGEST).mean())
     if plain < STILL:
         return plain
     height, width = before.shape
     shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
-    apart = np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT])
+    apart = np.minimum(np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT]), LARGEST)
     # Twice as fast as the mean over two axes.
     return float(apart.reshape((2 * SHIFT + 1) ** 2, -1).mean(axis=1).min())
 
