@@ -63,6 +63,12 @@ LINE = 76  # and a backslash behind it
     metavar="own|transnet|scenedetect|none|FILE.csv",
     help="How shots are found. With own, and with none or a table, each frame is decoded once.",
 )
+@click.option(
+    "--flags",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE.csv",
+    help="Where films are black or show credits, as a person saw it.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
 @click.option(
@@ -89,6 +95,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     window: str,
     hop: str,
     shots: str,
+    flags: str | None,
     out: Path,
     title: str | None,
     language: str,
@@ -115,12 +122,15 @@ def run(  # noqa: PLR0917 - click passes options by name
     """
     if title is not None and len(films) > 1:
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
+    if flags is not None and shots == "none":
+        raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     settings = {
         "films": [_named(film) for film in films],
         "models": [_named(model) for model in models],
         "window": window,
         "hop": hop,
         "shots": shots,
+        **({"flags": _named(flags)} if flags else {}),
         **({"thumbnails": True} if thumbnails else {}),
     }
     cards = [_card(ctx, model) for model in models]
@@ -133,12 +143,13 @@ def run(  # noqa: PLR0917 - click passes options by name
     cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", first, "--out", windows]
     beside = [] if shots == "none" else ["--shots", out / "windows.shots.csv"]
     shot_options = beside if shots == "own" else []
+    flagged = [] if flags is None else ["--flags", flags]
     parallel = ["--workers", workers] if workers else []
     named = [] if title is None else ["--title", title]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *shot_options, *parallel], sealed),
-        (["film", "score", *models, sealed, *beside, *named, "--out", scored], scored),
+        (["film", "score", *models, sealed, *beside, *flagged, *named, "--out", scored], scored),
     ]
     pictures = out / "pictures"
     if thumbnails:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from obygaze_features.manifest import read_parts
+from obygaze_features.manifest import FilmPart, read_parts
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
@@ -306,25 +306,55 @@ def overlaps(rows: Spans, windows: Spans) -> csr_array:
     return csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
 
 
-def read_shots(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:
     """Read a table of shots (see `read_parts`) for some films, which need not all be in it.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    movies : sequence of str
+        The films.
+    flags : Path, optional
+        Table of a person's flags, whose rows replace the flags of the shots in their time.
 
     Raises
     ------
+    FilmError
+        The flags are of films that have no shots.
     ManifestError
-        As `read_parts`; or there is one film and the table is of others.
+        As `read_parts`; or there is one film and a table is of others.
     """
-    parts = read_parts(path, movies if len(movies) == 1 else None)
-    return {
-        movie: pd.DataFrame(
-            [
-                (movie, part.start_s, part.end_s, part.detector or path.name, ";".join(part.flags))
-                for part in shots
-            ],
-            columns=SHOT_COLUMNS,
-        )
-        for movie, shots in parts.items()
-    }
+    only = movies if len(movies) == 1 else None
+    shots = {movie: _shot_table(movie, parts, path.name) for movie, parts in read_parts(path, only).items()}
+    if flags is not None:
+        for movie, parts in read_parts(flags, only, flagged=True).items():
+            if movie not in shots:
+                raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
+            shots[movie] = _flagged(shots[movie], _shot_table(movie, parts, flags.name))
+    return shots
+
+
+def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:
+    """Make the table of a film's shots; `detector` is that of shots that do not name theirs."""
+    rows = [
+        (movie, part.start_s, part.end_s, part.detector or detector, ";".join(part.flags)) for part in parts
+    ]
+    return pd.DataFrame(rows, columns=SHOT_COLUMNS)
+
+
+def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
+    """Cut shots where a person's flags begin and end, and replace their flags in between."""
+    edges = np.unique(
+        np.concatenate([table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)])
+    )
+    spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
+    found = [
+        pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
+        for table in (flags, shots)
+    ]
+    said, own = (each[list(SHOT_COLUMNS)].where(each["until_s"] >= each["end_s"]) for each in found)
+    return said.combine_first(own).dropna().reset_index(drop=True)[list(SHOT_COLUMNS)]
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

@@ -22,14 +22,17 @@ from obygaze_features.errors import ShotError
 SMALL = (96, 54)
 """Width and height of the pictures that are compared."""
 
+BLACK = 24
+"""Largest grey level of 255 that counts as black."""
+
 LEAST_CONTRAST = 4.0
-"""Standard deviation of a picture, in grey levels of 255, below which it counts as flat: only noise is left."""
+"""Standard deviation of a picture, in grey levels of 255, below which it is noise and not enlarged."""
 
 LARGEST = 1.5
 """Difference of two pixels, in standard deviations, above which more does not count, so that a few bright
 pixels that move are no more than their area."""
 
-LEAST_CHANGE = 0.5
+LEAST_CHANGE = 0.4
 """Mean difference of two pictures, in standard deviations, from which on there may be a cut."""
 
 TIMES_USUAL = 2.5
@@ -90,9 +93,10 @@ class Differences:
 class OwnDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
-    Every picture is standardised to mean 0 and standard deviation 1, so that flickering light, which makes
-    every frame differ from the one before, leaves no difference. Pictures are shifted against each other by
-    up to `SHIFT` pixels and the smallest difference is used, so that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
+    Every picture, without black bars, is standardised to mean 0 and standard deviation 1, because where light
+    flickers every frame differs from the one before in brightness and contrast, and a cut no more than others.
+    Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
+    that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
     least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
     `FLASH` frames before. Dissolves, wipes, and cuts between flat pictures are not detected.
@@ -166,8 +170,18 @@ class OwnDetector:
 
 
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a picture [H, W] with mean 0 and standard deviation 1; a flat one keeps less."""
-    return np.asarray((picture - picture.mean()) / max(float(picture.std()), LEAST_CONTRAST), np.float32)
+    """Return a picture [H, W] with mean 0 and standard deviation 1 between its black bars, which become 0.
+
+    With the bars, the contrast to them would outweigh that of the picture, and cuts would look small.
+    """
+    lit = picture > BLACK
+    rows, columns = np.flatnonzero(lit.any(axis=1)), np.flatnonzero(lit.any(axis=0))
+    result = np.zeros_like(picture)
+    if len(rows):
+        inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        own = picture[inside]
+        result[inside] = (own - own.mean()) / max(float(own.std()), LEAST_CONTRAST)
+    return result
 
 
 def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:

@@ -12,7 +12,7 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.cuts import DETECTORS, SMALL, Detector, Differences, OwnDetector
+from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sequential import decode_sequential
@@ -20,18 +20,36 @@ from obygaze_features.video.source import Tally, guarded, opened
 
 Show: TypeAlias = Callable[[int, int], None]
 
-BLACK = 24
-"""Largest grey level of 255 that counts as black."""
-
 FULL = 0.99
 """Share of a picture that must be black for it to be black."""
 
 LEAST_BLACK_S = 1.0
 
-CREDITS_DARK, CREDITS_BRIGHT = 0.7, (0.005, 0.25)
-"""Light text on black: share of the picture that is dark, and bounds of the share that is bright."""
+CREDITS_DARK, DARK_LEVEL = 0.7, 40
+"""Share of a picture that must be dark to hold credits, and the largest grey level of 255 that is dark."""
 
-DARK_LEVEL, BRIGHT_LEVEL = 40, 80
+FINE = (384, 216)
+"""Width and height of dark pictures in which lines of text are looked for."""
+
+EDGE, LEAST_EDGES = 24, 8
+"""Difference of neighbours in a row that is an edge of a letter, in grey levels, and least edges of a row."""
+
+DIP, LINE_ROWS = 0.4, (2, 24)
+"""Share of the neighbours' edges below which a row is between two lines, and bounds of a line's height."""
+
+MOST_BESIDE = 0.2
+"""Share of the bright pixels up to which they may lie outside of lines."""
+
+BRIGHT_LEVEL = 80
+SUBTITLES = 0.75
+"""Share of the height below which lines are taken for subtitles."""
+
+NEW_TEXT = 1.05
+"""Ratio by which the edges of the text must change, from their lower to their upper decile, in credits."""
+
+MOST_GAP_S = 2.0
+"""Longest time without text, but dark, between two cards."""
+
 LEAST_CREDITS_S = 10.0
 CREDITS_PART = 0.2
 """Part of the film at its beginning and at its end where credits are looked for."""
@@ -69,8 +87,10 @@ class Measured:
         Frames of the film, and the end of the last in seconds of the player's clock.
     time_s
         Shape [T].
-    black, text
-        Shape [T]: whether the picture is black, and whether it is light text on black.
+    black, dark
+        Shape [T]: whether the picture is black, and whether it is dark enough for credits.
+    letters
+        Shape [T]: number of edges in lines of text (see `text_edges`); 0 if the picture is not text on black.
     bars
         Shape [T, 4]: black rows above and below, black columns left and right, in pictures of `SMALL` size.
     differences
@@ -82,7 +102,8 @@ class Measured:
     end_s: float
     time_s: NDArray[np.float64]
     black: NDArray[np.bool_]
-    text: NDArray[np.bool_]
+    dark: NDArray[np.bool_]
+    letters: NDArray[np.int64]
     bars: NDArray[np.int64]
     differences: Differences
 
@@ -140,29 +161,35 @@ class Meter:
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
         self._black: list[bool] = []
-        self._text: list[bool] = []
+        self._dark: list[bool] = []
+        self._letters: list[int] = []
         self._bars: list[tuple[int, int, int, int]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
+        small = self._grey(frame, SMALL)
         width, height = SMALL
-        reformatted = self._reformatter.reformat(
-            frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
-        )
-        small = np.asarray(reformatted.to_ndarray(), np.uint8)
         self.finder.add(frame, small)
-        dark = small <= BLACK
-        bright = float((small >= BRIGHT_LEVEL).mean())
-        least, most = CREDITS_BRIGHT
-        rows, columns = np.flatnonzero(~dark.all(axis=1)), np.flatnonzero(~dark.all(axis=0))
+        black = small <= BLACK
+        dark = small <= DARK_LEVEL
+        may_be_text = bool(dark.mean() >= CREDITS_DARK)
+        rows, columns = np.flatnonzero(~black.all(axis=1)), np.flatnonzero(~black.all(axis=0))
         self._seen.append(number)
-        self._black.append(bool(dark.mean() >= FULL))
-        self._text.append(bool(least <= bright <= most and (small <= DARK_LEVEL).mean() >= CREDITS_DARK))
+        self._black.append(bool(black.mean() >= FULL))
+        self._dark.append(may_be_text)
+        self._letters.append(text_edges(self._grey(frame, FINE)) if may_be_text and not dark.all() else 0)
         self._bars.append(
             (int(rows[0]), height - 1 - int(rows[-1]), int(columns[0]), width - 1 - int(columns[-1]))
             if len(rows)
             else (0, 0, 0, 0)
         )
+
+    def _grey(self, frame: VideoFrame, size: tuple[int, int]) -> NDArray[np.uint8]:
+        width, height = size
+        reformatted = self._reformatter.reformat(
+            frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
+        )
+        return np.asarray(reformatted.to_ndarray(), np.uint8)
 
     def measured(self, differences: Differences) -> Measured:
         """Return the measurements so far."""
@@ -172,10 +199,35 @@ class Meter:
             self.end_s,
             self._times[self._seen],
             np.array(self._black, np.bool_),
-            np.array(self._text, np.bool_),
+            np.array(self._dark, np.bool_),
+            np.array(self._letters, np.int64),
             np.array(self._bars, np.int64).reshape(-1, 4),
             differences,
         )
+
+
+def text_edges(picture: NDArray[np.uint8]) -> int:
+    """Count the edges of letters in a dark picture [H, W]; 0 if it is not lines of light text and little else.
+
+    A line of text is a narrow band of rows with as many edges between light and dark as letters of its height
+    have; rows of lamps or windows have fewer. Subtitles are not counted.
+    """
+    is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
+    edges = is_edge.sum(axis=1)
+    least, most = LINE_ROWS
+    padded = np.pad(edges, most // 4)
+    around = np.lib.stride_tricks.sliding_window_view(padded, most // 4 * 2 + 1).max(axis=1)
+    busy = (edges >= LEAST_EDGES) & (edges >= DIP * around)
+    beside = (picture >= BRIGHT_LEVEL).sum(axis=1)
+    bright = int(beside.sum())
+    found = 0
+    for first, after in np.flatnonzero(np.diff(busy, prepend=False, append=False)).reshape(-1, 2).tolist():
+        n_rows, own = after - first, int(edges[first:after].sum())
+        columns = np.flatnonzero(is_edge[first:after].any(axis=0))
+        if least <= n_rows <= most and own >= columns[-1] - columns[0]:  # in each row, width / height
+            beside[max(first - least, 0) : after + least] = 0  # with the ends of letters above and below
+            found += own if after <= SUBTITLES * len(picture) else 0
+    return found if beside.sum() <= MOST_BESIDE * bright else 0
 
 
 def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> list[Shot]:
@@ -193,8 +245,9 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     Returns
     -------
     list of Shot
-        In order, from 0 s to the film's end, without gaps. Black passages of at least 1 s and credits (light
-        text on black for at least 10 s that overlaps the first or last fifth of the film) are separate shots.
+        In order, from 0 s to the film's end, without gaps. Black passages of at least 1 s and credits (lines of
+        light text on black that roll or change, for at least 10 s, overlapping the first or last fifth of the
+        film) are separate shots.
         `bars`: rows above and below, or columns at both sides, are black throughout the shot and cover at
         least 4 % of the side.
 
@@ -249,18 +302,22 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
         finder.join(part.differences)
     if not n_seen or {(part.n_frames, part.end_s) for part in parts} != {(n_seen, parts[0].end_s)}:
         return None
-    arrays = zip(*((part.time_s, part.black, part.text, part.bars) for part in parts), strict=True)
-    time_s, black, text, bars = map(np.concatenate, arrays)
-    return _shots(replace(parts[0], time_s=time_s, black=black, text=text, bars=bars), finder.cuts())
+    arrays = zip(
+        *((part.time_s, part.black, part.dark, part.letters, part.bars) for part in parts), strict=True
+    )
+    time_s, black, dark, letters, bars = map(np.concatenate, arrays)
+    film = replace(parts[0], time_s=time_s, black=black, dark=dark, letters=letters, bars=bars)
+    return _shots(film, finder.cuts())
 
 
 def _shots(film: Measured, cuts: Sequence[int]) -> list[Shot]:
     """Cut a film at the detector's cuts, and around black and credits."""
     times, end_s = film.time_s, film.end_s
     ends = np.append(times[1:], end_s)
-    black = _runs(film.black, times, ends, LEAST_BLACK_S)
-    outer = (times < CREDITS_PART * end_s) | (times >= (1 - CREDITS_PART) * end_s)
-    credits_ = _runs(film.text, times, ends, LEAST_CREDITS_S, outer)
+    black = np.zeros(len(times), np.bool_)
+    for first, after in _runs(film.black, times, ends, LEAST_BLACK_S):
+        black[first:after] = True
+    credits_ = _credits(film, ends)
     edges = np.flatnonzero(np.diff(black.astype(int) + 2 * credits_)) + 1
     firsts = sorted({0, *cuts, *edges.tolist()})
     shots = []
@@ -274,20 +331,29 @@ def _shots(film: Measured, cuts: Sequence[int]) -> list[Shot]:
     return shots
 
 
+def _credits(film: Measured, ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which frames [T] are of credits: lines of text that roll or change, and dark gaps in between."""
+    times, has_text = film.time_s, film.letters > 0
+    shown = has_text.copy()
+    for first, after in _runs(~has_text, times, ends, 0.0):
+        is_between = first > 0 and after < len(times) and film.dark[first:after].all()
+        shown[first:after] = is_between and times[after] - times[first] <= MOST_GAP_S
+    outer = (times < CREDITS_PART * film.end_s) | (times >= (1 - CREDITS_PART) * film.end_s)
+    credits_ = np.zeros(len(times), np.bool_)
+    for first, after in _runs(shown, times, ends, LEAST_CREDITS_S):
+        letters = film.letters[first:after]
+        low, high = np.percentile(letters[letters > 0], (10, 90))
+        credits_[first:after] = outer[first:after].any() and high >= NEW_TEXT * low
+    return credits_
+
+
 def _runs(
-    marked: NDArray[np.bool_],
-    starts: NDArray[np.float64],
-    ends: NDArray[np.float64],
-    least_s: float,
-    where: NDArray[np.bool_] | None = None,
-) -> NDArray[np.bool_]:
-    """Return runs of marked frames that last long enough and overlap `where`."""
-    kept = np.zeros(len(marked), np.bool_)
+    marked: NDArray[np.bool_], starts: NDArray[np.float64], ends: NDArray[np.float64], least_s: float
+) -> list[tuple[int, int]]:
+    """List the runs of marked frames that last long enough: first frame, and the frame after the last."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], marked, [False]))))
-    for first, after in edges.reshape(-1, 2).tolist():
-        is_long = ends[after - 1] - starts[first] >= least_s - 1e-9
-        kept[first:after] = is_long and (where is None or where[first:after].any())
-    return kept
+    runs = edges.reshape(-1, 2).tolist()
+    return [(first, after) for first, after in runs if ends[after - 1] - starts[first] >= least_s - 1e-9]
 
 
 def _has_bars(bars: NDArray[np.int64]) -> bool:

@@ -29,6 +29,12 @@ force_option = click.option("--force", is_flag=True, help="Replace an earlier --
 )
 @click.option("--shots", type=PATH, help="Table of shots, as `obygaze manifest import film` writes it.")
 @click.option(
+    "--flags",
+    type=PATH,
+    metavar="FILE.csv",
+    help="Where the film is black or shows credits, as a person saw it, in place of the flags of --shots.",
+)
+@click.option(
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
 @click.option("--title", help="Title of the film, if there is one only.")
@@ -40,6 +46,7 @@ def score(
     arguments: tuple[str, ...],
     out: Path,
     shots: Path | None,
+    flags: Path | None,
     films: Path | None,
     title: str | None,
     force: bool,
@@ -71,6 +78,8 @@ def score(
     *models, store_path = arguments
     if not models:
         raise click.UsageError("give one or more MODEL files, then the STORE")
+    if flags is not None and shots is None:
+        raise click.UsageError("--flags replaces flags of shots: give --shots too")
     refuse_wrong_order(models[0], [*models[1:], store_path])
     store = open_store(store_path)
     movies = list(windows_of(store))
@@ -82,7 +91,9 @@ def score(
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
-    scored = score_films(store, models, shots=read_shots(shots, movies) if shots else None, facts=facts)
+    scored = score_films(
+        store, models, shots=read_shots(shots, movies, flags) if shots else None, facts=facts
+    )
     for timeline in scored:
         timeline.write(folder_of[timeline.movie])
     if as_json:

@@ -346,6 +346,17 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_pa
         assert message in obygaze("film", "thumbnails", *words, code=1)[1].replace("\n", " ")
 
 
+def test_a_run_hands_flags_of_a_person_to_the_scoring(film, tmp_path):
+    fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
+    said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
+    words = (film, "--model", "m.model", "--flags", said, "--out", out)
+    with pytest.raises(click.UsageError, match="--shots none"):
+        pipeline(fake, *words, "--shots", "none")
+    assert pipeline(fake, *words) == 0
+    score = next(words for words in fake.asked if words[:2] == ["film", "score"])
+    assert score[score.index("--flags") + 1] == str(said)
+
+
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
     fake, out = Fake(CARD), tmp_path / "out"
     assert pipeline(fake, film, "--model", "m.model", "--out", out, "--dry-run") == 0

@@ -245,6 +245,42 @@ def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(t
         read_shots(path, ["m", "n"])
 
 
+def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(trained, tmp_path):
+    store, shots = film_store(tmp_path, "m", end_s=120.0), shots_of("m", 120.0)
+    shots.to_csv(tmp_path / "shots.csv", index=False)
+    black = shots["end_s"].iloc[0]
+    said = tmp_path / "said.csv"
+    said.write_text(f"start_s;end_s;flags\n0;{black / 2:g};\n0:50;1:02,5;credits\n".replace(".", ","))
+    flagged = read_shots(tmp_path / "shots.csv", ["m"], said)["m"]
+    timeline = score_film(store, [trained.paths["pcbm_lr"]], shots=flagged)
+    before = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).model().flags
+    assert timeline.model().flags["black"] == pytest.approx(before["black"] - black / 2, abs=0.001)
+    assert timeline.model().flags["credits"] == pytest.approx(before["credits"] + 12.5)
+    assert timeline.record.shots.detector == "said.csv+own"
+    rows = timeline.rows()
+    during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
+    assert (during["flags"] == "credits").all()
+    assert durations(during).sum() == pytest.approx(12.5)
+    assert set(shots["start_s"]) <= set(flagged["start_s"])
+    assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("films", "said", "error", "message"),
+    [
+        (["m"], "start_s,end_s\n0,5\n", ManifestError, "no column flags"),
+        (["m"], "start_s,end_s,flags\n0,5,title\n", ManifestError, "'title'"),
+        (["m", "n"], "movie,start_s,end_s,flags\no,0,5,credits\n", FilmError, "movie 'o' has no shots"),
+    ],
+)
+def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, message):
+    shots = tmp_path / "shots.csv"
+    shots.write_text("movie,start_s,end_s\nm,0,9\nn,0,9\n", encoding="utf-8")
+    (tmp_path / "said.csv").write_text(said, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        read_shots(shots, films, tmp_path / "said.csv")
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     end=st.floats(1, 300), window=st.floats(1, 60), hop=st.floats(0.5, 80),

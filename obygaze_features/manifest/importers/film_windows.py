@@ -220,7 +220,9 @@ def _spans(end_s: float, window_s: float, hop_s: float) -> Iterator[tuple[float,
     yield max(end - window, 0) / 1000, end / 1000
 
 
-def read_parts(path: Path, movies: Sequence[str] | None = None) -> dict[str, list[FilmPart]]:
+def read_parts(
+    path: Path, movies: Sequence[str] | None = None, *, flagged: bool = False
+) -> dict[str, list[FilmPart]]:
     """Read a table of scenes or shots.
 
     Parameters
@@ -231,6 +233,8 @@ def read_parts(path: Path, movies: Sequence[str] | None = None) -> dict[str, lis
         passed over. Cells may be separated by semicolons, then with decimal commas.
     movies
         The films that need parts; those of others are left out. By default the films of the table.
+    flagged
+        The column flags must be there.
 
     Returns
     -------
@@ -246,6 +250,8 @@ def read_parts(path: Path, movies: Sequence[str] | None = None) -> dict[str, lis
     delimiter = delimiter_of(path)
     only = movies[0] if movies is not None and len(movies) == 1 else None
     needed = ("start_s", "end_s") if only is not None else ("movie", "start_s", "end_s")
+    if flagged:
+        needed = (*needed, "flags")
     table = read_table(path, needed=needed, delimiter=delimiter)
     problems = Problems(path)
     if movies is None:
