@@ -94,7 +94,7 @@ class OwnDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
     Every picture, without black bars, is standardised to mean 0 and standard deviation 1, because where light
-    flickers every frame differs from the one before in brightness and contrast, and a cut no more than others.
+    flickers every frame differs from the one before in brightness and contrast, and a cut hardly more.
     Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
     that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
     least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the

@@ -207,7 +207,7 @@ class Meter:
 
 
 def text_edges(picture: NDArray[np.uint8]) -> int:
-    """Count the edges of letters in a dark picture [H, W]; 0 if it is not lines of light text and little else.
+    """Count the edges of letters in a dark picture [H, W]; 0 if it is not lines of text and little else.
 
     A line of text is a narrow band of rows with as many edges between light and dark as letters of its height
     have; rows of lamps or windows have fewer. Subtitles are not counted.
@@ -215,8 +215,8 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
     edges = is_edge.sum(axis=1)
     least, most = LINE_ROWS
-    padded = np.pad(edges, most // 4)
-    around = np.lib.stride_tricks.sliding_window_view(padded, most // 4 * 2 + 1).max(axis=1)
+    near = most // 4
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(edges, near), 2 * near + 1).max(axis=1)
     busy = (edges >= LEAST_EDGES) & (edges >= DIP * around)
     beside = (picture >= BRIGHT_LEVEL).sum(axis=1)
     bright = int(beside.sum())
@@ -224,7 +224,8 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     for first, after in np.flatnonzero(np.diff(busy, prepend=False, append=False)).reshape(-1, 2).tolist():
         n_rows, own = after - first, int(edges[first:after].sum())
         columns = np.flatnonzero(is_edge[first:after].any(axis=0))
-        if least <= n_rows <= most and own >= columns[-1] - columns[0]:  # in each row, width / height
+        # In each row, at least one edge for every line's height along the line.
+        if least <= n_rows <= most and own >= columns[-1] - columns[0]:
             beside[max(first - least, 0) : after + least] = 0  # with the ends of letters above and below
             found += own if after <= SUBTITLES * len(picture) else 0
     return found if beside.sum() <= MOST_BESIDE * bright else 0
@@ -245,9 +246,9 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     Returns
     -------
     list of Shot
-        In order, from 0 s to the film's end, without gaps. Black passages of at least 1 s and credits (lines of
-        light text on black that roll or change, for at least 10 s, overlapping the first or last fifth of the
-        film) are separate shots.
+        In order, from 0 s to the film's end, without gaps. Black passages of at least 1 s are separate shots,
+        and so are credits (lines of light text on black that roll or change, for at least 10 s that overlap
+        the first or last fifth of the film).
         `bars`: rows above and below, or columns at both sides, are black throughout the shot and cover at
         least 4 % of the side.
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from obygaze_features.demo.corpus import LOOKS, draw_clip
 from obygaze_features.errors import ShotError, VideoError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
@@ -67,6 +69,42 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
     assert len(planted_cuts) == N_CUTS
 
 
+def test_black_bars_hide_no_cut(tmp_path):
+    pairs = list(planted(np.random.default_rng(6)))[:500]
+    pictures = [picture.copy() for _, picture in pairs]
+    for picture in pictures:
+        picture[:14] = picture[-14:] = 0
+    planted_cuts = [number for number, (begins, _) in enumerate(pairs) if begins][1:]
+    assert begins(written(tmp_path / "a.mp4", pictures)) == planted_cuts
+
+
+def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
+    """With the shares of `benchmarks/cuts.py`: 80 of 121 cuts in flicker, 205 of 229 others."""
+    rng, pictures, planted_cuts = np.random.default_rng(8), [], {}
+    lights = [
+        "Expression of emotion",
+        "",
+        "",
+        "Activity",
+        "Expression of emotion",
+        "",
+        "Expression of emotion",
+    ]
+    for number, concept in enumerate(lights):
+        others = [other for other in ("Look", "Posture", "Clothing", "Appearance") if rng.random() < 0.3]
+        concepts = tuple(filter(None, ("Type of shot", concept, *others)))
+        cuts = range(len(pictures) + RATE, len(pictures) + 7 * RATE, RATE)
+        planted_cuts |= dict.fromkeys(cuts, concept == "Expression of emotion")
+        strength = float(rng.uniform(0.6, 1))
+        pictures += draw_clip(LOOKS[number], concepts, strength, 7 * RATE, int(rng.integers(2**31)))
+    found = set(begins(written(tmp_path / "a.mp4", pictures)))
+    for in_flicker, least in ((True, 80 / 121), (False, 205 / 229)):
+        cuts = [cut for cut, flickers in planted_cuts.items() if flickers == in_flicker]
+        assert len(found.intersection(cuts)) >= least * len(cuts)
+    between_parts = set(range(0, len(pictures), 7 * RATE))
+    assert len(found - planted_cuts.keys() - between_parts) <= 1
+
+
 def test_shots_cover_the_film_without_gaps(film):
     path, _ = film
     shots = find_shots(path)
@@ -94,6 +132,11 @@ def test_drawings_held_for_two_frames_are_no_cuts(tmp_path):
     assert begins(written(tmp_path / "a.mp4", pan)) == []
 
 
+def test_a_lamp_that_is_switched_on_is_no_cut(tmp_path):
+    dim = [(picture * 0.4).astype(np.uint8) for picture in still()]
+    assert begins(written(tmp_path / "a.mp4", dim + still() + dim)) == []
+
+
 def test_a_slow_change_of_light_is_no_cut(tmp_path):
     fade = [(still(count=1)[0] * (step / 40)).astype(np.uint8) for step in range(40, 0, -1)]
     assert begins(written(tmp_path / "a.mp4", still() + fade)) == []
@@ -117,6 +160,117 @@ def test_black_bars_and_credits_are_flagged(tmp_path):
         (510, ("bars",)),
         (558, ("credits",)),
     ]
+
+
+SIZE = WIDE, HIGH = 320, 180
+FADE = RATE // 2
+
+
+def page(ground: Image.Image, lines: list[str], top: float) -> np.ndarray:
+    """Lines of light text, centred on a picture, the first at `top` pixels from above."""
+    picture, font = ground.copy(), ImageFont.load_default(10)
+    draw = ImageDraw.Draw(picture)
+    for number, line in enumerate(lines):
+        draw.text((WIDE / 2, top + 15 * number), line, (225, 225, 215), font, "ma")
+    return np.asarray(picture)
+
+
+def names(rng: np.random.Generator, count: int) -> list[str]:
+    """Names of two words, of random letters."""
+    words = ["".join(map(chr, rng.integers(97, 123, rng.integers(3, 10)))).title() for _ in range(2 * count)]
+    return [f"{first} {last}" for first, last in zip(words[::2], words[1::2], strict=True)]
+
+
+def rolling(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
+    steps = seconds * RATE // 2
+    long = page(Image.new("RGB", (WIDE, HIGH + steps)), names(rng, (HIGH + steps) // 15), 0)
+    return [long[step // 2 : step // 2 + HIGH] for step in range(2 * steps)]
+
+
+def cards(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
+    """A card every three seconds, of one to three lines, that comes from black and goes to black."""
+    pictures = []
+    for number in range(seconds // 3):
+        card = page(Image.new("RGB", SIZE), names(rng, 1 + number % 3), 75).astype(float)
+        shares = np.minimum(1, np.minimum(np.arange(3 * RATE), np.arange(3 * RATE)[::-1]) / FADE)
+        pictures += [(card * share).astype(np.uint8) for share in shares]
+    return pictures
+
+
+def scene(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
+    wide = texture(rng).repeat(2, axis=0).repeat(2, axis=1)
+    return [wide[:, step // 4 :][:, :WIDE] for step in range(seconds * RATE)]
+
+
+@pytest.mark.parametrize(("drawn", "is_first"), [(rolling, False), (cards, True), (cards, False)])
+def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, drawn, is_first):
+    rng = np.random.default_rng(9)
+    parts = drawn(rng, 12), scene(rng, 12)
+    film = [*parts[0], *parts[1]] if is_first else [*parts[1], *parts[0]]
+    shots = find_shots(written(tmp_path / "a.mp4", film))
+    found = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
+    assert found[0][0] == pytest.approx(0 if is_first else 12, abs=0.5)
+    assert found[-1][1] == pytest.approx(12 if is_first else 24, abs=0.5)
+    assert sum(end - start for start, end in found) > 11
+
+
+def photograph(shared_data: Path) -> list[np.ndarray]:
+    """A slow zoom on a dark photograph of a telescope, with a man on a lift, three times."""
+    with av.open(str(shared_data / "videos" / "nasa_13013.mp4")) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return frames[210:] * 3
+
+
+def night(_: Path) -> list[np.ndarray]:
+    """A pan over a town at night: rows of lit windows, and lamps before it."""
+    rng, width = np.random.default_rng(3), WIDE + 13 * RATE
+    town = Image.new("RGB", (width, HIGH), (8, 8, 14))
+    draw = ImageDraw.Draw(town)
+    for left in range(0, width, 26):
+        top = int(rng.integers(60, 130))
+        for x in range(left + 2, left + 22, 5):
+            for y in range(top, HIGH, 7):
+                if rng.random() < 0.35:
+                    draw.rectangle((x, y, x + 2, y + 3), (220, 190, 110))
+    for x, y in rng.integers((0, 0), (width, HIGH), (12, 2)):
+        draw.ellipse((x, y, x + 5, y + 5), (240, 225, 180))
+    wide = np.asarray(town.filter(ImageFilter.GaussianBlur(0.6)))
+    return [wide[:, step : step + WIDE] for step in range(13 * RATE)]
+
+
+def subtitled(_: Path) -> list[np.ndarray]:
+    """A dark room, a face half lit, and a line below that changes every two seconds."""
+    rng, room = np.random.default_rng(4), Image.new("RGB", SIZE, (12, 12, 16))
+    ImageDraw.Draw(room).ellipse((130, 50, 175, 110), (120, 95, 80))
+    room = room.filter(ImageFilter.GaussianBlur(4))
+    return [
+        picture
+        for line in names(rng, 7)
+        for picture in [page(room, [f"I have seen {line} before"], 155)] * (2 * RATE)
+    ]
+
+
+def subtitled_black(_: Path) -> list[np.ndarray]:
+    """Words spoken over a black picture, as subtitles."""
+    lines = names(np.random.default_rng(5), 7)
+    return [
+        picture
+        for line in lines
+        for picture in [page(Image.new("RGB", SIZE), [f"I have seen {line}"], 155)] * (2 * RATE)
+    ]
+
+
+def one_card(_: Path) -> list[np.ndarray]:
+    """A card that stays: a place and a year."""
+    lines = ["Somewhere in the mountains", "in the year before"]
+    return [page(Image.new("RGB", SIZE), lines, 75)] * (13 * RATE)
+
+
+@pytest.mark.parametrize("drawn", [photograph, night, subtitled, subtitled_black, one_card])
+def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
+    dark = drawn(shared_data)
+    shots = find_shots(written(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))
+    assert not [shot for shot in shots if "credits" in shot.flags]
 
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):

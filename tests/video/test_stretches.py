@@ -105,7 +105,7 @@ def test_parts_of_any_length_join_to_the_same_cuts():
             for small in frames[first:after]:
                 part.add(None, small)
             joined.join(part.differences())
-        assert joined.differences().step.tolist() == whole.differences().step.tolist()
+        assert joined.differences().changes.tolist() == whole.differences().changes.tolist()
         assert joined.differences().over.tolist() == whole.differences().over.tolist()
         assert joined.cuts() == whole.cuts()
 
