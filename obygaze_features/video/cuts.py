@@ -25,7 +25,7 @@ SMALL = (96, 54)
 BLACK = 24
 """Largest grey level of 255 that counts as black."""
 
-LEAST_CONTRAST = 4.0
+LEAST_CONTRAST = 8.0
 """Standard deviation of a picture, in grey levels of 255, below which it is noise and not enlarged."""
 
 LARGEST = 1.5
