@@ -1,20 +1,23 @@
 """Simulate corpora with known truths, and predictions for them, for `coverage.py`.
 
-Corpora have 6 or 12 movies of 20 to 60 clips, a quarter of them positive, of movies that are alike or differ
-(in their share of positives, and in an offset of all scores), of clips in no order or in one that matters
-(labels and noise are first-order autoregressions). *null*: nothing is known of labels. *planted*: an AUC of
-about .74. *strong*: about .97.
+Corpora have 6 or 12 movies of 20 to 60 clips (uneven ones: 8 to 260), a quarter of them positive, of movies
+that are alike or differ (in their share of positives, and in an offset of all scores), of clips in no order
+or in one that matters (labels and noise are first-order autoregressions). *null*: nothing is known of labels.
+*planted*: an AUC of about .74. *strong*: about .97. Models are given, or trained anew: then they are the
+product's linear probe, with its inner folds, trained by the function that `evaluate` calls.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtri
 
 from obygaze_models.evaluation import Predictions
-from obygaze_models.protocol.selection import best_threshold
+from obygaze_models.models.linear import SPECS
+from obygaze_models.models.spec import fit, fit_ordinal
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,6 +30,10 @@ N_POPULATION = 3000
 """Movies of the corpus that gives the truth of a metric of given models."""
 
 N_FEATURES = 8
+
+N_LEVELS = 4
+
+(LINEAR,) = SPECS
 
 
 @dataclass(frozen=True)
@@ -41,12 +48,15 @@ class Kind:
         Whether movies differ.
     shift : float
         How far the first feature of positives lies above others, for models that are trained.
+    uneven : bool
+        Whether movies have 8 to 260 clips.
     """
 
     strength: float
     spread: float
     differ: bool
     shift: float = 0.0
+    uneven: bool = False
 
 
 KINDS = {
@@ -55,6 +65,8 @@ KINDS = {
     "planted": Kind(1.0, 0.4, differ=True, shift=1.2),
     "strong": Kind(3.0, 0.6, differ=True, shift=2.7),
 }
+
+UNEVEN = {f"{name}, uneven": replace(KINDS[name], uneven=True) for name in ("null, differ", "planted", "strong")}
 
 
 @dataclass(frozen=True)
@@ -68,25 +80,43 @@ class Corpus:
 def smooth(rng: np.random.Generator, n: int, rho: float, columns: int = 1) -> Floats:
     """Draw an autoregression [n, columns] of variance 1."""
     values = rng.normal(size=(n, columns))
-    for row in range(1, n if rho else 1):
-        values[row] = rho * values[row - 1] + np.sqrt(1 - rho**2) * values[row]
-    return values
+    values[1:] *= np.sqrt(1 - rho**2)
+    run: Floats = lfilter([1.0], [1.0, -rho], values, axis=0)
+    return run
 
 
-def corpus(rng: np.random.Generator, n_movies: int, rho: float, *, differ: bool, mean: float = 40) -> Corpus:
-    """Draw movies of half to one and a half of the mean number of clips, and their labels."""
-    sizes = np.maximum(8, (mean * rng.uniform(0.5, 1.5, n_movies)).astype(int))
+def sizes_of(rng: np.random.Generator, n_movies: int, mean: float, *, uneven: bool = False) -> Ints:
+    """Draw the clips of each movie: half to one and a half of the mean number, or 8 to 260."""
+    if uneven:
+        drawn: Ints = np.clip(60 * np.exp(0.9 * rng.normal(size=n_movies)), 8, 260).astype(int)
+        return drawn
+    return np.maximum(8, (mean * rng.uniform(0.5, 1.5, n_movies)).astype(int))
+
+
+def corpus(
+    rng: np.random.Generator,
+    n_movies: int,
+    rho: float,
+    *,
+    differ: bool,
+    mean: float = 40,
+    uneven: bool = False,
+) -> Corpus:
+    """Draw movies and the labels of their clips."""
+    sizes = sizes_of(rng, n_movies, mean, uneven=uneven)
     share = expit(logit(0.25) + (0.8 * rng.normal(size=n_movies) if differ else np.zeros(n_movies)))
     y = [smooth(rng, n, rho)[:, 0] < ndtri(p) for n, p in zip(sizes, share, strict=True)]
     return Corpus(np.concatenate(y).astype(np.int64), np.repeat(np.arange(n_movies), sizes))
 
 
-def table(y: Ints, movies: Ints, score: Floats, threshold: float | Floats) -> pd.DataFrame:
+def table(
+    y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model: str = "m"
+) -> pd.DataFrame:
     """Lay out predictions as the zoo does."""
     names = movies.astype(str)
     return pd.DataFrame(
         {
-            "model": "m",
+            "model": model,
             "task": "t",
             "fold": movies,
             "seed": 0,
@@ -105,12 +135,12 @@ class Levels:
 
     def __init__(self, y: Ints, movies: Ints, score: Floats) -> None:
         self.table = table(y, movies, score, 0.0)
-        self.called = np.clip(np.round(score), 0, 3).astype(np.int64)
+        self.called = np.clip(np.round(score), 0, N_LEVELS - 1).astype(np.int64)
 
 
 def given_models(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
     """Draw the predictions of a model that is given: its scores of clips of any movies."""
-    drawn = corpus(rng, n_movies, rho, differ=kind.differ)
+    drawn = corpus(rng, n_movies, rho, differ=kind.differ, uneven=kind.uneven)
     reach = kind.strength + kind.spread * rng.normal(size=n_movies)
     offset = 0.5 * rng.normal(size=n_movies) * kind.differ
     noise = np.concatenate([smooth(rng, n, rho)[:, 0] for n in np.bincount(drawn.movies)])
@@ -122,11 +152,11 @@ def level_corpus(
     rng: np.random.Generator, n_movies: int, rho: float, *, differ: bool, mean: float = 40
 ) -> Corpus:
     """Draw movies of four ordered levels."""
-    sizes = np.maximum(8, (mean * rng.uniform(0.5, 1.5, n_movies)).astype(int))
+    sizes = sizes_of(rng, n_movies, mean)
     movies = np.repeat(np.arange(n_movies), sizes)
     latent = np.concatenate([smooth(rng, n, rho)[:, 0] for n in sizes])
     shift = 0.5 * rng.normal(size=n_movies) * differ
-    return Corpus(np.clip(np.round(1.2 + shift[movies] + latent), 0, 3).astype(np.int64), movies)
+    return Corpus(np.clip(np.round(1.2 + shift[movies] + latent), 0, N_LEVELS - 1).astype(np.int64), movies)
 
 
 def given_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:
@@ -153,40 +183,27 @@ def features(rng: np.random.Generator, drawn: Corpus, kind: Kind, rho: float) ->
     return X
 
 
-def left_out(X: Floats, drawn: Corpus, *, levels: bool = False) -> pd.DataFrame:
-    """Predict each movie by a ridge regression on the others; its threshold is tuned on inner folds.
-
-    Regressions on levels have no threshold: `Levels` calls the nearest one.
-    """
-    design = np.column_stack([X, np.ones(len(X))])
-    n_movies = int(drawn.movies.max()) + 1
-    rows = [np.flatnonzero(drawn.movies == movie) for movie in range(n_movies)]
-    moments = np.stack([design[own].T @ design[own] for own in rows])
-    targets = np.stack([design[own].T @ drawn.y[own] for own in rows])
-    moments_left, targets_left = moments.sum(axis=0) - moments, targets.sum(axis=0) - targets
-    penalty = np.eye(design.shape[1])
-    score, threshold = np.empty(len(X)), np.zeros(len(X))
-    for movie, own in enumerate(rows):
-        score[own] = design[own] @ np.linalg.solve(moments_left[movie] + penalty, targets_left[movie])
-        if levels:
-            continue
-        others = [other for other in range(n_movies) if other != movie]
-        weights = np.linalg.solve(
-            moments_left[movie] - moments[others] + penalty,
-            (targets_left[movie] - targets[others])[..., None],
-        )[..., 0]
-        inner = [design[rows[other]] @ one for other, one in zip(others, weights, strict=True)]
-        tuned = best_threshold(
-            np.concatenate([drawn.y[rows[other]] for other in others]), np.concatenate(inner)
+def left_out(X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False) -> pd.DataFrame:
+    """Predict each movie by the product's linear probe, trained on the others as `evaluate` does."""
+    score, threshold = np.empty((2, len(X)))
+    names = drawn.movies.astype(str)
+    for movie in np.unique(drawn.movies):
+        own = drawn.movies == movie
+        known = (LINEAR, 0, X[~own], drawn.y[~own])
+        learnt = (
+            fit_ordinal(*known, n_levels=N_LEVELS, movies=names[~own])
+            if levels
+            else fit(*known, movies=names[~own])
         )
-        threshold[own] = tuned
-    return table(drawn.y, drawn.movies, score, threshold)
+        score[own], threshold[own] = learnt.scores(X[own], names[own]), learnt.threshold
+    return table(drawn.y, drawn.movies, score, threshold, model)
 
 
 def trained(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
-    """Draw a corpus of two classes, and predict each movie by a model of the others."""
+    """Draw a corpus with two equally good sets of features, and predict each movie by models of the others."""
     drawn = corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
-    return Predictions(left_out(features(rng, drawn, kind, rho), drawn))
+    parts = [left_out(features(rng, drawn, kind, rho), drawn, model) for model in ("a", "b")]
+    return Predictions(pd.concat(parts, ignore_index=True))
 
 
 def trained_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:

@@ -5,15 +5,17 @@ Statistic: the covariance, within movies, of the concept's presence with a held-
     T = sum over clips of z * s,
 
 where z is the presence less its movie's mean, and s the clip's projection on the ridge CAV of z fitted on the
-other movies. Features are centred in each movie, so nothing that tells movies apart counts. T is linear in s
-and s in z: T = z' A z with one matrix A for all draws and concepts, by the closed form of ridge regression
-without a group.
+other movies. Features lose each movie's mean, so nothing that tells movies apart counts, and the straight line
+through its clips: where features and presence both drift through a film, or change slowly, the line is what
+they share by chance. T is linear in s and s in z: T = z' A z with one matrix A for all draws and concepts, by
+the closed form of ridge regression without a group.
 
 How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
 going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
 freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
 shift keeps the order but for one cut per movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It
-assumes that presence is about stationary within a movie.
+assumes that presence or features are about stationary within a movie but for the line; `benchmarks/coverage.py`
+measures what long memory and drift do.
 """
 
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
+from scipy.signal import detrend
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
@@ -64,7 +67,7 @@ def permutation_pvalues(
     penalty: float = 1.0,
     seed: int = 0,
 ) -> Significance:
-    """Test for each of K concepts whether features predict it within movies.
+    """Test for each of K concepts whether features predict it within movies, beside the place in the movie.
 
     The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
     stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)
@@ -110,24 +113,26 @@ def leave_movie_out_operator(
 ) -> NDArray[np.float64]:
     """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
 
-    With H = X inv(X'X + l I) X' of the features centred by movie, the rows of movie g are ``inv(I - H_gg)
+    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, the rows of movie g are ``inv(I - H_gg)
     H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
-    centred = centred_within(X, groups)
-    n_clips, n_features = centred.shape
-    ridge = penalty * float(np.sum(centred * centred)) / min(n_clips, n_features)
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    level = np.empty_like(X)
+    for rows in members:
+        level[rows] = detrend(X[rows], axis=0)
+    n_clips, n_features = level.shape
+    ridge = penalty * float(np.sum(level * level)) / min(n_clips, n_features)
     if ridge <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
     # Of the two ways to write H, the one that factors the smaller matrix.
     if n_features < n_clips:
-        moments = centred.T @ centred + ridge * np.eye(n_features)
-        hat = centred @ linalg.solve(moments, centred.T, assume_a="pos")
+        moments = level.T @ level + ridge * np.eye(n_features)
+        hat = level @ linalg.solve(moments, level.T, assume_a="pos")
     else:
-        gram = centred @ centred.T
+        gram = level @ level.T
         hat = linalg.solve(gram + ridge * np.eye(n_clips), gram, assume_a="pos")
     operator = np.empty_like(hat)
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
+    for rows in members:
         own = hat[np.ix_(rows, rows)]
         operator[rows] = linalg.solve(np.eye(rows.size) - own, hat[rows], assume_a="pos")
         operator[np.ix_(rows, rows)] = 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.paired_tests import FAMILIES, holm, in_family
@@ -59,6 +59,22 @@ def test_smooth_features_that_know_nothing_of_smooth_concepts_are_no_finding():
         assert 0.2 < np.mean(found.lag1) < 0.7
     # At most 7 % of 96, plus twice the standard error of .022.
     assert np.mean(np.array(p) <= 0.05) <= 0.07 + 0.044
+
+
+def test_features_and_concepts_that_drift_through_a_film_apart_from_each_other_are_no_finding():
+    """Each movie's features and concepts rise or fall by 2 SD, whichever: .12 of these were found once."""
+    p = []
+    lengths = np.array([60, 80, 40, 70, 50, 60])
+    movies = np.repeat(np.arange(6), lengths)
+    through = np.concatenate([np.linspace(-1, 1, length) for length in lengths])[:, None]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        features, concepts = (rng.choice([-1, 1], (6, columns))[movies] * through for columns in (12, 8))
+        features += smooth(rng, lengths, 0.9, 12)
+        present = smooth(rng, lengths, 0.7, 8) + concepts > 0.6
+        p += permutation_pvalues(features, present, movies, n_permutations=199).p.tolist()
+    # At most 5 % of 160, plus the standard error of .017.
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 0.017
 
 
 def test_a_planted_smooth_concept_is_found_all_the_same():
@@ -118,9 +134,15 @@ def test_a_concepts_result_does_not_depend_on_the_others(clips):
         assert alone.statistic[0] == together.statistic[concept]
 
 
+def residues(X):
+    """What a regression of features on the place in the movie leaves."""
+    place = np.arange(len(X))[:, None]
+    return X - LinearRegression().fit(place, X).predict(place)
+
+
 def test_the_operator_gives_the_projection_of_a_refit_without_the_movie(clips):
     X, movies = clips
-    centred = X - np.array([X[movies == movie].mean(axis=0) for movie in range(8)])[movies]
+    centred = np.concatenate([residues(X[movies == movie]) for movie in range(8)])
     z = np.random.default_rng(5).normal(size=200)
     scores = leave_movie_out_operator(X, movies, penalty=0.5) @ z
     alpha = 0.5 * np.sum(centred**2) / 16
