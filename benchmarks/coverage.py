@@ -1,29 +1,33 @@
 """Measure how often each interval holds the truth, and how often each test is wrong, on simulated corpora.
 
-Run by hand: ``python benchmarks/coverage.py`` (some minutes on one core), ``--quick`` for a tenth of the
-data sets. Every interval and every test that the zoo prints is here, through the functions that print it.
-Seeds are fixed: the same command prints the same tables. `coverage_corpora.py` draws the corpora.
+Run by hand: ``python benchmarks/coverage.py`` (some 20 minutes on one core), ``--quick`` for a tenth of the
+data sets, ``--part NAME`` for one part. Every interval and every test that the zoo prints is here, through
+the functions that print it, and models that are trained are the product's. Seeds are fixed: the same command
+prints the same tables. `coverage_corpora.py` draws the corpora. A part of a module of its own has a function
+``tables(n_sets)`` there and a line in `main`.
 """
 
 import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from coverage_corpora import (
+    DIFFERENT,
     KINDS,
     N_POPULATION,
     SERIAL,
+    UNEVEN,
     Floats,
     Kind,
     Levels,
     corpus,
-    features,
     given_levels,
     given_models,
-    left_out,
     smooth,
     table,
     trained,
@@ -33,12 +37,14 @@ from scipy.special import expit, ndtri
 from tabulate import tabulate
 
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation import (
     LEVEL_METRICS,
     METRICS,
     Metric,
     Predictions,
     corrected_t,
+    holm,
     sign_flip,
     summarise,
     t_interval,
@@ -75,10 +81,12 @@ def share(held: list[float]) -> str:
     return f"{np.nanmean(values):.3f}" + (f" ({missing:.2f} undefined)" if missing >= 0.005 else "")
 
 
-def conditions(rhos: tuple[float, ...]) -> Iterator[tuple[str, Kind, int, float]]:
+def conditions(
+    kinds: Mapping[str, Kind], rhos: tuple[float, ...], sizes: tuple[int, ...] = (6, 12)
+) -> Iterator[tuple[str, Kind, int, float]]:
     """List kinds of corpora, numbers of movies and orders of clips."""
-    for name, kind in KINDS.items():
-        for n_movies in (6, 12):
+    for name, kind in kinds.items():
+        for n_movies in sizes:
             for rho in rhos:
                 yield name, kind, n_movies, rho
 
@@ -86,11 +94,19 @@ def conditions(rhos: tuple[float, ...]) -> Iterator[tuple[str, Kind, int, float]
 Draw = Callable[[np.random.Generator, int, Kind, float], "Predictions | Levels"]
 
 
-def of_models(n_sets: int, draw: Draw, metrics: Mapping[str, Metric], title: str) -> None:
+def of_models(
+    n_sets: int,
+    draw: Draw,
+    metrics: Mapping[str, Metric],
+    title: str,
+    *,
+    kinds: Mapping[str, Kind] = KINDS,
+    rhos: tuple[float, ...] = (0.0, SERIAL),
+) -> None:
     """Print the coverage of intervals of given models: pooled, and by movie; truth from many movies."""
     pooled, by_movie, chance = Tally(), Tally(), Tally()
     truth: dict[tuple[str, float], pd.DataFrame] = {}
-    for name, kind, n_movies, rho in conditions((0.0, SERIAL)):
+    for name, kind, n_movies, rho in conditions(kinds, rhos):
         if (name, rho) not in truth:
             population = draw(np.random.default_rng(99), N_POPULATION, kind, rho)
             truth[name, rho] = point_values(population, metrics)
@@ -126,38 +142,64 @@ def point_values(predictions: "Predictions | Levels", metrics: Mapping[str, Metr
     return pd.DataFrame(values).T
 
 
-def of_the_method(n_sets: int, draw: Draw, metrics: Mapping[str, Metric], title: str) -> None:
-    """Print the coverage of both kinds of interval, of models trained anew in every data set.
+def of_the_method(
+    n_sets: int,
+    draw: Draw,
+    metrics: Mapping[str, Metric],
+    title: str,
+    *,
+    kinds: Mapping[str, Kind],
+    sizes: tuple[int, ...] = (6, 12),
+) -> None:
+    """Print the coverage of all intervals, of models trained anew in every data set.
 
-    The truth is the mean of the same number over the data sets: what such a study gives on average.
+    The truth is the mean of the same number over the data sets: what such a study gives on average. Where a
+    corpus has two equally good sets of features, both are counted, and compared as `compare` does.
     """
-    models, method, other = Tally(), Tally(), Tally()
-    for name, kind, n_movies, rho in conditions((0.0, SERIAL)):
-        found = []
+    method, models, pooled, null, compared = (Tally() for _ in range(5))
+    for name, kind, n_movies, rho in conditions(kinds, (SERIAL,), sizes):
+        row, found = (name, str(n_movies)), []
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, round(10 * rho), 1))
-            found.append(summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric"))  # type: ignore[arg-type]  # levels too
-        row = (name, str(n_movies), "serial" if rho else "none")
+            drawn = draw(rng, n_movies, kind, rho)
+            summary = summarise(drawn, metrics)  # type: ignore[arg-type]  # levels too
+            found += [part.set_index("metric") for _, part in summary.groupby("model")]
+            scores = [by_movie_auc(part) for _, part in drawn.table.groupby("model")]
+            if len(scores) == 2:
+                add_tests(compared, row, scores[0] - scores[1])
         for metric in metrics:
-            truth = float(np.nanmean([one.loc[metric, "movie_mean"] for one in found]))
-            for one in (each.loc[metric] for each in found):
-                models.add(row, metric, one["movie_low"], truth, one["movie_high"])
-                method.add(row, metric, one["method_low"], truth, one["method_high"])
+            values = pd.DataFrame([one.loc[metric] for one in found])
+            by_movie, over_all = (float(np.nanmean(values[which])) for which in ("movie_mean", "pooled"))
+            for one in values.to_dict(orient="records"):
+                method.add(row, metric, one["method_low"], by_movie, one["method_high"])
+                models.add(row, metric, one["movie_low"], by_movie, one["movie_high"])
+                pooled.add(row, metric, one["pooled_low"], over_all, one["pooled_high"])
         if metrics is METRICS and not kind.strength:
             for one in found:
-                ap, pooled, own = (one.loc[n] for n in ("average_precision", "auc", "within_movie_auc"))
-                chance = ap["movie_chance"]
-                other.add(row, "AP by movie holds chance", ap["movie_low"], chance, ap["movie_high"])
-                other.add(row, "of the method", ap["method_low"], chance, ap["method_high"])
-                other.add(row, "within-movie AUC holds .5", own["movie_low"], 0.5, own["movie_high"])
-                other.add(row, "of the method ", own["method_low"], 0.5, own["method_high"])
-                other.add(row, "pooled AUC holds .5", pooled["pooled_low"], 0.5, pooled["pooled_high"])
-                other.add(row, "is wholly below", -1, pooled["pooled_high"], 0.5)
-    names = ("corpus", "movies", "order")
+                add_null(null, row, one)
+    names = ("corpus", "movies")
     method.print(f"{title}: this method, retrained, mean over movies (Nadeau-Bengio, logit scale)", names)
-    models.print(f"{title}: the interval of these trained models, misread as one of the method", names)
-    if other.held:
-        other.print(f"{title}: null corpora", names)
+    models.print(f"{title}: the interval by movie of these trained models, misread as the method's", names)
+    pooled.print(f"{title}: the pooled interval of these trained models, misread as the method's", names)
+    if null.held:
+        null.print(f"{title}: of null corpora, means, and shares of intervals", names)
+        compared.print(f"{title}: two equally good feature sets, AUC by movie: false findings at .05", names)
+
+
+def add_null(tally: Tally, row: tuple[str, ...], found: pd.DataFrame) -> None:
+    """Note what a model that knows nothing of clips has, pooled and by movie."""
+    ap, pooled, own = (found.loc[name] for name in ("average_precision", "auc", "within_movie_auc"))
+    chance, held = ap["movie_chance"], tally.held[row]
+    held["pooled AUC"].append(pooled["pooled"])
+    tally.add(row, "wholly below .5", -1, pooled["pooled_high"], 0.5)
+    held["AUC by movie"].append(own["pooled"])
+    tally.add(row, "wholly below .5 ", -1, own["movie_high"], 0.5)
+    tally.add(row, "holds .5", own["movie_low"], 0.5, own["movie_high"])
+    tally.add(row, "holds .5, method", own["method_low"], 0.5, own["method_high"])
+    held["pooled AP"].append(ap["pooled"])
+    held["its chance"].append(ap["pooled_chance"])
+    tally.add(row, "AP by movie holds chance", ap["movie_low"], chance, ap["movie_high"])
+    tally.add(row, "holds chance, method", ap["method_low"], chance, ap["method_high"])
 
 
 def by_movie_auc(predicted: pd.DataFrame) -> Floats:
@@ -166,25 +208,19 @@ def by_movie_auc(predicted: pd.DataFrame) -> Floats:
     return np.array([auc(part["label"].to_numpy(), part["score"].to_numpy()) for part in parts])
 
 
+def add_tests(tally: Tally, row: tuple[str, ...], difference: Floats) -> None:
+    """Note which tests find a difference of movies' values that is none."""
+    held = tally.held[row]
+    held["sign flip"].append(float(sign_flip(difference).p <= 0.05))
+    held["corrected t"].append(float(corrected_t(difference).p <= 0.05))
+    models, method = t_interval(difference), t_interval(difference, covers="method")
+    held["interval of models without 0"].append(float(not models.low <= 0 <= models.high))
+    held["interval of the method without 0"].append(float(not method.low <= 0 <= method.high))
+
+
 def tests(n_sets: int) -> None:
-    """Print how often each paired test finds at 5 % what is not there."""
+    """Print how often each paired test of two given models finds at 5 % what is not there."""
     tally = Tally()
-
-    def add(row: tuple[str, ...], difference: Floats) -> None:
-        held = tally.held[row]
-        held["sign flip"].append(float(sign_flip(difference).p <= 0.05))
-        held["corrected t"].append(float(corrected_t(difference).p <= 0.05))
-        models, method = t_interval(difference), t_interval(difference, covers="method")
-        held["interval of models without 0"].append(float(not models.low <= 0 <= models.high))
-        held["interval of the method without 0"].append(float(not method.low <= 0 <= method.high))
-
-    for name, n_movies in ((name, n) for name in ("planted", "strong") for n in (6, 12)):
-        kind = KINDS[name]
-        for number in range(n_sets):
-            rng = np.random.default_rng((number, n_movies, 2))
-            drawn = corpus(rng, n_movies, 0.0, differ=True, mean=30)
-            a, b = (by_movie_auc(left_out(features(rng, drawn, kind, 0.0), drawn)) for _ in range(2))
-            add((f"two equally good feature sets, {name}", str(n_movies)), a - b)
     for n_movies in (6, 12):
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_movies, 3))
@@ -194,7 +230,7 @@ def tests(n_sets: int) -> None:
                 for _ in range(2)
             ]
             a, b = (by_movie_auc(table(drawn.y, drawn.movies, score, 0.0)) for score in scores)
-            add(("two given models of equal AUC, planted", str(n_movies)), a - b)
+            add_tests(tally, ("two given models of equal AUC, planted", str(n_movies)), a - b)
     tally.print("Two models compared, AUC by movie: share of false findings at .05", ("null", "movies"))
 
 
@@ -221,28 +257,62 @@ def of_error_factors(n_sets: int) -> None:
     tally.print("Error factors: coverage, and false findings", ("movies", "order"))
 
 
+@dataclass(frozen=True)
+class Course:
+    """How features and presence run through a film.
+
+    Attributes
+    ----------
+    features, presence : float
+        Correlation with the next clip's, of features and of the latent presence.
+    drift : float
+        How many SD each rises or falls from a film's beginning to its end, films and columns each their way.
+    """
+
+    features: float
+    presence: float
+    drift: float = 0.0
+
+
+COURSES = {
+    "features in no order": Course(0.0, SERIAL),
+    "smooth, .5": Course(0.5, SERIAL),
+    "smooth, .9": Course(0.9, 0.75),
+    "long memory, .98 and .95": Course(0.98, 0.95),
+    "both drift by .8 SD": Course(0.9, 0.75, drift=0.8),
+    "both drift by 2 SD": Course(0.9, 0.75, drift=2.0),
+}
+
+
 def of_concepts(n_sets: int) -> None:
-    """Print how often the shift test finds concepts in features that know nothing of them."""
-    tally = Tally()
-    for n_movies, rho in ((n, rho) for n in (6, 12) for rho in (0.0, 0.5, 0.9)):
-        row = (str(n_movies), f"{rho}")
+    """Print how often the shift test finds concepts that features know nothing of, and the one they know."""
+    tally, n_features, n_null = Tally(), 12, 4
+    for (name, course), n_movies in product(COURSES.items(), (6, 12)):
+        held = tally.held[name, str(n_movies)]
         for number in range(n_sets):
-            rng = np.random.default_rng((number, n_movies, round(10 * rho), 5))
-            sizes = (60 * rng.uniform(0.5, 1.5, n_movies)).astype(int)
+            rng = np.random.default_rng((number, n_movies, 5))
+            sizes = rng.integers(12, 161, n_movies)
             movies = np.repeat(np.arange(n_movies), sizes)
-            X = np.concatenate([smooth(rng, n, rho, 16) for n in sizes])
-            present = np.concatenate([smooth(rng, n, SERIAL, 4) for n in sizes]) < ndtri(0.25)
-            found = permutation_pvalues(X, present, movies, n_permutations=199, seed=number)
-            tally.held[row]["p <= .05"] += (found.p <= 0.05).astype(float).tolist()
-            tally.held[row]["p <= .01"] += (found.p <= 0.01).astype(float).tolist()
-            tally.held[row]["any of 4 after Holm"].append(float((found.p_holm <= 0.05).any()))
-            tally.held[row]["lag 1 of presence"] += found.lag1.tolist()
-            X[:, 0] += 0.5 * present[:, 0]
-            planted = permutation_pvalues(X, present[:, :1], movies, n_permutations=199, seed=number)
-            tally.held[row]["planted (0.5 SD): p <= .05"].append(float(planted.p[0] <= 0.05))
+            through = np.concatenate([np.linspace(-0.5, 0.5, n) for n in sizes])[:, None] * course.drift
+            X, latent = (
+                np.concatenate([smooth(rng, n, rho, columns) for n in sizes])
+                + rng.choice([-1, 1], (n_movies, columns))[movies] * through
+                for rho, columns in ((course.features, n_features), (course.presence, n_null + 1))
+            )
+            present = latent < ndtri(0.25)
+            X[:, 0] += 0.5 * present[:, n_null]
+            try:
+                found = permutation_pvalues(X, present, movies, n_permutations=199, seed=number)
+            except ConceptError:  # one of the five is in too few movies
+                continue
+            null = found.p[:n_null]
+            held["p <= .05"] += (null <= 0.05).astype(float).tolist()
+            held["p <= .01"] += (null <= 0.01).astype(float).tolist()
+            held["any of 4 after Holm"].append(float((holm(null) <= 0.05).any()))
+            held["lag 1 of presence"] += found.lag1.tolist()
+            held["planted (0.5 SD): p <= .05"].append(float(found.p[n_null] <= 0.05))
     tally.print(
-        "Concepts, circular shifts: share of false findings, and of planted ones found",
-        ("movies", "smoothness of features"),
+        "Concepts, circular shifts: share of false findings, and of planted ones found", ("null", "movies")
     )
 
 
@@ -255,14 +325,19 @@ def main() -> None:
     few = 10 if arguments.quick else 1
     parts: dict[str, Callable[[], None]] = {
         "models": lambda: of_models(300 // few, given_models, METRICS, "Two classes"),
+        "uneven": lambda: of_models(
+            150 // few, given_models, METRICS, "Two classes, uneven movies", kinds=UNEVEN, rhos=(SERIAL,)
+        ),
         "levels": lambda: of_models(150 // few, given_levels, LEVEL_METRICS, "Levels"),
-        "method": lambda: of_the_method(200 // few, trained, METRICS, "Two classes, trained anew"),
+        "method": lambda: of_the_method(
+            40 // few, trained, METRICS, "Two classes, trained anew", kinds=DIFFERENT
+        ),
         "method-levels": lambda: of_the_method(
-            100 // few, trained_levels, LEVEL_METRICS, "Levels, trained anew"
+            30 // few, trained_levels, LEVEL_METRICS, "Levels, trained anew", kinds=DIFFERENT, sizes=(6,)
         ),
         "tests": lambda: tests(400 // few),
         "factors": lambda: of_error_factors(300 // few),
-        "concepts": lambda: of_concepts(100 // few),
+        "concepts": lambda: of_concepts(60 // few),
     }
     if arguments.part not in {None, *parts}:
         parser.error(f"--part is one of {', '.join(parts)}")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtri
 
+from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import Predictions
 from obygaze_models.models.linear import SPECS
 from obygaze_models.models.spec import fit, fit_ordinal
@@ -66,7 +67,9 @@ KINDS = {
     "strong": Kind(3.0, 0.6, differ=True, shift=2.7),
 }
 
-UNEVEN = {f"{name}, uneven": replace(KINDS[name], uneven=True) for name in ("null, differ", "planted", "strong")}
+DIFFERENT = {name: kind for name, kind in KINDS.items() if kind.differ}
+
+UNEVEN = {f"{name}, uneven": replace(kind, uneven=True) for name, kind in DIFFERENT.items()}
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,7 @@ def corpus(
     return Corpus(np.concatenate(y).astype(np.int64), np.repeat(np.arange(n_movies), sizes))
 
 
-def table(
-    y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model: str = "m"
-) -> pd.DataFrame:
+def table(y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model: str = "m") -> pd.DataFrame:
     """Lay out predictions as the zoo does."""
     names = movies.astype(str)
     return pd.DataFrame(
@@ -184,7 +185,7 @@ def features(rng: np.random.Generator, drawn: Corpus, kind: Kind, rho: float) ->
 
 
 def left_out(X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False) -> pd.DataFrame:
-    """Predict each movie by the product's linear probe, trained on the others as `evaluate` does."""
+    """Predict each movie by the linear probe, trained on the others as `evaluate` does."""
     score, threshold = np.empty((2, len(X)))
     names = drawn.movies.astype(str)
     for movie in np.unique(drawn.movies):
@@ -200,14 +201,21 @@ def left_out(X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False
 
 
 def trained(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
-    """Draw a corpus with two equally good sets of features, and predict each movie by models of the others."""
+    """Draw a corpus with two equally good feature sets, and predict each movie by models of the others."""
     drawn = corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
     parts = [left_out(features(rng, drawn, kind, rho), drawn, model) for model in ("a", "b")]
     return Predictions(pd.concat(parts, ignore_index=True))
 
 
 def trained_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:
-    """Draw a corpus of four levels, and predict each movie by a model of the others."""
-    drawn = level_corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
-    predicted = left_out(features(rng, drawn, kind, rho), drawn, levels=True)
-    return Levels(drawn.y, drawn.movies, predicted["score"].to_numpy())
+    """Draw a corpus of four levels, and predict each movie by a model of the others.
+
+    One in which a level is in too few movies, which the product refuses, is drawn anew.
+    """
+    while True:
+        drawn = level_corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
+        try:
+            predicted = left_out(features(rng, drawn, kind, rho), drawn, levels=True)
+        except ProtocolError:
+            continue
+        return Levels(drawn.y, drawn.movies, predicted["score"].to_numpy())

@@ -81,14 +81,15 @@ class Run:
     titles: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        """Write the pooled metrics as an HTML table, a row a model; `run_report` lays out the rest."""
-        order = list(dict.fromkeys(self.metrics["metric"]))
-        wide = self.metrics.pivot_table(
-            index=["task", "model"], columns="metric", values="pooled", sort=False, dropna=False
+        """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
+        rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
+        order = list(dict.fromkeys(rows["metric"]))
+        wide = rows.pivot_table(
+            index=["task", "model"], columns="metric", values="movie_mean", sort=False, dropna=False
         )
         wide = wide.reindex(columns=order).rename_axis(columns=None).reset_index()
         table: str = wide.to_html(index=False, float_format="{:.3f}".format, na_rep="undefined")
-        return f"<div><strong>All clips pooled</strong>{table}</div>"
+        return f"<div><strong>By movie, means</strong>{table}</div>"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

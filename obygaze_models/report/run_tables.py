@@ -30,7 +30,7 @@ Row = Mapping[Any, Any]
 
 
 def run_report(run: Run) -> Report:
-    """Lay out a run: metrics over all clips, metrics by movie with intervals, and the data behind them.
+    """Lay out a run: metrics by movie with intervals, metrics over all clips, and the data behind them.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def run_report(run: Run) -> Report:
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
     >>> report.blocks[0].title
-    'all clips pooled'
+    'AP by movie, mean of 6'
     """
     metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
     blocks = []
@@ -49,8 +49,8 @@ def run_report(run: Run) -> Report:
             for model, part in own.groupby("model", sort=False)
         }
         before = f"{task}: " if run.metrics["task"].nunique() > 1 else ""
-        blocks.append(_pooled(models, metrics, before))
         blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
+        blocks.append(_pooled(models, metrics, before))
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record

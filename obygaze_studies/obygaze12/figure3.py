@@ -322,7 +322,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             (
                 f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, "
-                "of its covariance with the held-out projection; lag 1: "
+                "of its covariance with the held-out projection of features without each movie's linear "
+                "trend; lag 1: "
                 "correlation of a clip's presence with the next clip's; "
                 "Holm over the concepts, for each choice of negatives; significant is not accurate"
             ),

@@ -6,15 +6,15 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.report import Block, Picture, Report
 
 
-def test_a_run_shows_its_pooled_metrics(make_planted):
+def test_a_run_shows_its_metrics_by_movie(make_planted):
     from sklearn.naive_bayes import GaussianNB
 
     run = evaluate(make_planted(), {"<bayes>": GaussianNB()}, "hn_s")
     html = run._repr_html_()
     assert "&lt;bayes&gt;" in html
     assert "<bayes>" not in html
-    pooled = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["pooled"].item()
-    assert f"<td>{pooled:.3f}</td>" in html
+    by_movie = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["movie_mean"].item()
+    assert f"<td>{by_movie:.3f}</td>" in html
     assert html.index("&lt;bayes&gt;") < html.index("always_positive")
 
 
