@@ -1,7 +1,7 @@
 """Measure how often each interval holds the truth, and how often each test is wrong, on simulated corpora.
 
-Run by hand: ``python benchmarks/coverage.py`` (some 20 minutes on one core), ``--quick`` for a tenth of the
-data sets, ``--part NAME`` for one part. Every interval and every test that the zoo prints is here, through
+Run by hand: ``python benchmarks/coverage.py`` (some ten minutes of CPU), ``--quick`` for a tenth of the data
+sets, ``--part NAME`` for one part. Every interval and every test that the zoo prints is here, through
 the functions that print it, and models that are trained are the product's. Seeds are fixed: the same command
 prints the same tables. `coverage_corpora.py` draws the corpora. A part of a module of its own has a function
 ``tables(n_sets)`` there and a line in `main`.
@@ -17,10 +17,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from coverage_corpora import (
-    DIFFERENT,
     KINDS,
     N_POPULATION,
     SERIAL,
+    TRAINED,
     UNEVEN,
     Floats,
     Kind,
@@ -183,6 +183,7 @@ def of_the_method(
     pooled.print(f"{title}: the pooled interval of these trained models, misread as the method's", names)
     if null.held:
         null.print(f"{title}: of null corpora, means, and shares of intervals", names)
+    if compared.held:
         compared.print(f"{title}: two equally good feature sets, AUC by movie: false findings at .05", names)
 
 
@@ -330,10 +331,10 @@ def main() -> None:
         ),
         "levels": lambda: of_models(150 // few, given_levels, LEVEL_METRICS, "Levels"),
         "method": lambda: of_the_method(
-            40 // few, trained, METRICS, "Two classes, trained anew", kinds=DIFFERENT
+            40 // few, trained, METRICS, "Two classes, trained anew", kinds=TRAINED
         ),
         "method-levels": lambda: of_the_method(
-            30 // few, trained_levels, LEVEL_METRICS, "Levels, trained anew", kinds=DIFFERENT, sizes=(6,)
+            30 // few, trained_levels, LEVEL_METRICS, "Levels, trained anew", kinds=TRAINED, sizes=(6,)
         ),
         "tests": lambda: tests(400 // few),
         "factors": lambda: of_error_factors(300 // few),

@@ -69,6 +69,8 @@ KINDS = {
 
 DIFFERENT = {name: kind for name, kind in KINDS.items() if kind.differ}
 
+TRAINED = {name: DIFFERENT[name] for name in ("null, differ", "planted")}
+
 UNEVEN = {f"{name}, uneven": replace(kind, uneven=True) for name, kind in DIFFERENT.items()}
 
 

@@ -42,7 +42,10 @@ CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
     "method": "95 % intervals of this method, retrained, on movies like these (Nadeau and Bengio 2003)",
     "near bound": "intervals of a by-movie AP above .9 cover .89 to .95",
-    "across models": "compares scores of different folds' models: without knowledge it can lie below chance",
+    "across models": (
+        "compares scores of different folds' models, which are lower where the tested movie has more "
+        "positive clips: a model without knowledge lies below chance"
+    ),
 }
 """What to print under a table, of its kinds of interval and of rows that are ``across_models``."""
 

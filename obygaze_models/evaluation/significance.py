@@ -5,10 +5,10 @@ Statistic: the covariance, within movies, of the concept's presence with a held-
     T = sum over clips of z * s,
 
 where z is the presence less its movie's mean, and s the clip's projection on the ridge CAV of z fitted on the
-other movies. Features lose each movie's mean, so nothing that tells movies apart counts, and the straight line
-through its clips: where features and presence both drift through a film, or change slowly, the line is what
-they share by chance. T is linear in s and s in z: T = z' A z with one matrix A for all draws and concepts, by
-the closed form of ridge regression without a group.
+other movies. Features lose each movie's mean, so nothing that tells movies apart counts, and the straight
+line through its clips: where features and presence both drift through a film, or change slowly, the line is
+what they share by chance. T is linear in s and s in z: T = z' A z with one matrix A for all draws and
+concepts, by the closed form of ridge regression without a group.
 
 How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
 going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
@@ -113,8 +113,8 @@ def leave_movie_out_operator(
 ) -> NDArray[np.float64]:
     """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
 
-    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, the rows of movie g are ``inv(I - H_gg)
-    H_g.`` with their own movie's columns 0: the closed form of refitting without g.
+    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, the rows of movie
+    g are ``inv(I - H_gg) H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     level = np.empty_like(X)

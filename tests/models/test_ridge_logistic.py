@@ -102,7 +102,7 @@ def test_at_the_minimum_the_gradient_is_zero(n_clips, n_features, seed, C, corre
 @pytest.mark.parametrize("C", [10.0, 1e4])
 @pytest.mark.parametrize("case", ["two groups 50 apart", "more features than clips"])
 def test_on_separable_clips_it_goes_on_until_penalty_and_loss_balance(case, C):
-    """Far from the boundary the loss is flat; a solver that forgets this stops at several times the minimum."""
+    """Far from the boundary the loss is flat: a solver that forgets this stops at 3 times the minimum."""
     X, y = drawn(60, 512, prevalence=0.3)
     if case == "two groups 50 apart":
         X, y = drawn(200, 5)[0], np.arange(200) % 2
@@ -111,7 +111,7 @@ def test_on_separable_clips_it_goes_on_until_penalty_and_loss_balance(case, C):
     assert (model.predict(X) == y).all()
     off = expit((1 - 2 * y) * model.decision_function(X)) * (1 - 2 * y)
     weights = model.coef_[0] / C
-    # The loss is |w|^2 / 2C or more, and its excess |slope|^2 C / 2 or less: a part in 10,000 at most.
+    # The loss is |w|^2 / 2C or more, its excess |slope|^2 C / 2 or less: a part in 10,000 at most.
     assert np.linalg.norm(off @ X + weights) < 1e-2 * np.linalg.norm(weights)
     assert abs(off.sum()) < 1e-2 * np.abs(off).sum()
 
