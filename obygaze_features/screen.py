@@ -88,6 +88,14 @@ class ShowProgress(Protocol):
         """Show `done` of `total`."""
 
 
+EARLY = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+"""A bar without the time left, which a tenth of the work does not tell yet."""
+
+
+def _paced(done: int, total: int) -> bool:
+    return 0 < total <= 10 * done
+
+
 @contextmanager
 def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
     """Show progress on stderr: a bar on a terminal, elsewhere a line per minute.
@@ -105,8 +113,10 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
-            if total != bar.total:
-                bar.total = total
+            if done < bar.n:
+                bar.reset()  # other work: its pace is its own
+            bar.total = total
+            bar.bar_format = None if _paced(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
 
@@ -115,17 +125,21 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
 
 def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
     start = last = time.monotonic()
+    before = 0
 
     def show(done: int, total: int, note: str = "", /) -> None:
-        nonlocal last
+        nonlocal last, start, before
         now = time.monotonic()
+        if done < before:
+            start = now  # other work: its pace is its own
+        before = done
         if now - last < QUIET_S:
             return
         last = now
         size, name = (1e6, f"M{unit}") if scaled else (1, f"{unit}s")
         numbers = f"{done / size:.0f} of {total / size:.0f} {name}"
         left = (now - start) * (total - done) / done if done else 0.0
-        about = f", about {left / 60:.0f} min left" if done else ""
+        about = f", about {left / 60:.0f} min left" if _paced(done, total) else ""
         beside = f" ({note})" if note else ""
         sys.stderr.write(f"{what}: {numbers} in {(now - start) / 60:.0f} min{about}{beside}\n")
         sys.stderr.flush()

@@ -274,8 +274,9 @@ def _run(
     from obygaze_features.manifest import LabelPolicy
     from obygaze_features.screen import progress_bar
     from obygaze_models.commands import read_inputs, under_policy, write_page
-    from obygaze_models.report import new_folder
+    from obygaze_models.report import write_report
     from obygaze_studies.obygaze12 import paper
+    from obygaze_studies.obygaze12.kept_results import TRAINED, KeptResults, unfinished_folder
 
     own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
     if own and protocol == "strict":
@@ -287,7 +288,9 @@ def _run(
         for line in under_policy(clips, policy)[1]:
             click.echo(line, err=True)
     redo: Callable[..., paper.Redone] = getattr(paper, name)
-    with new_folder(out, force=force) as folder, progress_bar("training", "model") as progress:
+    settings = {"protocol": protocol, "policy": policy, "seed": seed, "depth": depth, "choose_c": choose_c}
+    inputs = paper.inputs(name, clips, opened) | settings
+    with unfinished_folder(out, inputs, force=force) as folder, progress_bar("training", "model") as progress:
         redone = redo(
             clips,
             opened,
@@ -297,8 +300,10 @@ def _run(
             progress=progress,
             depth=depth,
             choose_c=choose_c,
+            kept=KeptResults(folder / TRAINED),
+            made=lambda report: write_report(report, folder),
         )
-        paper.write(redone, folder)
+        paper.write_tables(redone, folder)
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=labels, seed=seed)
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")

@@ -50,6 +50,9 @@ PRIOR_SD = 2.5
 
 N_STEPS = 30
 
+LEAST_ERRORS = 5
+"""With fewer errors, or fewer other clips, the prior alone would make the effects: they are undefined."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Factors:
@@ -58,7 +61,7 @@ class Factors:
     Attributes
     ----------
     effects, low, high : ndarray, shape [K]
-        NaN for a factor that does not vary.
+        NaN for a factor that does not vary; all, with fewer than `LEAST_ERRORS` errors or successes.
     p, p_holm : ndarray, shape [K]
         Two-sided p-value of each effect, and the same adjusted for the K factors.
     n_clips, n_errors : int
@@ -205,15 +208,16 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 for row in rows
             )
             n_errors, n_clips = (rows[0][name] for name in ("n_errors", "n_clips")) if rows else (0, 0)
+            scarce = _scarce(kind, n_errors, n_clips)
             blocks.append(
                 Block(
                     f"{result.source.title}: {kind}",
                     ("factor", "log odds ratio of an error [95 %]", "p (Holm)"),
-                    cells,
-                    (f"{n_errors} errors of {n_clips} clips",),
+                    () if scarce else cells,
+                    (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else [])),
                 )
             )
-            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = [
+            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or [
                 FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
             ]
         caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
@@ -243,6 +247,16 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         record=corpus.record() | {"protocol": "strict", "seed": results[0].seed},
         pictures=tuple(pictures),
     )
+
+
+def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
+    """Say why the factors of a kind of error have no effects; empty where they have."""
+    if n_errors == 0:
+        return f"no {kind}: nothing to explain"
+    if n_errors < LEAST_ERRORS:
+        return f"{n_errors} {kind}: too few to explain, undefined below {LEAST_ERRORS}"
+    n_right = n_clips - n_errors
+    return f"all but {n_right} are {kind}: too few others to compare" if n_right < LEAST_ERRORS else ""
 
 
 def _strict_kinds(result: StrictResults) -> dict[str, list[dict[str, Any]]]:
@@ -291,6 +305,10 @@ def error_factors(
     (MacKinnon, Nielsen and Webb 2024, arXiv 2406.00650, on logistic regression): with 6 to 12 movies the
     percentiles of a bootstrap of movies cover too little. All are undefined with one movie.
     """
+    n_errors = int(errors.sum())
+    effects, low, high, p = np.full((4, factors.shape[1]), np.nan)
+    if min(n_errors, len(errors) - n_errors) < LEAST_ERRORS:
+        return Factors(effects, low, high, p, holm(p), len(errors), n_errors)
     names, number = np.unique(movies, return_inverse=True)
     varies = factors.max(axis=0) > factors.min(axis=0)
     design = np.column_stack([factors[:, varies], number[:, None] == np.arange(names.size)]).astype(
@@ -302,14 +320,13 @@ def error_factors(
     movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
     kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
     fits = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
-    effects, low, high, p = np.full((4, factors.shape[1]), np.nan)
     effects[varies] = fits[0]
     if names.size > 1:
         error, freedom = jackknife_error(fits[1:]), names.size - 1
         reach = student.ppf((1 + level) / 2, freedom) * error
         low[varies], high[varies] = fits[0] - reach, fits[0] + reach
         p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
-    return Factors(effects, low, high, p, holm(p), len(errors), int(errors.sum()))
+    return Factors(effects, low, high, p, holm(p), len(errors), n_errors)
 
 
 def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
@@ -358,18 +375,30 @@ def _finish_panel(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_forest(panels: Mapping[str, Sequence[FactorEffect]], path: Path) -> None:
-    """Draw effects and intervals, one panel per kind of error.
+def draw_forest(panels: Mapping[str, str | Sequence[FactorEffect]], path: Path) -> None:
+    """Draw effects and intervals, one panel per kind of error; a text where there are none.
 
     All panels have the same rows: that of a factor which a panel does not have is empty.
     """
-    factors = list(dict.fromkeys(effect.factor for effects in panels.values() for effect in effects))
+    factors = list(
+        dict.fromkeys(
+            effect.factor for effects in panels.values() if not isinstance(effects, str) for effect in effects
+        )
+    )
     save(path, (WIDTH, 1.1 + 0.23 * len(factors)), partial(_forest, panels, factors))
 
 
-def _forest(panels: Mapping[str, Sequence[FactorEffect]], factors: Sequence[str], figure: Figure) -> None:
+def _forest(
+    panels: Mapping[str, str | Sequence[FactorEffect]], factors: Sequence[str], figure: Figure
+) -> None:
     every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, effects) in zip(every, panels.items(), strict=True):
+        if isinstance(effects, str):
+            axes.set_title(title, loc="left", fontsize=8)
+            axes.text(0.5, 0.5, effects, transform=axes.transAxes, ha="center", fontsize=7, color=GREY)
+            axes.tick_params(axis="y", length=0)
+            axes.spines[["top", "right"]].set_visible(False)
+            continue
         for effect in effects:
             y = factors.index(effect.factor)
             axes.hlines(y, effect.low, effect.high, color="black", linewidth=1)

@@ -27,15 +27,16 @@ import pandas as pd
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import DEFAULT_THRESHOLD, LabelPolicy, Manifest
 from obygaze_features.store import Store
-from obygaze_models.report import Report, to_csv, write_report
+from obygaze_models.report import Report, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
+from obygaze_studies.obygaze12.kept_results import KeptResults
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
 Protocol = Literal["paper", "strict"]
 Choice = Literal["paper", "strict", "both"]
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int, str], None]
 
 PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
     "paper": ("paper",),
@@ -52,6 +53,8 @@ class RedoSettings(TypedDict, total=False):
     progress: Progress | None
     depth: int | None
     choose_c: bool
+    kept: KeptResults | None
+    made: Callable[[Report], None]
 
 
 MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
@@ -137,6 +140,8 @@ def redo(
     progress: Progress | None = None,
     depth: int | None = None,
     choose_c: bool = False,
+    kept: KeptResults | None = None,
+    made: Callable[[Report], None] = lambda _: None,
 ) -> Redone:
     """Reproduce tables and figures from the features of every backbone of some stores.
 
@@ -153,13 +158,17 @@ def redo(
         How the strict protocol reads labels; the paper protocol's are those of the released split files.
     seed : int
     progress : callable, optional
-        Called now and then with the numbers of models trained and of all.
+        Called now and then with the numbers of models trained and of all, and the table they are for.
     depth : int, optional
         Limit of the depth of Figure 5's tree under `paper`, in place of the original code's; the text prints
         10.
     choose_c : bool
         Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
         beside the published one.
+    kept : KeptResults, optional
+        Where to keep what is trained, and to read what an earlier call with the same arguments kept.
+    made : callable, optional
+        Called with each report as soon as it is made.
 
     Raises
     ------
@@ -175,26 +184,33 @@ def redo(
     notes: list[str] = []
     missing: FoldsError | None = None
     tables: dict[str, pd.DataFrame] = {}
+    at = ""
+
+    def show(done: int, total: int) -> None:
+        if progress is not None:
+            progress(done, total, at)
+
     for protocol in protocols:
         paper = protocol == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
         results = [
-            PaperResults(corpus, source, seed, progress, depth, choose_c)
+            PaperResults(corpus, source, seed, show, depth, choose_c, kept)
             if paper
-            else StrictResults(corpus, source, seed, progress)
+            else StrictResults(corpus, source, seed, show, kept)
             for source in corpus.sources
         ]
         for name in names:
-            first = results[0]
+            first, at = results[0], f"{name}, {protocol} protocol"
             if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
-                notes.append(f"{name}, strict protocol: not made, no concept is marked in enough movies")
+                notes.append(f"{at}: not made, no concept is marked in enough movies")
                 continue
             module = import_module(f"obygaze_studies.obygaze12.{name}")
             try:
                 reports.append((module.paper_report if paper else module.strict_report)(results))
+                made(reports[-1])
             except FoldsError as error:
                 missing = error
-                notes.append(f"{name}, {protocol} protocol: not made, {error}")
+                notes.append(f"{at}: not made, {error}")
         for result in results:
             for kind, table in result.tables.items():
                 tables[f"{kind}-{protocol}-{result.source.label}"] = table
@@ -242,14 +258,26 @@ def all_(
     manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[RedoSettings]
 ) -> Redone:
     """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
+    first = figure2(manifest)
+    if made := settings.get("made"):
+        made(first)
     rest = redo(MODULES, manifest, stores, PROTOCOLS[protocol], **settings)
-    return replace(rest, reports=(figure2(manifest), *rest.reports))
+    return replace(rest, reports=(first, *rest.reports))
 
 
-def write(redone: Redone, folder: Path) -> None:
-    """Write the files of every report, and the tables behind them, into a folder."""
-    for report in redone.reports:
-        write_report(report, folder)
+def inputs(name: str, manifest: Manifest, stores: Sequence[Store]) -> dict[str, object]:
+    """Record what tables are made from, as JSON values, to tell whether unfinished ones can be resumed."""
+    packages = ("obygaze", "numpy", "scipy", "scikit-learn")
+    return {
+        "tables": name,
+        "manifest": manifest.digest(),
+        "stores": [store.fingerprint for store in stores],
+        "versions": {package: version(package) for package in packages},
+    }
+
+
+def write_tables(redone: Redone, folder: Path) -> None:
+    """Write the tables behind the reports into a folder."""
     for stem, table in redone.tables.items():
         write_whole(folder / f"{stem}.csv", to_csv(table))
 

@@ -7,6 +7,7 @@ and `obygaze_studies.obygaze12.paper_concepts` its concept models.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varyi
 from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
+from obygaze_studies.obygaze12.kept_results import KeptResults
 from obygaze_studies.obygaze12.paper_concepts import (
     ChosenC,
     ConceptTask,
@@ -61,6 +63,8 @@ class PaperResults:
         Limit of the depth of Figure 5's tree, in place of the code's.
     choose_c : bool
         Whether Figure 3 shows the C chosen by eight folds beside the published one.
+    kept : KeptResults, optional
+        Where trained perceptrons' predictions are kept, and read where they are kept already.
     """
 
     corpus: PaperCorpus
@@ -69,18 +73,26 @@ class PaperResults:
     progress: Progress | None = None
     depth: int | None = None
     choose_c: bool = False
+    kept: KeptResults | None = None
 
     @cached_property
     def classifiers(self) -> Predictions:
         """The perceptron in the four cells of Table 2."""
-        with one_blas_thread():
-            return classifiers(self.corpus.manifest, self.source, self.seed, self.progress)
+        return self._kept("classifiers", classifiers)
 
     @cached_property
     def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4."""
-        with one_blas_thread():
-            return movie_pairs(self.corpus.manifest, self.source, self.seed, self.progress)
+        return self._kept("movie_pairs", movie_pairs)
+
+    def _kept(self, name: str, train: Callable[..., Predictions]) -> Predictions:
+        def compute() -> Predictions:
+            with one_blas_thread():
+                return train(self.corpus.manifest, self.source, self.seed, self.progress)
+
+        if self.kept is None:
+            return compute()
+        return self.kept.predictions(f"paper-{self.source.label}-{name}", compute)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -242,27 +254,32 @@ class StrictResults:
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
+    kept: KeptResults | None = None
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
-        runs = {}
-        for train in TRAINED:
-            tests = [test for trained, test in CELLS if trained == train]
-            runs[train] = evaluate(
-                self.source, None, train, tests, seed=self.seed, origin=self._origin(), progress=self.progress
-            )
-        return runs
+        return {
+            train: self._run(train, None, train, [test for trained, test in CELLS if trained == train])
+            for train in TRAINED
+        }
 
     @cached_property
     def concepts(self) -> Mapping[tuple[Negatives, str], Run]:
         """The CAV of each concept that can be learnt, by its negatives."""
         return {
-            (negatives, concept): evaluate(
-                self.source, ["cav"], target, seed=self.seed, origin=self._origin(), progress=self.progress
-            )
+            (negatives, concept): self._run(f"{concept}-{negatives}", ["cav"], target)
             for (negatives, concept), target in self.concept_targets.items()
         }
+
+    def _run(self, name: str, *asked: Any) -> Run:
+        def compute() -> Run:
+            origin = self._origin()
+            return evaluate(self.source, *asked, seed=self.seed, origin=origin, progress=self.progress)
+
+        return (
+            compute() if self.kept is None else self.kept.run(f"strict-{self.source.label}-{name}", compute)
+        )
 
     @cached_property
     def tree(self) -> ConceptBottleneck:

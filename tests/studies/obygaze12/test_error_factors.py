@@ -1,9 +1,10 @@
 """Effects of what is in a clip on a model's errors: planted ones are found, and the fit is scikit-learn's."""
 
 import numpy as np
+import pytest
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_studies.obygaze12.figure6 import PRIOR_SD, error_factors
+from obygaze_studies.obygaze12.figure6 import PRIOR_SD, FactorEffect, draw_forest, error_factors
 
 
 def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():
@@ -39,3 +40,29 @@ def test_error_factors_of_one_film_have_effects_and_no_interval():
     found = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
     assert np.isfinite(found.effects[0])
     assert np.isnan([found.low[0], found.high[0], found.p[0]]).all()
+
+
+@pytest.mark.parametrize("n_events", [0, 1, 4])
+@pytest.mark.parametrize("of_errors", [True, False])
+def test_what_hardly_ever_happened_has_no_factors(n_events, of_errors):
+    """With no misses at all the prior alone used to make effects with narrow intervals."""
+    rng = np.random.default_rng(3)
+    factors, movies = (rng.random((33, 4)) < 0.5).astype(float), np.repeat(["a", "b", "c"], 11)
+    errors = (np.arange(33) % 7 == 0) & (np.arange(33) < 7 * n_events)
+    errors = errors if of_errors else ~errors
+    found = error_factors(factors, errors, movies)
+    assert np.isnan([found.effects, found.low, found.high, found.p, found.p_holm]).all()
+    assert (found.n_clips, found.n_errors) == (33, errors.sum())
+
+
+def test_five_errors_have_factors():
+    factors = np.tile([[0.0], [1.0]], (15, 1))
+    errors = np.isin(np.arange(30), [1, 3, 11, 13, 21])
+    assert np.isfinite(error_factors(factors, errors, np.repeat(["a", "b", "c"], 10)).effects).all()
+
+
+def test_a_panel_of_too_few_errors_has_a_sentence_and_no_point(tmp_path):
+    path = tmp_path / "misses.svg"
+    effects = [FactorEffect("Body", 0.5, 0.1, 0.9)]
+    draw_forest({"false alarms": effects, "misses": "no misses: nothing to explain"}, path)
+    assert "no misses: nothing to explain" in path.read_text(encoding="utf-8")

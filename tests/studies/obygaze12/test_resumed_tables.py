@@ -1,0 +1,83 @@
+"""A run that is killed keeps its tables and what it trained, and ends in the bytes of an undisturbed one."""
+
+import pytest
+from click import Abort
+
+from obygaze_features import screen
+from obygaze_features.manifest import write_manifest
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.errors import ObygazeError
+from obygaze_studies.commands.paper_commands import all_
+from obygaze_studies.obygaze12 import figure5, protocol_results
+from tests.studies.obygaze12.test_strict_protocol import planted
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    results = planted(direction=2.0, concept=2.0, n_movies=5, n_per_movie=24)
+    manifest, data = results.corpus.manifest, results.source
+    write_manifest(manifest, folder / "films.csv")
+    movie_of = {clip.clip_id: clip.movie for clip in manifest}
+    store = seal_arrays(folder / "films", movie_of, {"toy": {"pooled": data.X}})
+    return [str(folder / "films.csv"), str(store), "--protocol", "strict", "--policy", "raw"]
+
+
+def run(inputs, out):
+    all_.main([*inputs, "--out", str(out)], standalone_mode=False)
+    return files(out)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.long
+def test_a_killed_run_keeps_its_tables_and_resumes_to_the_same_bytes(inputs, tmp_path, monkeypatch, capsys):
+    whole = run(inputs, tmp_path / "whole")
+    with monkeypatch.context() as killed:
+
+        def kill(_):
+            raise KeyboardInterrupt
+
+        killed.setattr(figure5, "strict_report", kill)
+        killed.setattr(screen, "QUIET_S", 0)
+        with pytest.raises(Abort):
+            run(inputs, tmp_path / "cut")
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training")]
+    assert any("table2, strict protocol" in line for line in lines)
+    assert any("figure3, strict protocol" in line for line in lines)
+    assert not (tmp_path / "cut").exists()
+    kept = files(tmp_path / "cut.partial")
+    made = {name for name in whole if name.startswith(("figure2", "table2", "table4", "figure3"))}
+    assert made < kept.keys()
+    assert {name: kept[name] for name in made} == {name: whole[name] for name in made}
+
+    def refuse(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(protocol_results, "evaluate", refuse)
+    assert run(inputs, tmp_path / "cut") == whole
+    assert not (tmp_path / "cut.partial").exists()
+
+
+def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkeypatch):
+    def kill(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(protocol_results, "evaluate", kill)
+    partial = tmp_path / "out.partial"
+    for seed in ("0", "1"):
+        with pytest.raises(Abort):
+            run([*inputs, "--seed", seed], tmp_path / "out")
+        assert not any((partial / "trained").iterdir())
+        (partial / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
+    assert "figure2.csv" in files(partial)
+
+
+def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial" / "notes.txt").write_text("mine")
+    with pytest.raises(ObygazeError, match="out.partial"):
+        run(inputs, tmp_path / "out")
+    assert files(tmp_path / "out.partial") == {"notes.txt": b"mine"}
