@@ -186,6 +186,9 @@ CONTENTS: dict[str, ContentsEntry] = {
                 "Reproduce Figure 6 (error analysis of the MLP).",
                 f"{STUDIES}.paper_commands:figure6",
             ),
+            "claims": ContentsEntry(
+                "Test sentences of the papers on released data.", f"{STUDIES}.corpus_commands:claims"
+            ),
         },
         "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
         "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",

@@ -1,4 +1,4 @@
-"""`obygaze manifest stats` and `obygaze folds`: count the clips of a corpus, list its folds."""
+"""`obygaze manifest stats`, `folds` and `paper claims`: count a corpus, list its folds, test claims."""
 
 import json
 from pathlib import Path
@@ -335,3 +335,36 @@ def folds(
     click.echo(f"protocol {protocol}, label policy {listed.record['policy']}")
     for note in listed.record["notes"]:
         click.echo(note)
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder to write the results into (CSV, JSON, Markdown, LaTeX).",
+)
+@html_option
+@click.option("--force", is_flag=True, help="Replace earlier output.")
+@json_option
+def claims(files: tuple[Path, ...], out: Path | None, html: Path | None, force: bool, as_json: bool) -> None:
+    """Test sentences of the papers that released data can decide, each with interval and verdict.
+
+    FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,
+    predictions-strict-*.csv of `obygaze paper table2`, and the counts of emotion words released with Wolfe
+    et al. Sentences whose file is not given are listed with what they need; a few need only the papers'
+    printed tables.
+
+    A sentence holds if the 95 % interval of its number lies inside the range that makes it true, and fails
+    if outside; otherwise, or if p (Holm over the tests on a file) is .05 or more, it is undecided.
+
+    \b
+    Examples:
+      obygaze paper claims obygaze12.csv
+      obygaze paper claims obygaze12.csv segments.csv --out claims
+      obygaze paper claims obygaze12.csv segments.csv words.csv \\
+          table2/predictions-strict-xclip.csv --json
+    """
+    from obygaze_studies.claims.claims_report import claims_report, read_inputs
+
+    _finish(claims_report(read_inputs(files)), out, html, force=force, as_json=as_json)

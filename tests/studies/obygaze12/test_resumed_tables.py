@@ -78,6 +78,6 @@ def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkey
 def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "notes.txt").write_text("mine")
-    with pytest.raises(ObygazeError, match="out.partial"):
+    with pytest.raises(ObygazeError, match=r"out\.partial"):
         run(inputs, tmp_path / "out")
     assert files(tmp_path / "out.partial") == {"notes.txt": b"mine"}

@@ -1,0 +1,1 @@
+"""Sentences of the papers, tested on released data."""

@@ -1,0 +1,419 @@
+"""Measure what the sentences of `obygaze_studies.claims.claims_report` are about, from released data.
+
+Where clips were annotated, films are what was sampled: intervals are jackknife or t intervals over films,
+tests change signs of films or permute levels within them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from obygaze_features.manifest import (
+    DEFAULT_WINDOW_S,
+    LabelPolicy,
+    Manifest,
+    agreement,
+    apply_policy,
+    grouped,
+    project,
+    sweep,
+    windows,
+)
+from obygaze_models.evaluation import NAN, auc, average_precision, jackknife_interval, sign_flip, t_interval
+from obygaze_studies.audit_common.published_values import EFFECTS, TOTALS
+from obygaze_studies.caption_words import EMOTION_WORDS
+from obygaze_studies.obygaze12.corpus import TASKS
+from obygaze_studies.obygaze12.paper_folds import classifier_folds
+
+N_PERMUTATIONS = 2000
+
+MIN_TOTAL = 100
+"""Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
+
+INTENDED = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
+"""Emotion of the first two letters of a picture's `emotion` in the released counts of words."""
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The number behind a claim.
+
+    Attributes
+    ----------
+    value, low, high : float
+        With its 95 % interval; NaN where there is none.
+    p : float
+        Two-sided test; NaN without one.
+    n : int
+        Number of units.
+    unit : str
+        What was sampled, or counted.
+    note : str
+        More numbers, in words.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    unit: str
+    note: str = ""
+
+
+# --- numbers over units
+# ---------------------------------------------------------------------------
+
+
+def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Finding:
+    """Average one value a unit, with its t interval and the sign-flip test against `null`."""
+    mean = t_interval(values)
+    p = sign_flip(np.asarray(values) - null).p
+    return Finding(mean.mean, mean.low, mean.high, p, mean.n_movies, unit, note)
+
+
+def lowest(findings: Sequence[Finding]) -> Finding:
+    """Choose the number with the lowest interval; its p is adjusted for the choice (Bonferroni)."""
+    chosen = min(findings, key=lambda finding: finding.low)
+    return replace(chosen, p=min(1.0, chosen.p * len(findings)))
+
+
+def counted(value: float, n: int, unit: str, note: str = "") -> Finding:
+    """Make the finding of a number that is counted over all there is."""
+    return Finding(value, NAN, NAN, NAN, n, unit, note)
+
+
+def clip_table(manifest: Manifest) -> pd.DataFrame:
+    """List movie, level, number of visual concepts and number of shots of each clip that has a level."""
+    visual = manifest.codebook.visual
+    shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
+        r"ss-(\d+)\.es-(\d+)"
+    )
+    table = pd.DataFrame(
+        {
+            "movie": [clip.movie for clip in manifest],
+            "level": [clip.level for clip in manifest],
+            "concepts": [visual(clip.concepts) for clip in manifest],
+            "n": [len(visual(clip.concepts)) for clip in manifest],
+            "shots": shots[1].astype(float) - shots[0].astype(float) + 1,
+        }
+    )
+    return table[table["level"].notna()]
+
+
+def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
+    """Average a column in each film [M] and group."""
+    return table.pivot_table(values, "movie", group)
+
+
+# --- sentences of 001 that ObyGaze12's annotations decide
+# ---------------------------------------------------------------------------
+
+
+def same_rate(manifest: Manifest) -> Finding:
+    """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
+    labelled = apply_policy(manifest, LabelPolicy.PAPER)
+    names, levels = labelled.codebook.visual_concepts, labelled.codebook.level_names[1:]
+    table = clip_table(labelled)
+    table = table[table["level"].isin(levels)].sort_values("movie", kind="stable")
+    marks = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
+    rank = table["level"].map(levels.index).to_numpy()
+    movies = table["movie"].to_numpy(dtype=str)
+
+    def distance(kept: NDArray[np.bool_]) -> float:
+        low, high = (marks[kept & (rank == level)].sum(axis=0) for level in (0, len(levels) - 1))
+        return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
+
+    rng = np.random.default_rng(0)
+    film = np.unique(movies, return_inverse=True)[1]
+    observed = _chi_squared(rank[None], marks, len(levels))[0]
+    # Clips are sorted by film: random numbers below 1 sort them anew within each film.
+    orders = np.argsort(film + rng.random((N_PERMUTATIONS - 1, film.size)), axis=1)
+    drawn = _chi_squared(rank[orders], marks, len(levels))
+    p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
+    result = jackknife_interval(distance, movies, bounds=(0, 1))
+    shares = {
+        level: marks[rank == index].sum(axis=0) / marks[rank == index].sum()
+        for index, level in enumerate(levels)
+    }
+    most = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
+    note = f"largest difference: {names[most]}, " + ", ".join(
+        f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
+    )
+    return Finding(result.mean, result.low, result.high, p, result.n_movies, "films", note)
+
+
+def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
+    """Compute the chi-squared statistic [R] of marks [N, K] against rows of levels [R, N]."""
+    found = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
+    expected = found.sum(axis=2, keepdims=True) * found.sum(axis=1, keepdims=True)
+    expected = expected / found.sum(axis=(1, 2), keepdims=True)
+    terms = np.divide((found - expected) ** 2, expected, out=np.zeros_like(found), where=expected > 0)
+    total: Numbers = terms.sum(axis=(1, 2))
+    return total
+
+
+def rising(manifest: Manifest) -> Finding:
+    """Measure how many more visual concepts S clips have than HN clips."""
+    labelled = apply_policy(manifest, LabelPolicy.PAPER)
+    levels = labelled.codebook.level_names[1:]
+    table = clip_table(labelled)
+    films = by_film(table, "n", "level")
+    means = table.groupby("level")["n"].mean()
+    note = "visual concepts per clip: " + ", ".join(f"{level} {means[level]:.2f}" for level in levels)
+    note += "" if all(low < high for low, high in pairwise(means[list(levels)])) else " (does not rise)"
+    return over_units((films[levels[-1]] - films[levels[0]]).to_numpy(), "films", note)
+
+
+def rising_by_annotator(segments: Manifest) -> Finding:
+    """Measure the same for each annotator of free segments, and choose the least sure of them."""
+    findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
+    note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
+    return replace(lowest(list(findings.values())), note=note)
+
+
+def compositional(manifest: Manifest) -> Finding:
+    """Compare the share of S, among clips above EN, with several concepts and with one."""
+    table = _with_concepts(manifest)
+    table["side"] = np.where(table["n"] > 1, "several", "one")
+    films = by_film(table, "high", "side")
+    shares = table.groupby("n")["high"].mean()
+    note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
+    return over_units((films["several"] - films["one"]).to_numpy(), "films", note)
+
+
+def clothing_alone(manifest: Manifest) -> Finding:
+    """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
+    table = _with_concepts(manifest)
+    table = table[table["level"] != "NS"]
+    held = np.array(["Clothing" in concepts for concepts in table["concepts"]])
+    alone, combined = table[held & (table["n"] == 1)], table[held & (table["n"] > 1)]
+    high = alone["high"].to_numpy()
+    share = jackknife_interval(
+        lambda kept: float(high[kept].mean()), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
+    )
+    note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
+    return Finding(share.mean, share.low, share.high, NAN, share.n_movies, "films", note)
+
+
+def _of(values: "pd.Series[Any]") -> str:
+    return f"{int(values.sum()):,} of {len(values):,}"
+
+
+def _with_concepts(manifest: Manifest) -> pd.DataFrame:
+    table = clip_table(apply_policy(manifest, LabelPolicy.PAPER))
+    table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
+    return table.assign(high=table["level"] == "S")
+
+
+def any_visual(manifest: Manifest) -> Finding:
+    """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
+    table = clip_table(manifest)
+    above = table[table["level"] != manifest.codebook.level_names[0]]
+    return counted(float((above["n"] > 0).mean()), len(above), "clips", _of(above["n"] > 0))
+
+
+def share_of_sure(manifest: Manifest) -> Finding:
+    """Measure the share of S clips."""
+    table = clip_table(apply_policy(manifest, LabelPolicy.PAPER))
+    shares = table["level"].value_counts(normalize=True)
+    note = ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
+    return counted(float(shares["S"]), len(table), "clips", note)
+
+
+def released_share(manifest: Manifest) -> Finding:
+    """Measure the share of S in the released test fold of EN against S."""
+    level_of = {clip.clip_id: clip.level for clip in manifest}
+    tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
+    return counted(tested.count("S") / len(tested), len(tested), "clips")
+
+
+def shots_tell(manifest: Manifest) -> Finding:
+    """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
+    table = clip_table(manifest)
+    table = table[(table["level"] != "NS") & table["shots"].notna()]
+    films = [
+        auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
+        for _, own in table.groupby("movie")
+    ]
+    return over_units(films, "films", null=0.5)
+
+
+def hard_negatives(predictions: pd.DataFrame) -> Finding:
+    """Compare the perceptron trained against HN with the one trained against EN, film by film."""
+    own = predictions[predictions["model"] == "mlp"]
+    ap = {
+        task: pd.Series(
+            {
+                movie: average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
+                for movie, rows in part.groupby("movie")
+            }
+        )
+        for task, part in own.groupby("task")
+    }
+    every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
+    return over_units(every.to_numpy(), "films", f"tested on EN and S alone {easy.mean():+.3f}")
+
+
+# --- sentences of 001 that MObyGaze decides, by the same authors
+# ---------------------------------------------------------------------------
+
+
+def overlooked(segments: Manifest) -> Finding:
+    """Measure in how many windows that two experts label differently one of them left it at EN."""
+    lowest = segments.codebook.level_names[0]
+    onto = windows(segments, DEFAULT_WINDOW_S)
+    labels: dict[tuple[str, float | None], list[str]] = {}
+    for clip in project(segments, onto, per_annotator=True).manifest:
+        labels.setdefault((clip.movie, clip.start_s), []).append(str(clip.level))
+    pairs = {key: levels for key, levels in labels.items() if len(levels) == 2}
+    differ = {key: levels for key, levels in pairs.items() if levels[0] != levels[1]}
+    one_easy = np.array([lowest in levels for levels in differ.values()])
+    movies = np.array([movie for movie, _ in differ])
+    share = jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
+    by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
+    note = f"{int(one_easy.sum()):,} of {len(differ):,} windows that differ, of {len(pairs):,}"
+    p = sign_flip(np.array(by_movie) - 0.5).p
+    return Finding(share.mean, share.low, share.high, p, share.n_movies, "films", note)
+
+
+def thresholds(segments: Manifest) -> Finding:
+    """Measure how the clips of each level change from threshold .1 to .4, in the printed direction."""
+    onto = windows(segments, DEFAULT_WINDOW_S)
+    low, high = (
+        clip_table(apply_policy(projection.manifest, LabelPolicy.PAPER)).value_counts(["movie", "level"])
+        for projection in sweep(segments, onto, [0.1, 0.4]).values()
+    )
+    printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
+    change = {
+        level: np.array(
+            [high.get((movie, level), 0) - low.get((movie, level), 0) for movie in segments.movies]
+        )
+        for level in printed
+    }
+    note = ", ".join(f"{level} {change[level].sum():+,} clips" for level in printed)
+    findings = [
+        over_units(sign * change[level], "films", f"{note}; shown: {level}")
+        for level, sign in printed.items()
+    ]
+    return lowest(findings)
+
+
+def without_unsure(segments: Manifest) -> Finding:
+    """Measure how much gamma rises when clips that an expert labelled NS are left out."""
+    onto = windows(segments, DEFAULT_WINDOW_S)
+    pairs = agreement(project(segments, onto, per_annotator=True).manifest)
+    known = [
+        (pair.all_levels.value, pair.labels_only.value)
+        for pair in pairs
+        if pair.all_levels.value is not None and pair.labels_only.value is not None
+    ]
+    every, labels = np.array(known).T
+    return over_units(
+        labels - every, "films", f"mean gamma {every.mean():.3f}, without NS {labels.mean():.3f}"
+    )
+
+
+# --- sentences of 002 and 004
+# ---------------------------------------------------------------------------
+
+
+def alike_scores(_: None) -> Finding:
+    """Compare, captioner by captioner, the two printed ratios of the four objects."""
+    off = [
+        float(
+            np.mean(
+                [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
+            )
+        )
+        for printed in TOTALS.values()
+    ]
+    mean = t_interval(off, bounds=(0, 1))
+    return Finding(mean.mean, mean.low, mean.high, NAN, len(off), "captioners")
+
+
+def balanced_object(_: None) -> Finding:
+    """Average the printed ratio towards man of the least biased object."""
+    ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
+    name = (ratios.mean(axis=1) - 0.5).abs().idxmin()
+    mean = t_interval(ratios.loc[name], bounds=(0, 1))
+    return Finding(mean.mean, mean.low, mean.high, NAN, mean.n_movies, "captioners", f"object: {name}")
+
+
+def models_with(tests: Sequence[str], least: float, *, starred: bool) -> Callable[[None], Finding]:
+    """Count the models of the printed tables whose effect on a test is above `least`.
+
+    On several tests, those of the test with the fewest such models.
+    """
+
+    def compute(_: None) -> Finding:
+        meeting = {
+            name: [
+                model
+                for model, effects in EFFECTS.items()
+                if effects[name].d > least and (effects[name].star or not starred)
+            ]
+            for name in tests
+        }
+        note = ", ".join(f"{name.rpartition('_')[2]}: {len(models)}" for name, models in meeting.items())
+        return counted(min(map(len, meeting.values())), len(EFFECTS), "models", note)
+
+    return compute
+
+
+def words_ratio(emotion: str) -> Callable[[pd.DataFrame], Finding]:
+    """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
+
+    def compute(table: pd.DataFrame) -> Finding:
+        rates = _rates(table, emotion)
+        shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
+        result = jackknife_interval(
+            lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
+            np.array([f"{subject:03}" for subject in range(len(rates))]),
+            bounds=(0, math.inf),
+        )
+        note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
+        p = sign_flip(shown - clothed / 2).p
+        return Finding(result.mean, result.low, result.high, p, len(rates), "people pictured", note)
+
+    return compute
+
+
+def words_rate(emotion: str) -> Callable[[pd.DataFrame], Finding]:
+    """Average the rate of an emotion's words for partially clothed subjects, in the worse of two levels."""
+
+    def compute(table: pd.DataFrame) -> Finding:
+        findings = []
+        for level, own in table.groupby(table["emotion"].str[2:]):
+            if level:
+                rates = _rates(own, emotion, table)["O"].to_numpy()
+                mean, p = t_interval(rates, bounds=(0, math.inf)), sign_flip(rates - 1).p
+                findings.append(
+                    Finding(
+                        mean.mean, mean.low, mean.high, p, mean.n_movies, "people pictured", f"level {level}"
+                    )
+                )
+        most = max(findings, key=lambda finding: finding.high)
+        return replace(most, p=min(1.0, most.p * len(findings)))
+
+    return compute
+
+
+def _rates(table: pd.DataFrame, emotion: str, whole: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Count an emotion's words per 1,000 captions, person by condition."""
+    totals = (table if whole is None else whole).sum(numeric_only=True)
+    words = [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
+    own = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
+    sums = own.assign(words=own[words].sum(axis=1)).pivot_table(
+        ["words", "n_captions"], "subject", "condition", aggfunc="sum"
+    )
+    rates: pd.DataFrame = 1000 * sums["words"] / sums["n_captions"]
+    return rates

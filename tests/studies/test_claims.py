@@ -1,0 +1,157 @@
+"""Claims of the papers: the released data give the numbers, planted data the verdicts that were planted."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from obygaze_features.manifest import Clip, Manifest, import_mobygaze, import_obygaze12, write_manifest
+from obygaze_studies.claims import measures
+from obygaze_studies.claims.claims_report import CLAIMS, Claim, claims_report, read_inputs, verdict
+from obygaze_studies.claims.measures import Finding
+from obygaze_studies.commands.corpus_commands import claims
+from obygaze_studies.errors import AuditError
+
+WORDS = Path("audits") / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def files(shared_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("claims")
+    clips, segments = folder / "obygaze12.csv", folder / "segments.csv"
+    write_manifest(import_obygaze12(shared_data / "obygaze12", clips).manifest, clips)
+    write_manifest(import_mobygaze(shared_data / "mobygaze", segments).manifest, segments)
+    return [clips, segments, shared_data / WORDS]
+
+
+@pytest.fixture(scope="module")
+def found(files):
+    return claims_report(read_inputs(files)).data.set_index("claim")
+
+
+def test_the_released_annotations_refute_that_every_concept_has_the_same_rate(found):
+    row = found.loc["same-rate"]
+    assert (row["verdict"], row["p"]) == ("fails", pytest.approx(1 / 2000))
+    assert row["low"] > 0.05
+    assert "Activity, 34% of HN marks, 26% of NS marks, 15% of S marks" in row["note"]
+
+
+def test_most_disagreements_are_scenes_that_one_expert_left_easy(found):
+    row = found.loc["overlooked"]
+    assert row["verdict"] == "holds"
+    assert row["value"] == pytest.approx(963 / 1533)
+    assert row["note"].startswith("963 of 1,533")
+    assert row["low"] > 0.5
+
+
+def test_s_of_one_concept_and_of_several(found):
+    row = found.loc["compositional"]
+    assert row["verdict"] == "holds"
+    assert "15% with 1" in row["note"]
+    assert "92% with 4" in row["note"]
+    assert "7 of 37" in found.loc["clothing-alone", "note"]
+
+
+def test_the_number_of_shots_is_no_sign_of_the_level_and_no_proof_that_it_is_none(found):
+    row = found.loc["length"]
+    assert row["value"] == pytest.approx(0.526, abs=5e-4)
+    assert row["p"] == pytest.approx(0.22, abs=5e-3)
+    assert row["verdict"] == "undecided"
+
+
+def test_what_the_audited_paper_says_of_its_own_tables(found, shared_data):
+    printed = pd.read_csv(shared_data / "audits" / "paper_tables" / "wolfe2023_tables_1_2.csv")
+    angry = printed[(printed["condition"] == "angry") & (printed["d"] > 0.8) & (printed["star"] == 1)]
+    assert found.loc["anger-large", "value"] == angry.groupby("level").size().min() == 5
+    assert found.loc["anger-large", "verdict"] == "fails"
+    assert (found.loc[["sex-business", "sex-medicine", "sex-science"], "verdict"] == "holds").all()
+    counts = pd.read_csv(shared_data / WORDS)
+    happy = counts[counts["emotion"].str.startswith("HA")]
+    names = ["happy", "smile", "smiling", "smiles", "smiley", "laughing"]
+    words = happy[[name for name in names if counts[name].sum() >= 100]].sum(axis=1)
+    rate = words.groupby(happy["condition"]).sum()
+    assert found.loc["words-happiness", "value"] == pytest.approx(rate["O"] / rate["NO"])
+    assert found.loc["words-happiness", "verdict"] == "holds"
+
+
+def test_claims_without_their_file_say_which_file(files):
+    given = claims_report(read_inputs(files[:1])).data.set_index("claim")
+    missing = given[given["verdict"].str.startswith("not computed: needs ")]
+    assert set(missing.index) == {
+        claim.name for claim in CLAIMS if claim.needs not in {"obygaze12", "printed"}
+    }
+    assert missing["value"].isna().all()
+    assert missing.loc["overlooked", "verdict"].count("manifest import mobygaze") == 1
+
+
+def test_the_command_prints_every_claim_and_refuses_what_is_none(files, tmp_path):
+    result = CliRunner().invoke(claims, [str(files[0]), "--json", "--out", str(tmp_path / "out")])
+    document = json.loads(result.stdout)
+    assert [row["claim"] for row in document["rows"]] == [claim.name for claim in CLAIMS]
+    assert (tmp_path / "out" / "claims.csv").is_file()
+    with pytest.raises(AuditError, match=r"obygaze12\.csv"):
+        read_inputs([files[0], files[0]])
+    other = tmp_path / "other.csv"
+    write_manifest(Manifest((Clip("a", "m", level="EN"),), tmp_path), other)
+    with pytest.raises(AuditError, match=r"other\.csv"):
+        read_inputs([other])
+
+
+def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
+    above, alike = (
+        Claim("", "001", "", "", "", (0.1, math.inf), "printed", lambda _: None, alike=alike)
+        for alike in (False, True)
+    )
+
+    def of(low, high, p=NAN, claim=above):
+        return verdict(claim, Finding((low + high) / 2, low, high, p, 9, "films"), p)
+
+    assert [of(0.2, 0.3), of(-0.3, 0.0), of(0.0, 0.3)] == ["holds", "fails", "undecided"]
+    assert [of(0.2, 0.3, p=0.2), of(-0.3, 0.0, p=0.2)] == ["undecided", "undecided"]
+    assert [of(0.2, 0.3, p=0.2, claim=alike), of(-0.3, 0.0, p=0.2, claim=alike)] == ["holds", "undecided"]
+    assert verdict(above, Finding(0.2, NAN, NAN, NAN, 9, "models"), NAN) == "holds"
+
+
+def annotated(rng, rates, n_movies=12, n_per_movie=60):
+    """Make clips of HN, NS and S with one concept each, drawn at each level's rates, films apart."""
+    clips = []
+    for movie in range(n_movies):
+        shift = rng.dirichlet(np.ones(3))
+        for place in range(n_per_movie):
+            level = rng.choice(["HN", "NS", "S"], p=shift)
+            concept = rng.choice(["Body", "Look", "Activity"], p=rates[level])
+            clips.append(Clip(f"m{movie:02}-{place:03}", f"m{movie:02}", level=level, concepts=(concept,)))
+    return Manifest(tuple(clips), Path())
+
+
+def test_planted_rates_are_told_from_equal_ones_whatever_films_do():
+    rng = np.random.default_rng(0)
+    equal, moved = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]
+    different = measures.same_rate(annotated(rng, {"HN": equal, "NS": equal, "S": moved}))
+    assert different.p == pytest.approx(1 / 2000)
+    assert different.low < 0.3 < different.high
+    p = [measures.same_rate(annotated(rng, dict.fromkeys(("HN", "NS", "S"), equal))).p for _ in range(10)]
+    assert np.mean(p) > 0.3
+
+
+def test_planted_predictions_tell_whether_hard_negatives_help():
+    rng = np.random.default_rng(1)
+    rows = []
+    for movie in range(8):
+        label = rng.random(80) < 0.3
+        for train, signal in (("en_s", 0.5), ("hn_s", 2.0)):
+            for test in ("en_s", "enhn_s"):
+                score = rng.normal(size=80) + signal * label
+                part = {"model": "mlp", "task": f"{train}>{test}", "movie": f"m{movie}"}
+                rows.append(pd.DataFrame(part | {"label": label.astype(int), "score": score}))
+    table = pd.concat(rows)
+    assert measures.hard_negatives(table).low > 0
+    swapped = table.assign(
+        task=table["task"].map(lambda task: {"en": "hn_s", "hn": "en_s"}[task[:2]] + task[4:])
+    )
+    assert measures.hard_negatives(swapped).high < 0
