@@ -11,7 +11,8 @@ Only training clips are passed in, so that nothing depends on a test movie.
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,47 +88,92 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
     names, movie_of = np.unique(movies, return_inverse=True)
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
-        centre, axes, spread, T = _axes_of(X)
+        known = _axes_of(X)
+        centre, axes, spread, T = known.centre, known.axes, known.spread, known.T
         shrink = 1 / (spread + unit * np.array(PENALTIES)[:, None])
         moments, share = T.T @ y, y.mean(axis=0)
         whole = shrink[:, :, None] * moments
         errors = np.empty((len(PENALTIES), *y.shape))
-        for movie, name in enumerate(names):
-            out = movie_of == movie
+        rows = [movie_of == movie for movie in range(names.size)]
+        parts = [T[out] for out in rows]
+        for out, name in zip(rows, names, strict=True):
             _refuse_constant(present[~out], str(name))
-            for index, factors in enumerate(shrink):
-                scaled = T[out] * np.sqrt(factors)
-                own = np.eye(len(scaled)) - 1 / len(y) - scaled @ scaled.T
-                left = y[out] - share - T[out] @ whole[index]
-                errors[index, out] = linalg.solve(own, left, assume_a="pos")
+        for out, part, roots in zip(rows, parts, known.left_out(parts, movie_of, shrink), strict=True):
+            for index, root in enumerate(roots):
+                left = y[out] - share - part @ whole[index]
+                errors[index, out] = linalg.cho_solve((root, False), left, check_finite=False)
         losses = np.mean(errors * errors, axis=1)
         chosen = np.argmin(losses, axis=0)
         each = np.arange(y.shape[1])
         factors, weights = shrink[chosen].T, whole[chosen, :, each].T
         error = errors[chosen, :, each].T
         distances = np.empty_like(y)
-        for movie in range(names.size):
-            out = movie_of == movie
-            left_out = weights - factors * (T[out].T @ error[out])
-            offsets = _midway(left_out, moments - T[out].T @ y[out], -T[out].sum(axis=0), y[~out])
+        for out, part in zip(rows, parts, strict=True):
+            left_out = weights - factors * (part.T @ error[out])
+            offsets = _midway(left_out, moments - part.T @ y[out], -part.sum(axis=0), y[~out])
             lengths = np.sqrt(np.einsum("rk,rk->k", left_out, left_out))
-            distances[out] = (T[out] @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
+            distances[out] = (part @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
         offsets = _midway(weights, moments, np.zeros(len(spread)), y)
         directions = np.ascontiguousarray((axes @ weights).T)
         planes = Hyperplanes(directions, offsets - directions @ centre)
     return Tuned(losses, chosen, planes, distances)
 
 
-Axes = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+MOST_BYTES = 16 << 20
+"""Largest factors of the movies' hat matrices that are kept for one decomposition."""
 
-_KEPT: OrderedDict[bytes, Axes] = OrderedDict()
+Roots = list[NDArray[np.float64]]
+
+
+@dataclass(eq=False, slots=True)
+class _Axes:
+    """X's mean [D], its axes V [D, R], the sum of squares along each [R], and X in them, T [N, R].
+
+    `roots` are the factors of `left_out` for the movies in `movies`: they know no concept, so that all
+    concepts share them.
+    """
+
+    centre: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    T: NDArray[np.float64]
+    movies: bytes = b""
+    roots: list[Roots] = field(default_factory=list)
+
+    def left_out(
+        self, parts: Sequence[Floats], movie_of: NDArray[np.intp], shrink: NDArray[np.float64]
+    ) -> Iterator[Roots]:
+        """Yield for each movie, whose rows of T are `parts`, the Cholesky factors of I - H_gg by penalty."""
+        if self.movies == movie_of.tobytes():
+            yield from self.roots
+            return
+        keeps = 8 * len(shrink) * sum(len(part) ** 2 for part in parts) <= MOST_BYTES
+        roots = []
+        for part in parts:
+            own = [_root(part * np.sqrt(factors), len(self.T)) for factors in shrink]
+            if keeps:
+                roots.append(own)
+            yield own
+        if keeps:
+            self.movies, self.roots = movie_of.tobytes(), roots
+
+
+def _root(scaled: NDArray[np.float64], n_clips: int) -> NDArray[np.float64]:
+    hat = np.eye(len(scaled)) - 1 / n_clips - scaled @ scaled.T
+    root: NDArray[np.float64] = linalg.cho_factor(hat, overwrite_a=True, check_finite=False)[0]
+    return root
+
+
+_KEPT: OrderedDict[bytes, _Axes] = OrderedDict()
 N_KEPT = 16
 """Decompositions kept: each film left out has one, which all concepts and heads share."""
 
 
-def _axes_of(X: Floats) -> Axes:
+def _axes_of(X: Floats) -> _Axes:
     """Decompose X, or give the decomposition of the same X from before."""
-    key = hashlib.blake2b(np.ascontiguousarray(X).tobytes() + str((X.shape, X.dtype)).encode()).digest()
+    digest = hashlib.blake2b(np.ascontiguousarray(X).data)
+    digest.update(str((X.shape, X.dtype)).encode())
+    key = digest.digest()
     if key not in _KEPT:
         _KEPT[key] = _axes(X)
     _KEPT.move_to_end(key)
@@ -136,24 +182,19 @@ def _axes_of(X: Floats) -> Axes:
     return _KEPT[key]
 
 
-def _axes(
-    X: Floats,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give X's mean [D], its axes V [D, R], the sum of squares along each [R], and X in them, T [N, R].
-
-    From the smaller of the two matrices of products, with fewer clips than features that of the clips.
-    """
+def _axes(X: Floats) -> _Axes:
+    """Decompose the smaller of the two matrices of products, with fewer clips than features the clips'."""
     wide = np.asarray(X, dtype=np.float64)
     centre = wide.mean(axis=0)
     centred = wide - centre
     if len(centred) >= centred.shape[1]:
         spread, axes = linalg.eigh(centred.T @ centred)
-        return centre, axes, np.maximum(spread, 0.0), centred @ axes
+        return _Axes(centre, axes, np.maximum(spread, 0.0), centred @ axes)
     spread, rotation = linalg.eigh(centred @ centred.T)
     # Rounding leaves directions without any spread a tiny one, or a negative.
     real = spread > 1e-12 * spread[-1]
     length = np.sqrt(spread[real])
-    return centre, centred.T @ (rotation[:, real] / length), spread[real], rotation[:, real] * length
+    return _Axes(centre, centred.T @ (rotation[:, real] / length), spread[real], rotation[:, real] * length)
 
 
 def _midway(

@@ -343,7 +343,7 @@ def alike_scores(_: None) -> Finding:
 def balanced_object(_: None) -> Finding:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
-    name = (ratios.mean(axis=1) - 0.5).abs().idxmin()
+    name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     mean = t_interval(ratios.loc[name], bounds=(0, 1))
     return Finding(mean.mean, mean.low, mean.high, NAN, mean.n_movies, "captioners", f"object: {name}")
 
@@ -412,8 +412,8 @@ def _rates(table: pd.DataFrame, emotion: str, whole: pd.DataFrame | None = None)
     totals = (table if whole is None else whole).sum(numeric_only=True)
     words = [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
     own = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
-    sums = own.assign(words=own[words].sum(axis=1)).pivot_table(
-        ["words", "n_captions"], "subject", "condition", aggfunc="sum"
-    )
-    rates: pd.DataFrame = 1000 * sums["words"] / sums["n_captions"]
-    return rates
+    own = own.assign(words=own[words].sum(axis=1))
+    totals_of = {
+        name: own.pivot_table(name, "subject", "condition", aggfunc="sum") for name in ("words", "n_captions")
+    }
+    return 1000 * totals_of["words"] / totals_of["n_captions"]

@@ -74,7 +74,8 @@ all_ = _command(
 
 The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
 numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
-any number of threads.
+any number of threads. Each table is written to OUT.partial when it is made; if the command is stopped,
+the same command resumes there.
 
 \b
 Examples:

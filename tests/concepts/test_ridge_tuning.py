@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from obygaze_models.concepts import ridge_hyperplanes, ridge_leave_group_out, tuned_ridge
+from obygaze_models.concepts import ridge_hyperplanes, ridge_leave_group_out, ridge_tuning, tuned_ridge
 from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance
 from obygaze_models.errors import ConceptError
 
@@ -76,3 +76,20 @@ def test_a_concept_of_one_movie_and_constant_features_are_refused_by_name():
         tuned_ridge(X, present, movies)
     with pytest.raises(ConceptError, match="the features are constant"):
         tuned_ridge(np.ones_like(X), present[:, [0]], movies)
+
+
+def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_and_concepts():
+    X, present, movies = planted(90, 20)
+    others = np.roll(movies, 45)
+    others[:7] = "m0"
+    cases = [(present, movies), (present[:, :1], others), (present[:, 1:], movies), (present, others)]
+
+    def tuned(marks, films):
+        found = tuned_ridge(X, marks, films)
+        return found.losses.tobytes(), found.distances.tobytes(), found.planes.weights.tobytes()
+
+    fresh = []
+    for case in cases:
+        ridge_tuning._KEPT.clear()
+        fresh.append(tuned(*case))
+    assert [tuned(*case) for case in cases] == fresh

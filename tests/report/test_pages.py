@@ -97,9 +97,9 @@ def test_a_command_writes_a_page(tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "evaluate", "compare", "paper all", "paper table2", "paper table4", "paper figure2", "paper figure3",
-        "paper figure5", "paper figure6", "audit eat", "audit words", "audit alpha", "audit saliency",
-        "audit gender-score", "audit cooc", "task mediaeval15 score",
+        "evaluate", "compare", "paper all", "paper table2", "paper table4", "paper claims", "paper figure2",
+        "paper figure3", "paper figure5", "paper figure6", "audit eat", "audit words", "audit alpha",
+        "audit saliency", "audit gender-score", "audit cooc", "task mediaeval15 score",
     ],
 )  # fmt: skip
 def test_every_command_that_prints_a_report_can_write_a_page(words):
