@@ -66,9 +66,12 @@ class Rate(Struct, frozen=True, kw_only=True):
     value : float or None
         sum(duration * p) / sum(duration) over rows with a probability and without `NO_CONTENT`; None where it
         is refused.
-    low, high : float or None
-        80 % band from calibrations refitted on resampled films. It excludes differences between films: for
-        that see `ModelRecord.film_error`.
+    bracket_low, bracket_high : float or None
+        Bracket that holds the true share of about 80 % of new films, from the errors of films left out; None
+        also for models saved before their files had it.
+    calibration_low, calibration_high : float or None
+        80 % band from calibrations refitted on resampled films. It excludes differences between films, and
+        so holds the true share far less often.
     reason : str
         Why it is refused; empty if it is not.
     unreliable : float
@@ -78,8 +81,10 @@ class Rate(Struct, frozen=True, kw_only=True):
     """
 
     value: float | None
-    low: float | None
-    high: float | None
+    bracket_low: float | None
+    bracket_high: float | None
+    calibration_low: float | None
+    calibration_high: float | None
     reason: str
     unreliable: float
     counted_s: float
@@ -121,6 +126,10 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
         Expected calibration error on films left out.
     n_movies : int
         Films it was fitted on.
+    clips : dict of str to int
+        Clips of each level that it was fitted on; empty where the model's card does not say.
+    levels_left_out : list of str
+        Levels of the codebook that it was not fitted on. Films have them, so the share is refused.
     film_error, worst_film_error : float or None
         Mean and largest distance between expected and true share of positive clips of a film left out.
     """
@@ -129,6 +138,8 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
     intercept: float
     error: float
     n_movies: int
+    clips: dict[str, int]
+    levels_left_out: list[str]
     film_error: float | None = None
     worst_film_error: float | None = None
 

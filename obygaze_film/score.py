@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from obygaze_features.io import file_sha256
 from obygaze_features.store import Store
@@ -43,7 +42,6 @@ from obygaze_film.schema import (
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.prediction import (
-    CALIBRATION_BAND,
     Model,
     Predicted,
     frames_of,
@@ -269,12 +267,14 @@ def describe_model(
     sides = [list(side) for side in card.target["classes"]]
     calibration = None
     if model.calibration is not None:
-        fitted = model.calibration
+        fitted, population = model.calibration, card.population
         calibration = CalibrationRecord(
             slope=fitted.slope,
             intercept=fitted.intercept,
             error=fitted.error,
-            n_movies=len(card.movies),
+            n_movies=len(card.movies) if population is None else population["n_movies"],
+            clips={} if population is None else dict(population["clips"]),
+            levels_left_out=list(card.levels_left_out or ()),
             film_error=fitted.film_error,
             worst_film_error=fitted.worst_film_error,
         )
@@ -342,9 +342,10 @@ def versions() -> dict[str, str]:
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:
     """Compute sum(duration * p) / sum(duration) over the counted rows, or the reason why it is refused.
 
-    It is refused if the model was trained on the film, has no calibration, or more than 20 % of the film's
-    time (without black pictures and credits) is unlike any training clip or missing. The band holds 80 % of
-    the rates under sigmoids refitted on resampled films.
+    It is refused if the model was trained on the film, has no calibration, was calibrated without a level of
+    its codebook, or more than 20 % of the film's time (without black pictures and credits) is unlike any
+    training clip or missing. The calibration's band holds 80 % of the rates under sigmoids refitted on
+    resampled films.
 
     Parameters
     ----------
@@ -368,18 +369,32 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
         reason = f"{share:.0%} of the film is unlike any clip that the model was trained on, or missing"
     elif model.calibration is None:
         reason = "the model has no calibration"
+    elif model.card.levels_left_out is None:
+        reason = "the model's file does not say which levels it was calibrated on: save it again"
+    elif model.card.levels_left_out:
+        left_out = ", ".join(model.card.levels_left_out)
+        reason = (
+            f"the model was calibrated without clips of {left_out}, which films have: save it again by "
+            "evaluate with a --test of all levels"
+        )
     elif not counted_s:
         reason = "no part of the film is counted"
     value = low = high = None
+    bracket: tuple[float | None, float | None] = (None, None)
     if not reason and model.calibration is not None:
-        weights = seconds[counted] / counted_s
-        value = float(weights @ rows.loc[counted, "p"].to_numpy(dtype=np.float64))
         logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
-        slopes, intercepts = model.calibration.draws.T
-        drawn = expit(logits[:, None] * slopes + intercepts).T @ weights
-        ends = np.quantile(drawn, CALIBRATION_BAND)
-        low, high = min(float(ends[0]), value), max(float(ends[1]), value)
-    return Rate(value=value, low=low, high=high, reason=reason, unreliable=share, counted_s=counted_s)
+        value, low, high = model.calibration.expected_share(logits, seconds[counted])
+        bracket = model.calibration.bracket(value)
+    return Rate(
+        value=value,
+        bracket_low=bracket[0],
+        bracket_high=bracket[1],
+        calibration_low=low,
+        calibration_high=high,
+        reason=reason,
+        unreliable=share,
+        counted_s=counted_s,
+    )
 
 
 def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:

@@ -159,7 +159,9 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
         if rate.value is None:
             expected = f"no rate: {rate.reason}"
         else:
-            expected = f"expects {rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}]"
+            expected = f"expects {rate.value:.0%} of the time"
+            if rate.bracket_low is not None:
+                expected += f", 80% bracket of new films [{rate.bracket_low:.0%}, {rate.bracket_high:.0%}]"
             if model.calibration is not None and model.calibration.film_error is not None:
                 expected += f"; films left out were off by {model.calibration.film_error:.0%} on average"
         segments = timeline.segments(model.key)

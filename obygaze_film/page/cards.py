@@ -60,23 +60,31 @@ def why_no_rate(model: ModelRecord, words: Words) -> str:
         return words["uncalibrated"]
     if model.rate.unreliable > MOST_UNRELIABLE:
         return words.say("flagged", share=words.share(model.rate.unreliable))
+    left_out = model.calibration.levels_left_out
+    if left_out and not model.is_trained_on:
+        return words.say("levels_left_out", levels=words.listed(left_out))
     return words.say("no_rate", reason=model.rate.reason)
 
 
 def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]:
     what, rate, calibration = words.say("expected", positive=positive), model.rate, model.calibration
-    if rate.value is None or rate.low is None or rate.high is None:
+    if rate.value is None or calibration is None:
         return _nothing(what, why_no_rate(model, words))
-    note = words["expected_plain"]
-    if calibration and calibration.film_error is not None and calibration.worst_film_error is not None:
+    notes = []
+    if calibration.film_error is not None and calibration.worst_film_error is not None:
         error, worst = words.share(calibration.film_error), words.share(calibration.worst_film_error)
-        note = words.say("expected_note", error=error, worst=worst)
+        notes.append(words.say("expected_note", error=error, worst=worst))
+    if calibration.clips:
+        clips = words.listed([f"{n} {level}" for level, n in calibration.clips.items()])
+        notes.append(words.say("calibrated_on", clips=clips))
+    if rate.bracket_low is None or rate.bracket_high is None:
+        return _shown(words.share(rate.value), "", None, what, " ".join([words["no_bracket"], *notes]))
     return _shown(
         words.share(rate.value),
-        f"{words.share(rate.low)}–{words.share(rate.high)}",
-        bar(rate.value, rate.low, rate.high),
+        f"{words.share(rate.bracket_low)}–{words.share(rate.bracket_high)}",
+        bar(rate.value, rate.bracket_low, rate.bracket_high),
         what,
-        note,
+        " ".join([words["bracket"], *notes]),
     )
 
 

@@ -132,9 +132,11 @@ def _share(view: FilmView) -> tuple[float, float, float] | None:
         return view.corrected.value, view.corrected.low, view.corrected.high
     rate = view.model.rate
     # Scores of a film that the model was trained on are not predictions.
-    if view.model.is_trained_on or rate.value is None or rate.low is None or rate.high is None:
+    if view.model.is_trained_on or rate.value is None:
         return None
-    return rate.value, rate.low, rate.high
+    if rate.bracket_low is None or rate.bracket_high is None:
+        return rate.value, 0.0, 1.0  # nothing is known of how far it is off
+    return rate.value, rate.bracket_low, rate.bracket_high
 
 
 def _about(films: "Sequence[Timeline]", words: Words) -> list[str]:

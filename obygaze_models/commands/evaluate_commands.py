@@ -158,7 +158,8 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --html hn_s.html
       obygaze evaluate films.csv stores/vivit --task hn_s \\
           --model attention --reduce mean
-      obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr --out run
+      obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
+          --save pcbm_lr --out run
     """
     from obygaze_features.io import NO_LICENCE, refuse_existing
     from obygaze_features.screen import progress_bar

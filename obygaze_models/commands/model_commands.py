@@ -50,7 +50,8 @@ def predict(
 
     \b
     Examples:
-      obygaze evaluate films.csv stores/films --task hn_s --save pcbm_lr
+      obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
+          --save pcbm_lr
       obygaze predict run/pcbm_lr.model stores/more-films --out scores.csv
       obygaze predict run/pcbm_lr.model stores/a stores/b --json
       obygaze predict run/attention.model stores/more-films --frames frames.csv
@@ -255,6 +256,10 @@ def _card_lines(file: "ModelFile") -> list[tuple[str, str]]:
         ("threshold", f"{card.threshold:g}"),
         ("calibrated", _calibration(card.calibration)),
     ]
+    if card.population is not None:
+        clips = ", ".join(f"{n} {level}" for level, n in card.population["clips"].items())
+        films = card.population["n_movies"]
+        lines.append(("calibrated on", f"{card.population['title']}: {clips} clips of {films} films"))
     if "reach_distances" in file.about:
         limit = file.about["reach_distances"][-3]  # quantile .99 of 201
         lines.append(

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.schema import (
     Count,
     Hex64,
@@ -59,7 +60,7 @@ Parameters = Annotated[
 ]
 CALIBRATED = ("slope", "intercept", "error")
 Calibrated = Annotated[
-    dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error"], Number],
+    dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
         description="an object of slope, intercept and error, or empty",
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
@@ -78,6 +79,21 @@ class CardTarget(TargetRecord):
     """What a model is asked; `concept` is "" unless that is a concept's presence."""
 
     concept: Text
+
+
+class Population(TypedDict):
+    """The clips that a calibration was fitted on.
+
+    `task` and `title` are of the target that asks for them: the one trained on, or a wider test. `clips`
+    counts them by level. `levels_left_out` are the codebook's levels some of whose clips, or all, were not
+    asked for: nobody knows what the calibration makes of them.
+    """
+
+    task: Text
+    title: Text
+    clips: Annotated[dict[str, Count], Meta(description="an object of numbers of clips")]
+    n_movies: Count
+    levels_left_out: Annotated[list[str], Meta(description="a list of levels")]
 
 
 class _Common(Struct, frozen=True, kw_only=True):
@@ -145,7 +161,8 @@ class CardFields(_Common, frozen=True, kw_only=True):
     calibration : mapping
         Slope and intercept of the sigmoid that makes scores probabilities, and its expected calibration error
         on films left out; empty for a model that has none. Where known: film_error and worst_film_error, the
-        mean and the largest error of the expected share of positive clips of a film left out.
+        mean and the largest error of the expected share of positive clips of a film left out, and
+        film_margin, half the width of the 80 % bracket around a new film's expected share.
     metrics : tuple of mapping
         Out-of-fold metrics of models trained as this one was, each on all films but one.
     versions : mapping
@@ -176,6 +193,9 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     arrays: Annotated[dict[str, ArrayRecord], Meta(description="dtype and shape of every array")]
     clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
     reduced_by: SomeText | UnsetType = UNSET
+    population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
+        UNSET
+    )
 
 
 class _OldModelCard(_Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,6 +228,9 @@ class Card(CardFields, frozen=True, kw_only=True):
         Median length of the clips trained on, in seconds; None where the file does not tell.
     reduced_by : str
         How the tokens it reads are reduced (`obygaze_models.reduction`); "" if they are read as stored.
+    population : mapping or None
+        The clips that the calibration was fitted on; None without one, and in files written before cards said
+        it, whose calibration is of the clips trained on.
     number : int
         The format's number in the file.
     reach : float or None
@@ -216,8 +239,22 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     clip_s: float | None = None
     reduced_by: str = ""
+    population: Population | None = None
     number: int = PROTOCOL
     reach: float | None = None
+
+    @property
+    def levels_left_out(self) -> tuple[str, ...] | None:
+        """Levels of the codebook that the calibration was not fitted on; None where the card can't tell."""
+        if self.population is not None:
+            return tuple(self.population["levels_left_out"])
+        target = self.target
+        if target["kind"] != "levels" or target["name"].startswith("scale:"):
+            return ()
+        if self.codebook["name"] not in BUILTIN:
+            return None
+        known = {level for side in target["classes"] for level in side}
+        return tuple(level for level in builtin_codebook(self.codebook["name"]).labels if level not in known)
 
     def to_json(self) -> dict[str, object]:
         """Return the card as JSON values, with the format's name and number.
@@ -235,6 +272,8 @@ class Card(CardFields, frozen=True, kw_only=True):
             del written["clip_s"]
         if not self.reduced_by:
             del written["reduced_by"]
+        if self.population is None:
+            del written["population"]
         listed = {name: list(written[name]) for name in ("movies", "metrics", "concepts")}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
 

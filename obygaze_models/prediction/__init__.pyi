@@ -1,4 +1,3 @@
-from .calibration import CALIBRATION_BAND as CALIBRATION_BAND
 from .frames import frames_of as frames_of
 from .frames import reads_frames as reads_frames
 from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION

@@ -6,10 +6,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
+from scipy.stats import t
 
 N_DRAWS = 200
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the refitted probabilities that bound the 80 % band."""
+
+BRACKET = 0.80
+"""How often the bracket around a new film's expected share shall hold the true one."""
 
 MAX_STEPS = 100
 
@@ -28,6 +32,8 @@ class Calibration:
     film_error, worst_film_error : float or None
         Mean and largest distance, over films left out, between the share of positive clips that is expected
         (their mean probability by a sigmoid of the other films) and the true one; None in older files.
+    film_margin : float or None
+        Half the width of the 80 % bracket around a new film's expected share; None in older files.
     """
 
     slope: float
@@ -36,6 +42,7 @@ class Calibration:
     draws: NDArray[np.float64]
     film_error: float | None = None
     worst_film_error: float | None = None
+    film_margin: float | None = None
 
     @classmethod
     def fit(
@@ -62,19 +69,20 @@ class Calibration:
         sigmoids = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
         own = sigmoids[1 : 1 + names.size][movie_of]
         p = expit(own[:, 0] * values + own[:, 1])
-        shares = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
+        errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
         return cls(
             slope=float(sigmoids[0, 0]),
             intercept=float(sigmoids[0, 1]),
             error=calibration_error(labels, p),
             draws=sigmoids[1 + names.size :],
-            film_error=float(np.abs(shares).mean()),
-            worst_film_error=float(np.abs(shares).max()),
+            film_error=float(np.abs(errors).mean()),
+            worst_film_error=float(np.abs(errors).max()),
+            film_margin=margin(errors),
         )
 
     def to_json(self) -> dict[str, float]:
         """Return all known values except the draws."""
-        names = ("slope", "intercept", "error", "film_error", "worst_film_error")
+        names = ("slope", "intercept", "error", "film_error", "worst_film_error", "film_margin")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
@@ -93,6 +101,41 @@ class Calibration:
         low, high = np.quantile(expit(logits), CALIBRATION_BAND, axis=1) if len(values) else (values, values)
         p = self.probability(values)
         return np.minimum(low, p), np.maximum(high, p)
+
+    def expected_share(self, scores: ArrayLike, seconds: ArrayLike) -> tuple[float, float, float]:
+        """Compute the share of time expected to be positive, and the ends of its 80 % calibration band.
+
+        Parameters
+        ----------
+        scores, seconds : array-like, shape [N]
+            Score and length of each part of a film; N is above 0.
+        """
+        logits = np.asarray(scores, dtype=np.float64)
+        weights = np.asarray(seconds, dtype=np.float64) / np.sum(seconds)
+        value = float(weights @ self.probability(logits))
+        drawn = expit(logits[:, None] * self.draws[:, 0] + self.draws[:, 1]).T @ weights
+        low, high = np.quantile(drawn, CALIBRATION_BAND)
+        return value, min(float(low), value), max(float(high), value)
+
+    def bracket(self, share: float) -> tuple[float | None, float | None]:
+        """Compute the ends of the 80 % bracket of a new film's true share; None without a margin.
+
+        The bracket shows how far films differ, the band how little is known of the sigmoid.
+        """
+        if self.film_margin is None:
+            return None, None
+        return max(share - self.film_margin, 0.0), min(share + self.film_margin, 1.0)
+
+
+def margin(errors: NDArray[np.float64]) -> float:
+    """Compute half the width of a bracket from the errors of M films left out.
+
+    A prediction interval: Student's t with M degrees of freedom, times the root mean square of the errors,
+    times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. It is on the scale of shares: on the
+    logit scale it would miss the films without any positive second (benchmarks/coverage_share.py).
+    """
+    scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
+    return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)
 
 
 def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -23,7 +24,7 @@ from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec, fit
-from obygaze_models.persistence.card import Card, CardTarget, family
+from obygaze_models.persistence.card import Card, CardTarget, Population, family
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, platt
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
@@ -89,7 +90,7 @@ def save_models(
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.evaluate(data, ["linear"], task="hn_s")
+    >>> run = om.evaluate(data, ["linear"], task="hn_s", test="enhn_s")
     >>> [file.name for file in om.save_models(run, data, ["linear"], Path("saved")).values()]
     ['linear.model']
     """
@@ -114,7 +115,9 @@ def train_final(
 ) -> Model:
     """Train a model on the clips of all films, in the same way as every fold of the run.
 
-    Its scores are calibrated on the out-of-fold scores of its inner folds of films.
+    Its scores are calibrated on out-of-fold scores: where a test of the run is wider than the task, on the
+    run's scores of that test, since a film is made of all its levels; else on those of the inner folds of
+    films.
 
     Parameters
     ----------
@@ -154,11 +157,18 @@ def train_final(
         given["present"] = data.present.loc[rows, concepts]
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
-    inner = getattr(fitted.estimator, "inner_scores_", None)
     in_task = y != NOT_ASKED
-    calibration = None
-    if inner is not None:
+    calibration = population = None
+    wider = _wider_test(run, data, learnt)
+    if wider is not None:
+        held_out = _predicted(run, spec.name, f"{target.name}>{wider.name}")
+        calibration = Calibration.fit(
+            held_out["score"], held_out["label"], held_out["movie"], seed=_seed(run)
+        )
+        population = _population(data, wider, held_out["clip_id"])
+    elif (inner := getattr(fitted.estimator, "inner_scores_", None)) is not None:
         calibration = Calibration.fit(inner, y[in_task], movies[in_task], seed=_seed(run))
+        population = _population(data, target, data.clip_ids[own])
     estimator = fitted.estimator
     if isinstance(estimator, GroupedSelection):
         estimator = estimator.estimator_
@@ -182,6 +192,7 @@ def train_final(
         n_clips=int(in_task.sum()),
         n_positives=int((y == 1).sum()),
         calibration={} if calibration is None else calibration.to_json(),
+        population=population,
         metrics=tuple(row for row in _metrics(run) if row["model"] == spec.name),
     )
     sigmoids = np.empty((0, 2))
@@ -289,6 +300,42 @@ def _seed(run: Run) -> int:
 def _metrics(run: Run) -> list[dict[str, Any]]:
     rows: Any = document(run)["metrics"]
     return list(rows)
+
+
+def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
+    """Find the widest test that asks every clip of the task for the same label, and more clips."""
+    in_task = learnt != NOT_ASKED
+    widest, most = None, int(in_task.sum())
+    for test in map(_target, run.record["tests"]):
+        asked = test.of(data.labels)
+        n = int((asked != NOT_ASKED).sum())
+        if n > most and (asked[in_task] == learnt[in_task]).all():
+            widest, most = test, n
+    return widest
+
+
+def _predicted(run: Run, model: str, task: str) -> pd.DataFrame:
+    """Return a model's predictions of a test under the seed that it is kept with."""
+    table = run.predictions.table
+    return table[(table["model"] == model) & (table["task"] == task) & (table["seed"] == _seed(run))]
+
+
+def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
+    """Describe the clips that a calibration was fitted on."""
+    rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
+    levels, numbers = np.unique(data.levels[rows], return_counts=True)
+    clips = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
+    # Of a concept's target, clips of a level may be asked that have the concept, and the others not.
+    asked = target.of(data.labels) != NOT_ASKED
+    partly = set(data.levels[~asked].tolist())
+    left_out = [level for level in data.codebook.labels if level in partly or level not in clips]
+    return Population(
+        task=target.name,
+        title=target.title,
+        clips=clips,
+        n_movies=len(np.unique(data.movies[rows])),
+        levels_left_out=[] if target.scale else left_out,
+    )
 
 
 def _target(record: Mapping[str, Any]) -> Target:

@@ -45,7 +45,8 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     seconds = rows["end_s"] - rows["start_s"]
     rate = (seconds * rows["p"])[counted].sum() / seconds[counted].sum()
     assert timeline.rate().value == pytest.approx(rate, abs=1e-12)
-    assert timeline.rate().low < rate < timeline.rate().high
+    found = timeline.rate()
+    assert found.bracket_low < found.calibration_low < rate < found.calibration_high < found.bracket_high
     calibration = timeline.model().calibration
     p = 1 / (1 + np.exp(-(calibration.slope * rows["logit"] + calibration.intercept)))
     assert np.abs(p - rows["p"]).max() < 1e-9

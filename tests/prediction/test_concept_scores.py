@@ -8,7 +8,7 @@ from scipy.special import expit
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
-from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.calibration import Calibration, margin, platt
 from obygaze_models.prediction.final import concept_metrics
 from obygaze_models.prediction.saved_model import load_model
 
@@ -41,6 +41,20 @@ def test_the_error_of_films_shares_is_of_films_left_out():
         errors.append(abs(expit(slope * scores[out] + intercept).mean() - y[out].mean()))
     assert found.film_error == pytest.approx(np.mean(errors))
     assert found.worst_film_error == pytest.approx(max(errors))
+    factor = 1.533 * np.sqrt(1 + 1 / 4)  # of Student's t with 4 degrees of freedom, 90 % lie below 1.533
+    assert found.film_margin == pytest.approx(factor * np.sqrt(np.mean(np.square(errors))), rel=1e-3)
+    assert found.bracket(0.5) == (0.5 - found.film_margin, 0.5 + found.film_margin)
+    assert found.bracket(0.001)[0] == 0
+    assert found.bracket(0.999)[1] == 1
+
+
+@pytest.mark.parametrize("n_films", [3, 6, 12, 40])
+def test_the_margin_holds_four_new_errors_in_five_whatever_the_number_of_films(n_films):
+    rng = np.random.default_rng(n_films)
+    known, new = rng.normal(size=(4000, n_films)), rng.normal(size=4000)
+    # The new film's error has the spread of the sigmoid's own error beside that of films.
+    held = np.abs(new) * np.sqrt(1 + 1 / n_films) <= [margin(errors) for errors in known]
+    assert held.mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_a_card_keeps_them_and_older_cards_lack_them(shelf):

@@ -116,14 +116,23 @@ def invented_film(
     value = None if refused else float((weight * p[counted]).sum() / weight.sum())
     rate = Rate(
         value=value,
-        low=None if value is None else max(value - 0.07, 0.0),
-        high=None if value is None else value + 0.1,
+        bracket_low=None if value is None else max(value - 0.17, 0.0),
+        bracket_high=None if value is None else value + 0.17,
+        calibration_low=None if value is None else max(value - 0.07, 0.0),
+        calibration_high=None if value is None else value + 0.1,
         reason="more than 20 % of the time is unlike training" if refused else "",
         unreliable=unreliable,
         counted_s=float(weight.sum()),
     )
     calibration = CalibrationRecord(
-        slope=SLOPE, intercept=INTERCEPT, error=0.03, n_movies=12, film_error=0.09, worst_film_error=0.27
+        slope=SLOPE,
+        intercept=INTERCEPT,
+        error=0.03,
+        n_movies=12,
+        clips={"EN": 453, "HN": 711, "S": 353},
+        levels_left_out=[],
+        film_error=0.09,
+        worst_film_error=0.27,
     )
     model = ModelRecord(
         key="pcbm_lr",

@@ -1,0 +1,185 @@
+"""A film's share: which clips it is calibrated on, its bracket, and where it is refused."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_film.errors import FilmError
+from obygaze_film.page import film_page
+from obygaze_film.score import score_films
+from obygaze_film.timeline import Timeline
+from obygaze_models.dataset import load_dataset
+from obygaze_models.evaluation import evaluate
+from obygaze_models.persistence.card import parse_card
+from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.saved_model import load_model
+
+D = 6
+FILMS = tuple(f"tt{number:07}" for number in range(8))
+SHARES = (0.5, 0.3, 0.2)
+"""Of EN, HN and S: S lies 1.6 above HN on feature 0, EN 0.2 below it."""
+
+RECIPES = {
+    "narrow": ("hn_s", None),
+    "recipe": ("hn_s", "enhn_s"),
+    "several tests": ("hn_s", ["hn_s", "enhn_s"]),
+    "other test": ("hn_s", "en_s"),
+    "wide": ("enhn_s", None),
+    "narrower test": ("enhn_s", "hn_s"),
+}
+"""What is trained on and tested on."""
+
+
+def clips_of(movies, per_film, seed):
+    """Draw clips of five seconds and their features; every film has the planted shares."""
+    rng = np.random.default_rng(seed)
+    clips, rows = [], []
+    for movie in movies:
+        levels = rng.permutation(
+            np.repeat(["EN", "HN", "S"], np.rint(np.array(SHARES) * per_film).astype(int))
+        )
+        own = 0.2 * rng.normal(size=D)
+        for place, level in enumerate(levels.tolist()):
+            start = 5.0 * place
+            clips.append(Clip(f"{movie}-{place:04}", movie, f"{movie}.mp4", start, start + 5, level))
+            row = rng.normal(size=D) + own
+            row[0] += {"EN": -0.2, "HN": 0.0, "S": 1.6}[level]
+            rows.append(row.astype(np.float32))
+    return clips, np.stack(rows)
+
+
+def store_of(folder, name, clips, rows):
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
+    return open_store(seal_arrays(folder / name, movie_of, {"descriptors": {"pooled": rows}}, spans=spans))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """The store and the data of the training films, models by recipe, and a store of three new films."""
+    folder = tmp_path_factory.mktemp("share")
+    clips, rows = clips_of(FILMS, 60, seed=0)
+    manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
+    data = load_dataset(store_of(folder, "films", clips, rows), manifest)
+    paths = {}
+    for name, (task, test) in RECIPES.items():
+        run = evaluate(data, ["linear"], task, test)
+        paths[name] = save_models(run, data, ["linear"], folder / name)["linear"]
+    return paths, store_of(folder, "new", *clips_of(("new1", "new2", "new3"), 400, seed=1)), data
+
+
+def mean_share(store, path):
+    return np.mean([film.rate().value for film in score_films(store, [path])])
+
+
+@pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
+def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
+    paths, store, _ = planted
+    assert mean_share(store, paths[recipe]) == pytest.approx(SHARES[2], abs=0.03)
+
+
+def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_film_still_ranked(planted):
+    paths, store, _ = planted
+    (film, *_) = score_films(store, [paths["narrow"]])
+    rows = film.rows()
+    assert rows["p"].mean() > SHARES[2] + 0.08  # what was printed before
+    rate = film.rate()
+    assert (rate.value, rate.bracket_low, rate.calibration_low) == (None, None, None)
+    assert "EN" in rate.reason
+    assert rate.unreliable < 0.2
+    assert rows["logit"].notna().all()
+    assert len(film.segments())
+    assert film.model().calibration.levels_left_out == ["EN"]
+    for language in ("en", "fr"):
+        page = film_page([film], language=language)
+        assert film.model().rate.reason not in page  # the page says it in its language
+        assert "EN, que les films" in page or "EN, which films" in page
+
+
+def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
+    paths, store, _ = planted
+    assert load_model(paths["other test"]).card.levels_left_out == ("EN",)
+    assert all(film.rate().value is None for film in score_films(store, [paths["other test"]]))
+
+
+def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
+    paths, store, data = planted
+    card = load_model(paths["recipe"]).card
+    counts = {level: int((data.levels == level).sum()) for level in ("EN", "HN", "S")}
+    assert (card.target["name"], card.n_clips) == ("hn_s", counts["HN"] + counts["S"])
+    assert card.population == {
+        "task": "enhn_s",
+        "title": "(EN u HN) vs S",
+        "clips": counts,
+        "n_movies": len(FILMS),
+        "levels_left_out": [],
+    }
+    narrow = load_model(paths["narrow"]).card
+    assert narrow.population["clips"] == {level: counts[level] for level in ("HN", "S")}
+    assert narrow.calibration != card.calibration
+    (film, *_) = score_films(store, [paths["recipe"]])
+    assert film.model().calibration.clips == counts
+
+
+def test_the_calibration_on_a_wider_test_is_of_the_runs_scores_of_films_left_out(planted):
+    paths, _, data = planted
+    model = load_model(paths["recipe"])
+    run = evaluate(data, ["linear"], "hn_s", "enhn_s")
+    table = run.predictions.table[run.predictions.table["model"] == "linear"]
+    p = model.calibration.probability(table["score"])
+    # A sigmoid fitted on these clips expects their share of positives, but for Platt's targets.
+    assert p.mean() == pytest.approx((data.levels == "S").mean(), abs=0.005)
+
+
+def aged(path, *, codebook="obygaze12"):
+    """Read a model as files had it before cards named the clips calibrated on."""
+    model = load_model(path)
+    written = model.card.to_json() | {"arrays": {}}
+    del written["population"], written["calibration"]["film_margin"]
+    written["codebook"]["name"] = codebook
+    card = parse_card(json.loads(json.dumps(written)), "old.model")
+    return replace(model, card=card, calibration=replace(model.calibration, film_margin=None))
+
+
+def test_a_model_saved_before_is_calibrated_on_its_task(planted):
+    paths, store, _ = planted
+    (film, *_) = score_films(store, [aged(paths["wide"])])
+    rate = film.rate()
+    assert rate.value == pytest.approx(SHARES[2], abs=0.06)
+    assert (rate.bracket_low, rate.bracket_high) == (None, None)
+    assert f"{rate.value:.0%}" in film_page([film])
+    (film, *_) = score_films(store, [aged(paths["recipe"])])
+    assert film.rate().value is None
+    assert "EN" in film.rate().reason
+    (film, *_) = score_films(store, [aged(paths["wide"], codebook="violence")])
+    assert film.rate().value is None
+    assert "\n" not in film.rate().reason
+
+
+def test_bracket_and_band_have_names_of_their_own_and_films_scored_before_are_refused(planted, tmp_path):
+    paths, store, _ = planted
+    (film, *_) = score_films(store, [paths["recipe"]])
+    rate, margin = film.rate(), load_model(paths["recipe"]).calibration.film_margin
+    assert rate.bracket_low == max(rate.value - margin, 0)
+    assert rate.bracket_high == min(rate.value + margin, 1)
+    assert rate.calibration_low < rate.value < rate.calibration_high
+    page = film_page([film])
+    assert f"{rate.bracket_low:.0%}–{rate.bracket_high:.0%}".replace("%–", "%–") in page
+    film.write(tmp_path)
+    assert Timeline.read(tmp_path).rate() == rate
+    record = msgspec.to_builtins(film.record)
+    kept = record["models"][0]["rate"]
+    record["models"][0]["rate"] = {
+        **{name: kept[name] for name in ("value", "reason", "unreliable", "counted_s")},
+        "low": kept["calibration_low"],
+        "high": kept["calibration_high"],
+    }
+    (tmp_path / "film.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(FilmError, match="score the film again"):
+        Timeline.read(tmp_path)
