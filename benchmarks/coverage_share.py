@@ -1,7 +1,7 @@
 """Measure how often the bracket around a film's expected share holds the true share, on simulated films.
 
-Run by hand: ``python benchmarks/coverage_share.py`` (some minutes on one core), ``--quick`` for a sixth of the
-data sets. Calibration, share, band and bracket are the product's. Seeds are fixed: the same command prints
+Run by hand: ``python benchmarks/coverage_share.py`` (some minutes on one core), ``--quick`` for fewer data
+sets. Calibration, share, band and bracket are the product's. Seeds are fixed: the same command prints
 the same tables.
 
 A film is 300 to 900 windows, five seconds apart. Labels and noise are autoregressions in time, so that
