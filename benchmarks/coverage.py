@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+import coverage_localise
+import coverage_rate
+import coverage_share
 import numpy as np
 import pandas as pd
 from coverage_corpora import (
@@ -339,6 +342,9 @@ def main() -> None:
         "tests": lambda: tests(400 // few),
         "factors": lambda: of_error_factors(300 // few),
         "concepts": lambda: of_concepts(60 // few),
+        "share": lambda: coverage_share.tables(60 // few),
+        "rate": lambda: coverage_rate.tables(100 // few),
+        "localise": lambda: coverage_localise.tables(400 // few),
     }
     if arguments.part not in {None, *parts}:
         parser.error(f"--part is one of {', '.join(parts)}")

@@ -1,11 +1,9 @@
 """Measure how often `localise` calls scores that know nothing above chance, and finds scores that do.
 
-Run by hand: ``python benchmarks/coverage_localise.py`` (400 corpora a cell, 6 minutes of CPU), ``--quick``
-for a tenth; also a part of `coverage.py`. Corpora of 12 films x 15 clips x 32 frames; scores are an
+A part of `coverage.py` (6 minutes of CPU). Corpora of 12 films x 15 clips x 32 frames; scores are an
 autoregression along the frames. Seeds are fixed: the same command prints the same table.
 """
 
-import argparse
 from collections.abc import Iterator
 
 import numpy as np
@@ -106,14 +104,3 @@ def tables(n_sets: int) -> None:
     ]
     print(f"\n## Localisation: share of {n_sets} corpora whose scores know nothing of segments\n")
     print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), flush=True)
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the corpora")
-    tables(40 if parser.parse_args().quick else 400)
-
-
-if __name__ == "__main__":
-    main()

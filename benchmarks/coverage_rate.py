@@ -1,11 +1,8 @@
 """Measure how often the interval of a judged rate holds the truth, and how wide it is, on simulated films.
 
-Run by hand: ``python benchmarks/coverage_rate.py`` (about 75 s of one core), ``--quick`` for a tenth of the
-films. Draws, chances and intervals are those of `film next --blind` and `film rate`. Seeds are fixed.
+A part of `coverage.py` (about 75 s of CPU). Draws, chances and intervals are those of `film next --blind` and `film rate`. Seeds are fixed.
 """
 
-import argparse
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,12 +12,8 @@ from tabulate import tabulate
 
 from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import Estimates, difference_estimate, estimate_rate, kappa_interval
-from obygaze_models.blas import one_blas_thread
 
 Floats = NDArray[np.float64]
-
-N_SETS = 100
-"""Films of each row of a table."""
 
 N_EACH = 20
 """Draws from each film."""
@@ -180,22 +173,8 @@ def show(title: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]) -
     print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), flush=True)
 
 
-def tables(n_sets: int = N_SETS) -> None:
-    """Print every table."""
+def tables(n_sets: int) -> None:
+    """Print every table, of this many films a row."""
     of_unlike_lengths(n_sets)
     of_cells(n_sets)
     of_kappa(n_sets)
-
-
-def main() -> None:
-    """Print every table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the films")
-    began = time.process_time()
-    with one_blas_thread():
-        tables(N_SETS // (10 if parser.parse_args().quick else 1))
-    print(f"\n{time.process_time() - began:.0f} s of CPU")
-
-
-if __name__ == "__main__":
-    main()

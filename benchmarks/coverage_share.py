@@ -1,8 +1,7 @@
 """Measure how often the bracket around a film's expected share holds the true share, on simulated films.
 
-Run by hand: ``python benchmarks/coverage_share.py`` (some minutes on one core), ``--quick`` for fewer data
-sets. Calibration, share, band and bracket are the product's. Seeds are fixed: the same command prints
-the same tables.
+A part of `coverage.py` (8 minutes of CPU). Calibration, share, band and bracket are the product's. Seeds are
+fixed: the same command prints the same tables.
 
 A film is 300 to 900 windows, five seconds apart. Labels and noise are autoregressions in time, so that
 positives come in passages. Films differ in their share of positives, in an offset of all scores, and in how
@@ -10,8 +9,6 @@ far positives lie above the others. Models are calibrated on scenes, every fifth
 then new films are expected, window by window.
 """
 
-import argparse
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -218,16 +215,3 @@ def tables(n_sets: int) -> None:
     """Print every table, from this many data sets a row."""
     of_brackets(n_sets)
     of_populations(n_sets)
-
-
-def main() -> None:
-    """Print every table, and the time."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the data sets")
-    began = time.process_time()
-    tables(10 if parser.parse_args().quick else 60)
-    print(f"\n{time.process_time() - began:.0f} s of CPU")
-
-
-if __name__ == "__main__":
-    main()

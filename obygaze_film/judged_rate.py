@@ -296,8 +296,8 @@ def difference_estimate(
     the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
     the mean p of all judged cells: D is 0 without a positive or without a negative. The squared standard
     error is this variance times the sum of (1 - chance) weight^2 (Hájek's finite-population correction). For
-    a useless model and equal cells this is Wilson's interval. `benchmarks/coverage_rate.py` measures coverage
-    and width.
+    a useless model and equal cells this is Wilson's interval. `benchmarks/coverage.py --part rate` measures
+    coverage and width.
 
     Parameters
     ----------
