@@ -61,7 +61,7 @@ class Report:
     >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, "hn_s"))
     >>> report.title
     'HN vs S, tested on HN vs S'
-    >>> report.blocks[0].headers[:2]
+    >>> report.blocks[-1].headers[:2]
     ('model', 'AP*')
     """
 
