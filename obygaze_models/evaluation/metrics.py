@@ -299,7 +299,13 @@ LEVEL_METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(
-            "quadratic_kappa", "kappa (quadratic)", "called", quadratic_kappa, fixed(0.0), bounds=(-1.0, 1.0)
+            "quadratic_kappa",
+            "kappa (quadratic)",
+            "called",
+            quadratic_kappa,
+            fixed(0.0),
+            bounds=(-1.0, 1.0),
+            method_interval=False,
         ),
         Metric("spearman", "Spearman", "score", spearman, fixed(0.0), bounds=(-1.0, 1.0)),
         Metric(

@@ -73,7 +73,9 @@ def test_a_planted_model_is_above_chance_with_its_whole_interval():
         row = found.loc[name]
         assert row["pooled_chance"] == row["movie_chance"] == 0
         assert 0.5 < row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1
-        assert 0.5 < row["method_low"] < row["movie_low"] < row["movie_mean"] < row["movie_high"] < 1
+        assert 0.5 < row["movie_low"] < row["movie_mean"] < row["movie_high"] < 1
+    assert 0.5 < found.loc["spearman", "method_low"] < found.loc["spearman", "movie_low"]
+    assert np.isnan(found.loc["quadratic_kappa", "method_low"])  # it held .60 to .80 with six films
     row = found.loc["mean_absolute_error"]
     assert 0 < row["pooled"] < row["pooled_high"] < row["pooled_chance"]
     assert row["pooled_chance"] == row["best_constant"] == np.mean(np.abs(y - np.median(y)))
