@@ -1,6 +1,6 @@
 """Measure how often each interval holds the truth, and how often each test is wrong, on simulated corpora.
 
-Run by hand: ``python benchmarks/coverage.py`` (some ten minutes of CPU), ``--quick`` for a tenth of the data
+Run by hand: ``python benchmarks/coverage.py`` (half an hour of CPU), ``--quick`` for a tenth of the data
 sets, ``--part NAME`` for one part. Every interval and every test that the zoo prints is here, through
 the functions that print it, and models that are trained are the product's. Seeds are fixed: the same command
 prints the same tables. `coverage_corpora.py` draws the corpora. A part of a module of its own has a function
