@@ -1,6 +1,8 @@
 """`obygaze manifest import film`: cut whole films into windows or scenes, and find their shots."""
 
+import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from obygaze_features.commands.manifest_output import (
     refuse_to_replace,
     write,
 )
-from obygaze_features.options import PATH
+from obygaze_features.options import PATH, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +75,7 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 )
 @out_option
 @force_option
+@json_option
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
@@ -83,12 +86,14 @@ def film(
     shots: str,
     out: Path,
     force: bool,
+    as_json: bool,
 ) -> None:
     """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
 
     Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
-    a film is moved back to end with it; a film shorter than a window is one clip. `obygaze extract` decodes
-    overlapping windows in one pass.
+    a film is moved back to end with it; a film shorter than a window is one clip. The seconds at the end of a
+    film that fill no window, or come after its last scene, are printed (--json: remainder_s).
+    `obygaze extract` decodes overlapping windows in one pass.
 
     Shots are written beside the manifest (films.shots.csv for films.csv): columns movie, start_s, end_s,
     detector, flags (black, credits, bars).
@@ -123,10 +128,19 @@ def film(
         table = shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
-    write(imported, out)
+    write(imported, out, quiet=as_json)
     if shots != "none":
         write_whole(beside, table)
-        click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
+        if not as_json:
+            click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
+    if as_json:
+        clips = Counter(clip.movie for clip in imported.manifest)
+        cut = [
+            {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
+            for movie, seconds in imported.remainder_s.items()
+        ]
+        record = {"manifest": str(out), "shots": None if shots == "none" else str(beside), "films": cut}
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
 
 
 def _window_s(

@@ -45,13 +45,15 @@ def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None
         raise ManifestError(f"{folder_of(out)}: no such folder to write {out.name} in")
 
 
-def write(imported: "Imported", out: Path) -> None:
-    """Write a manifest; print its size to stdout and what was left out to stderr."""
+def write(imported: "Imported", out: Path, *, quiet: bool = False) -> None:
+    """Write a manifest; print its size to stdout, unless `quiet`, and what was left out to stderr."""
     from obygaze_features.manifest import write_manifest
 
     written = write_manifest(imported.manifest, out)
     for notice in imported.notices:
         click.echo(notice, err=True)
+    if quiet:
+        return
     clips, movies = _count(written, "clip"), _count(written.movies, "movie")
     click.echo(f"{out}: {clips} of {movies} ({_levels(written)})")
 

@@ -309,3 +309,17 @@ def _cells(clip: Clip) -> tuple[str, ...]:
         CONCEPT_SEPARATOR.join(clip.concepts),
         clip.annotator,
     )
+
+
+def numbered_ids(stem: str, count: int) -> list[str]:
+    """Make ids numbered from 1: as wide as the count and at least four digits, so that they sort in time.
+
+    Examples
+    --------
+    >>> numbered_ids("film", 2)
+    ['film-0001', 'film-0002']
+    >>> numbered_ids("film", 10_800)[-1]
+    'film-10800'
+    """
+    width = max(4, len(str(count)))
+    return [f"{stem}-{number:0{width}d}" for number in range(1, count + 1)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import Clip, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 
@@ -169,10 +169,8 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
         # A rest of less than a nanosecond is rounding, not a window.
         count = max(int(np.ceil((end - SLACK_S) / seconds)), 1)
         clips += [
-            Clip(
-                f"{movie}-{number + 1:04d}", movie, video, number * seconds, min((number + 1) * seconds, end)
-            )
-            for number in range(count)
+            Clip(clip_id, movie, video, number * seconds, min((number + 1) * seconds, end))
+            for number, clip_id in enumerate(numbered_ids(movie, count))
         ]
     return annotations.with_clips(clips)
 

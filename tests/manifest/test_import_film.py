@@ -63,6 +63,46 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     assert "left out 4 s between windows" in import_film(films, ROOT, 2.0, 6.0).notices[-1]
 
 
+def test_ids_are_as_wide_as_their_count_and_sort_in_time():
+    def ids(count: int) -> list[str]:
+        clips = import_film([Film(ROOT / "a.mkv", 0.5 * count)], ROOT, 0.5, 0.5).manifest.clips
+        return [clip.clip_id for clip in clips]
+
+    assert [ids(9_999)[0], ids(9_999)[-1]] == ["a-0001", "a-9999"]
+    assert [ids(10_800)[0], ids(10_800)[-1]] == ["a-00001", "a-10800"]
+    assert sorted(ids(10_800)) == ids(10_800)
+
+
+def test_ids_of_scenes_sort_in_time():
+    scenes = [FilmPart(0.5 * number, 0.5 * number + 0.5) for number in range(10_001)]
+    clips = import_film([Film(ROOT / "a.mkv", 6000.0)], ROOT, scenes={"a": scenes}).manifest.clips
+    ids = [clip.clip_id for clip in clips]
+    assert sorted(ids) == ids
+    assert len(ids) == 10_001
+
+
+def test_seconds_at_the_end_that_fill_no_window_are_counted_by_film():
+    films = [Film(ROOT / f"{name}.mkv", end_s) for name, end_s in (("a", 32.5), ("b", 30.0), ("c", 7.0))]
+    windows = import_film(films, ROOT, 10.0, 5.0)
+    assert windows.remainder_s == {"a": 2.5, "b": 0.0, "c": 7.0}
+    assert [notice.partition(":")[0] for notice in windows.notices[:-1]] == [
+        "a.mkv",
+        "c.mkv is shorter (7.0 s) than a window",
+    ]
+    scenes = {"a": [FilmPart(0, 30)], "b": [FilmPart(0, 30.2)], "c": [FilmPart(1, 3), FilmPart(4, 5)]}
+    assert import_film(films, ROOT, scenes=scenes).remainder_s == {"a": 2.5, "b": 0.0, "c": 2.0}
+
+
+@settings(deadline=None)
+@given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 2))
+def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window_s, share):
+    hop_s = max(window_s * share, 0.001)
+    film = import_film([Film(ROOT / "a.mkv", end_s)], ROOT, window_s, hop_s)
+    end, window, hop = (round(1000 * seconds) for seconds in (end_s, window_s, hop_s))
+    ends = range(window, end + 1, hop)
+    assert round(1000 * film.remainder_s["a"]) == end - (ends[-1] if ends else 0)
+
+
 def test_films_of_one_name_and_lengths_that_are_none_are_refused():
     with pytest.raises(ManifestError, match="both would be movie 'a'"):
         import_film([Film(ROOT / "a.mkv", 9.0), Film(ROOT / "a.mp4", 9.0)], ROOT, 3.0)
@@ -83,6 +123,10 @@ def test_the_command_reads_the_length_of_real_films(shared_data, tmp_path):
     assert [(clip.start_s, clip.end_s) for clip in clips[:2]] == [(0.0, 4.0), (4.0, 8.0)]
     assert clips[-1].end_s == pytest.approx(10.0, abs=0.1)
     assert "windows of 4 s every 4 s" in result.output
+    assert f"the last {clips[-1].end_s - 8:g} s fill no window" in result.output
+    again = CliRunner().invoke(table_of_contents(), [*words, "--force", "--json"])
+    (cut,) = json.loads(again.stdout)["films"]
+    assert cut == {"movie": "arm_wrestling", "clips": 3, "remainder_s": round(clips[-1].end_s - 8, 3)}
 
 
 def model_file(path: Path, **card: object) -> Path:

@@ -88,6 +88,8 @@ def test_windows_cover_the_film_and_the_last_ends_with_it():
         ("m-0004", 60, 61.5),
     ]
     assert len(windows(manifest(mark(1, 0, 60, "EN")), 20)) == 3
+    long = [clip.clip_id for clip in windows(manifest(mark(1, 0, 10_001, "EN")), 1)]
+    assert (long[0], sorted(long)) == ("m-00001", long)
     with pytest.raises(ManifestError, match="positive"):
         windows(TEN, 0)
 

@@ -3,13 +3,13 @@
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line
-from obygaze_features.manifest.clip import Clip, stored_path, time_code
+from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path, time_code
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.text_tables import Problems, Row, delimiter_of, read_table
@@ -100,7 +100,8 @@ def import_film(
     Windows begin at 0, hop, 2 hop, ... The last one is moved back to end with the film, so that all have one
     length, and the whole film is covered unless the hop is longer than the window. A film that is shorter
     than a window is one window. Times are rounded to milliseconds. A clip's id is its movie and its number
-    from 0001 on.
+    from 1 on, as wide as the number of the film's clips and at least four digits. The seconds at the end
+    that fill no window of the grid, and lie in the moved one alone, are the result's `remainder_s`.
 
     Raises
     ------
@@ -113,6 +114,7 @@ def import_film(
     clips: list[Clip] = []
     notices: list[str] = []
     named: dict[str, Path] = {}
+    remainder_s: dict[str, float] = {}
     for film in films:
         movie = film.movie
         if movie in named:
@@ -123,12 +125,10 @@ def import_film(
         if not math.isfinite(film.end_s):
             raise ManifestError(f"{film.path}: the file does not say when its pictures are shown")
         if scenes is None:
-            spans = list(_spans(film.end_s, window_s or 0.0, hop_s or 0.0))
+            spans, remainder_s[movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
         else:
-            spans = _scenes(film, scenes.get(movie, ()), notices)
+            spans, remainder_s[movie] = _scenes(film, scenes.get(movie, ()), notices)
         clips += _clips(film, stored_path(film.path, root), spans)
-        if window_s is not None and film.end_s < window_s:
-            notices.append(f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip")
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     if window_s is not None and hop_s is not None:
@@ -140,7 +140,7 @@ def import_film(
             notices.append(
                 f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window"
             )
-    return Imported(Manifest(tuple(clips), root), tuple(notices))
+    return Imported(Manifest(tuple(clips), root), tuple(notices), remainder_s=remainder_s)
 
 
 def automatic_hop(window_s: float) -> float:
@@ -176,8 +176,8 @@ def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list
     """Make the clips of a film, numbered."""
     try:
         return [
-            Clip(f"{film.movie}-{number:04d}", film.movie, video, start_s, end_s)
-            for number, (start_s, end_s) in enumerate(spans, start=1)
+            Clip(clip_id, film.movie, video, *span)
+            for clip_id, span in zip(numbered_ids(film.movie, len(spans)), spans, strict=True)
         ]
     except ManifestError as error:
         raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
@@ -193,8 +193,10 @@ def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]
     return window_s, hop_s
 
 
-def _scenes(film: Film, scenes: Sequence[FilmPart], notices: list[str]) -> list[tuple[float, float]]:
-    """Return the spans of a film's scenes; refuse or note what does not fit the film."""
+def _scenes(
+    film: Film, scenes: Sequence[FilmPart], notices: list[str]
+) -> tuple[list[tuple[float, float]], float]:
+    """Return the spans of a film's scenes and the seconds after them; refuse or note what does not fit."""
     if late := [scene for scene in scenes if scene.start_s >= film.end_s]:
         raise ManifestError(
             f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
@@ -209,15 +211,28 @@ def _scenes(film: Film, scenes: Sequence[FilmPart], notices: list[str]) -> list[
     notices.append(
         f"{film.path.name}: {counted(len(scenes), 'scene')}; {max(left_out, 0.0):.1f} s lie outside of scenes"
     )
-    return [(scene.start_s, scene.end_s) for scene in scenes]
+    remainder_s = film.end_s - scenes[-1].end_s if scenes else film.end_s
+    return [(scene.start_s, scene.end_s) for scene in scenes], max(round(remainder_s, 3), 0.0)
 
 
-def _spans(end_s: float, window_s: float, hop_s: float) -> Iterator[tuple[float, float]]:
-    """Yield the start and end of every window of a film that ends at `end_s`, in whole milliseconds."""
-    end, window, hop = (max(round(1000 * seconds), 1) for seconds in (end_s, window_s, hop_s))
-    for start in range(0, end - window, hop):
-        yield start / 1000, (start + window) / 1000
-    yield max(end - window, 0) / 1000, end / 1000
+def _windows(
+    film: Film, window_s: float, hop_s: float, notices: list[str]
+) -> tuple[list[tuple[float, float]], float]:
+    """Return the spans of a film's windows, and the seconds at its end that fill none of the grid.
+
+    Times are whole milliseconds.
+    """
+    end, window, hop = (max(round(1000 * seconds), 1) for seconds in (film.end_s, window_s, hop_s))
+    if end < window:
+        notices.append(f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip")
+        return [(0.0, end / 1000)], end / 1000
+    starts = [*range(0, end - window, hop), end - window]
+    if remainder := (end - window) % hop:
+        notices.append(
+            f"{film.path.name}: the last {remainder / 1000:g} s fill no window; "
+            f"the last window is moved back by {(hop - remainder) / 1000:g} s to end with the film"
+        )
+    return [(start / 1000, (start + window) / 1000) for start in starts], remainder / 1000
 
 
 def read_parts(

@@ -3,8 +3,8 @@
 import ast
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
@@ -23,11 +23,15 @@ class Imported:
     notices
     texts
         (clip id, text) of the clips with a text, such as subtitles.
+    remainder_s
+        Movie -> seconds at the end of a film that fill no window, or come after its last scene; only of whole
+        films that were cut.
     """
 
     manifest: Manifest
     notices: tuple[str, ...]
     texts: tuple[tuple[str, str], ...] = ()
+    remainder_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def counted(number: int, singular: str, many: str = "") -> str:
