@@ -21,7 +21,7 @@ from obygaze_features.store.format import (
     ArrayKind,
 )
 from obygaze_features.store.provenance import Corpus, FilledIn, ImportedProvenance, Provenance
-from obygaze_features.store.records import COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
+from obygaze_features.store.records import ABSENT_PREFIX, COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
 from obygaze_models.evaluation.run import RunDocument
 from obygaze_models.persistence.card import ModelCard
 
@@ -209,22 +209,26 @@ def _clip(some_text: Schema) -> Schema:
         "source_sha256": _DIGEST,
     }
     arrays = "|".join((*FEATURE_ARRAYS, *TIME_ARRAYS))
-    digests = f"^{DIGEST_PREFIX}"
+    digests, absent = f"^{DIGEST_PREFIX}", f"^{ABSENT_PREFIX}"
+    group = "[A-Za-z0-9][A-Za-z0-9._-]*"
     with_reason: Schema = {
         "if": {"properties": {"status": {"enum": ["partial", "failed"]}}},
         "then": {"properties": {"reason": {"minLength": 1}}},
     }
     with_digests: Schema = {
         "if": {"properties": {"status": {"enum": ["missing", "failed"]}}},
-        "then": {"patternProperties": {digests: {"const": ""}}},
-        "else": {"patternProperties": {digests: {"minLength": 64}}},
+        "then": {"patternProperties": {digests: {"const": ""}, absent: {"const": ""}}},
+        "else": {
+            "if": {"patternProperties": {absent: {"const": ""}}},
+            "then": {"patternProperties": {digests: {"minLength": 64}}},
+        },
     }
     line = _object(**{column: special.get(column, _TEXT) for column in COLUMNS})
     line["properties"][TEXT_COLUMN] = {**some_text, "description": "In a store of texts alone"}
     return {
         "description": "A line of data/clips.csv: column -> text",
         **line,
-        "patternProperties": {f"{digests}[A-Za-z0-9][A-Za-z0-9._-]*/({arrays})$": _DIGEST},
+        "patternProperties": {f"{digests}{group}/({arrays})$": _DIGEST, f"{absent}{group}$": _TEXT},
         "additionalProperties": False,
         "allOf": [with_reason, with_digests],
     }

@@ -342,7 +342,7 @@ def unusable(store: Store, group: Group, row: int) -> str | None:
     """Explain why a clip has no features to use; None if it has."""
     if group.usable[row]:
         return None
-    clip = store.clips[row]
+    clip = store.clips[row].within(group.name)
     return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
 
 

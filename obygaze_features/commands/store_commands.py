@@ -195,6 +195,7 @@ def ls(folder: Path, as_json: bool) -> None:
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
     from obygaze_features.errors import StoreError
     from obygaze_features.store import STATUSES, open_store, read_stage
+    from obygaze_features.store.records import absent_counts
 
     for path in sorted(folder.iterdir()):
         try:
@@ -206,7 +207,11 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
             elif _may_be_sealed(path):
                 store = open_store(path)
                 statuses = [clip.status for clip in store.clips]
-                total, names, kind = len(statuses), store.names, str(store.attributes["spec_version"])
+                absent = absent_counts(store.clips)
+                names = tuple(
+                    f"{name} ({absent[name]} absent)" if name in absent else name for name in store.names
+                )
+                total, kind = len(statuses), str(store.attributes["spec_version"])
             else:
                 continue
         except (StoreError, OSError) as error:
@@ -253,6 +258,7 @@ def inspect(store: Path, as_json: bool) -> None:
 def _record(store: "Store") -> dict[str, Any]:
     from obygaze_features.store import STATUSES
     from obygaze_features.store.format import TIME_ARRAYS
+    from obygaze_features.store.records import absent_counts
 
     statuses = [clip.status for clip in store.clips]
     groups = {}
@@ -272,6 +278,7 @@ def _record(store: "Store") -> dict[str, Any]:
         **store.attributes,
         "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
         "clips": {status: statuses.count(status) for status in STATUSES},
+        **({"absent": absent} if (absent := absent_counts(store.clips)) else {}),
         "groups": groups,
     }
 

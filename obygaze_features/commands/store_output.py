@@ -27,9 +27,12 @@ def fingerprint(path: Path) -> str:
 def say_sealed(path: Path) -> None:
     """Print what a newly made store holds."""
     from obygaze_features.store import STATUSES, open_store
+    from obygaze_features.store.records import absent_counts
 
     store = open_store(path)
     names = ", ".join(store.names)
     statuses = Counter(clip.status for clip in store.clips)
-    counts = ", ".join(f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status])
+    parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
+    parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
+    counts = ", ".join(parts)
     click.echo(f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {store.fingerprint}")

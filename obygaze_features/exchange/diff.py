@@ -16,7 +16,7 @@ from obygaze_features.store.store import Store
 Contrasts = tuple[tuple[str, str, str], ...]
 """Dotted fields with the values in the first and in the second store, as JSON."""
 
-TOLD = ("status", "reason", "movie", "start_s", "end_s", "source", "text")
+TOLD = ("status", "reason", "absent", "movie", "start_s", "end_s", "source", "text")
 """Fields of a clip that are compared beside its features."""
 
 

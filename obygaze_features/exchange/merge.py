@@ -188,7 +188,7 @@ def _apart(a: StoredClip, b: StoredClip) -> str:
     """Name what differs between two rows of the same clip; a missing one has only its span and text."""
     fields = ["movie", "start_s", "end_s", "text"]
     if _MISSING not in (a.status, b.status):
-        fields += ["status", "reason", "source"]
+        fields += ["status", "reason", "absent", "source"]
     if apart := [field for field in fields if getattr(a, field) != getattr(b, field)]:
         return apart[0]
     if _MISSING in (a.status, b.status):
@@ -244,30 +244,25 @@ def _refuse_disagreement(stores: Sequence[Store], choices: Mapping[str, str | No
 
 def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
     """Read rows of a store, checking every one against the store's own digest of it."""
-    done = [row for row in rows if store.clips[row].status in DONE]
-    streams = {
-        (name, array): rows_of(store[name], array, done)
-        for name in store
-        for array in (*store[name].arrays, *TIME_ARRAYS)
-    }
+    streams = {}
+    for name in store:
+        done = [row for row in rows if store.clips[row].within(name).status in DONE]
+        arrays = (*store[name].arrays, *TIME_ARRAYS)
+        streams[name] = {array: rows_of(store[name], array, done) for array in arrays}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
-        if clip.status in DONE:
-            values = {key: next(stream) for key, stream in streams.items()}
-            for (name, array), row_values in values.items():
+        for name, of_group in streams.items():
+            if clip.within(name).status not in DONE:
+                continue
+            values = {array: next(stream) for array, stream in of_group.items()}
+            for array, row_values in values.items():
                 if sha256_of(row_bytes(row_values)) != clip.digests.get(f"{name}/{array}"):
                     raise StoreError(
                         f"{store.where}: clip {clip.clip_id}, array {name}/{array}: "
                         f"not what {TABLE} has a digest of; run: obygaze store verify --full {store.where}"
                     )
-            features = {
-                name: ClipFeatures(
-                    values[name, "time_s"],
-                    values[name, "frame_index"],
-                    {array: values[name, array] for array in store[name].arrays},
-                )
-                for name in store
-            }
+            features[name] = ClipFeatures(values.pop("time_s"), values.pop("frame_index"), values)
         # Missing clips are not copied.
-        yield ClipResult(clip.clip_id, cast("Status", clip.status), clip.reason, clip.source, features)
+        status = cast("Status", clip.status)
+        yield ClipResult(clip.clip_id, status, clip.reason, clip.source, features, clip.absent)

@@ -29,7 +29,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.metadata import Facts, croissant, describe, readme
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import one_line
+from obygaze_features.store.records import absent_counts, one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
 
@@ -91,7 +91,8 @@ def _facts(store: Store, licence: str, citation: str) -> Facts:
         ]
         groups.append((name, group.provenance, arrays))
     about = {**store.attributes, "licence": licence, "citation": citation}
-    return Facts(about, {status: statuses.count(status) for status in STATUSES}, groups)
+    counts = {status: statuses.count(status) for status in STATUSES}
+    return Facts(about, counts, groups, absent_counts(store.clips))
 
 
 # --- one zip

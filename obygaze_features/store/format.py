@@ -12,6 +12,12 @@ Status = Literal["ok", "partial", "failed"]
 STATUSES: Final = ("missing", "ok", "partial", "failed")
 """Status of a clip; the index is the code in the `status` arrays."""
 
+ABSENT: Final = "absent"
+"""Status of a clip in a group that has no features of it, while other groups have; since format 1.2."""
+
+GROUP_STATUSES: Final = (*STATUSES, ABSENT)
+"""Status of a clip in one group; the index is the code in the group's `status` array."""
+
 DONE: Final = ("ok", "partial")
 """The statuses whose rows hold features."""
 
@@ -128,18 +134,23 @@ TIME_ARRAYS: Final = ("time_s", "frame_index")
 FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype in ARRAYS[name].dtypes}))
 
 
-def spec_version(arrays: Iterable[str]) -> str:
-    """Return the oldest version of the format that has all of these arrays."""
-    return max((ARRAYS[name].since for name in arrays), key=_numbers)
+def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
+    """Return the oldest version of the format that has all of these arrays, and rows that are absent."""
+    since = [ARRAYS[name].since for name in arrays]
+    return max([*since, "1.2"] if absent else since, key=_numbers)
+
+
+def is_newer(version: str, other: str) -> bool:
+    """Return whether a version of the format is newer than another."""
+    return _numbers(version) > _numbers(other)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-SPEC_VERSION: Final = spec_version(ARRAYS)
-"""Version of the format, not of this library: a newer major is refused, a newer minor only adds."""
-KNOWN_VERSIONS: Final = tuple(sorted({kind.since for kind in ARRAYS.values()}, key=_numbers))
+SPEC_VERSION: Final = spec_version(ARRAYS, absent=True)
+"""Newest version of the format, not of this library: stores of newer ones are refused."""
 
 
 def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ from obygaze_features.store.format import (
     DONE,
     FEATURE_ARRAYS,
     FEATURES,
+    GROUP_STATUSES,
     PROVENANCE,
-    STATUSES,
     TABLE,
     TIME_ARRAYS,
     block_rows,
@@ -47,7 +47,7 @@ HARMLESS = 2**26
 WARM = 2**22
 """Bytes of a block of tokens, whose memory is reused. Larger blocks are new pages, which cost more than
 reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
-_DONE_CODES = tuple(STATUSES.index(status) for status in DONE)
+_DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
 
 
 class Group:
@@ -60,7 +60,7 @@ class Group:
     clip_ids
         Ids of all clips, sorted.
     status
-        uint8 [N]: 0 missing, 1 ok, 2 partial, 3 failed.
+        uint8 [N]: 0 missing, 1 ok, 2 partial, 3 failed, 4 absent (other groups have features of the clip).
     usable
         bool [N]: the rows that hold features (ok or partial). The others are NaN in every array: leave them
         out.
@@ -228,8 +228,8 @@ class Group:
         if not self.usable[row]:
             reason = self._clips[row].reason if row < len(self._clips) else ""
             raise StoreError(
-                f"{self._where}: clip {clip_id} "
-                f"is {STATUSES[self.status[row]]}{': ' if reason else ''}{reason}; it has no features"
+                f"{self._where}: clip {clip_id} is {GROUP_STATUSES[self.status[row]]}"
+                f"{': ' if reason else ''}{reason}; it has no features of {self.name}"
             )
         values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
         return values
@@ -259,7 +259,8 @@ class Group:
 
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
-        return parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
+        clips = parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
+        return tuple(clip.within(self.name) for clip in clips)
 
     @cached_property
     def _rows(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,24 @@ from zarr.storage import LocalStore
 
 from obygaze_features.io import NO_LICENCE, json_bytes, sha256_of
 from obygaze_features.store.arrays import create_array
-from obygaze_features.store.format import ATTRIBUTE, CROISSANT, FEATURES, PROVENANCE, STATUSES, TABLE, TEXTS
-from obygaze_features.store.records import COLUMNS, TEXT_COLUMN, GroupSpec, StoredClip, clips_csv_bytes
+from obygaze_features.store.format import (
+    ATTRIBUTE,
+    CROISSANT,
+    FEATURES,
+    GROUP_STATUSES,
+    PROVENANCE,
+    STATUSES,
+    TABLE,
+    TEXTS,
+)
+from obygaze_features.store.records import (
+    COLUMNS,
+    TEXT_COLUMN,
+    GroupSpec,
+    StoredClip,
+    absent_counts,
+    clips_csv_bytes,
+)
 from obygaze_features.store.store_files import write_bag
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
@@ -131,14 +147,15 @@ def write_all_but_parts(
         below = node.create_group(group.name, attributes={PROVENANCE: _provenance(group, about["corpus"])})
         for name, (shape, dtype) in group.clip_arrays().items():
             create_array(below, name, (len(clips), *shape), dtype.name, group.dimensions(name))
-        _write_ids(below, clips)
+        _write_ids(below, [clip.within(group.name) for clip in clips])
         _consolidate(root, group.name)
     _consolidate(root, None)
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     (root / TABLE).write_bytes(clips_csv_bytes(clips, names))
     counts = Counter(clip.status for clip in clips)
     descriptions = [(group.name, group.provenance, _describe(group)) for group in groups]
-    facts = Facts(about, {status: counts[status] for status in STATUSES}, descriptions)
+    by_status = {status: counts[status] for status in STATUSES}
+    facts = Facts(about, by_status, descriptions, absent_counts(clips))
     table = (root / TABLE).read_bytes()
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
@@ -161,7 +178,7 @@ def _write_ids(node: Any, clips: Sequence[StoredClip]) -> None:
     ids = create_array(node, "clip", (len(clips),), "string", ("clip",))
     ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
     status = create_array(node, "status", (len(clips),), "uint8", ("clip",))
-    status[:] = np.array([STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
+    status[:] = np.array([GROUP_STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
     texts = [clip.text for clip in clips if clip.text is not None]
     if texts:
         text = create_array(node, "text", (len(clips),), "string", ("clip",))
@@ -189,11 +206,14 @@ class Facts:
         Status -> number of clips.
     groups
         (name, provenance, lines that describe its arrays) of every backbone.
+    absent
+        Backbone -> clips that it has no features of, and others have.
     """
 
     about: Mapping[str, Any]
     counts: Mapping[str, int]
     groups: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]
+    absent: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -238,10 +258,12 @@ def readme(facts: Facts) -> str:
         f"- {clips} {facts.rows} computed on {name}" for name, clips in about.get("devices", {}).items()
     ]
     for name, provenance, arrays in facts.groups:
+        absent = facts.absent.get(name)
         lines += [
             "",
             f"## {name}",
             "",
+            *([f"- No features of {absent} {facts.rows} (absent); `{TABLE}` says why"] if absent else []),
             *(f"- {line}" for line in arrays),
             *(f"- {line}" for line in _origin(provenance)),
         ]

@@ -3,8 +3,9 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,14 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.io import csv_line
 from obygaze_features.schema import Hex64, Name, expected, fits
-from obygaze_features.store.format import ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
+from obygaze_features.store.format import (
+    ABSENT,
+    ARRAYS,
+    FEATURE_ARRAYS,
+    TIME_ARRAYS,
+    Status,
+    dimensions,
+)
 from obygaze_features.store.provenance import validate_provenance
 from obygaze_features.text import unsuitable
 
@@ -176,7 +184,10 @@ class ClipResult:
         What is known of the file: bytes, duration_s, sha256; and of the run: device, the card that computed
         the features (left out of a CPU's). Each may be left out.
     groups
-        Group name -> features; all groups of the stage, or none when failed.
+        Group name -> features; all groups of the stage but those of `absent`, or none when failed.
+    absent
+        Group name -> why it has no features of the clip, in one line, such as `no sound track`; another group
+        has some.
     """
 
     clip_id: str
@@ -184,6 +195,7 @@ class ClipResult:
     reason: str = ""
     source: Mapping[str, object] = field(default_factory=dict)
     groups: Mapping[str, ClipFeatures] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         where = f"clip {self.clip_id}"
@@ -193,6 +205,13 @@ class ClipResult:
             raise StoreError(f"{where}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
             raise StoreError(f"{where}: a failed clip has no features, but some were given")
+        for name, reason in self.absent.items():
+            if not one_line(reason, f"{where}, group {name}, why it is absent"):
+                raise StoreError(f"{where}, group {name}: absent without a reason")
+            if name in self.groups:
+                raise StoreError(f"{where}, group {name}: absent, but features were given")
+        if self.absent and not self.groups:
+            raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
         object.__setattr__(self, "source", _source(self.source, where))
 
 
@@ -228,6 +247,11 @@ COLUMNS = (
     "source_duration_s",
     "source_sha256",
 )
+ABSENT_PREFIX = "absent:"
+"""Columns after `reason`, `absent:<group>`: why a group has no features of a clip that others have some of.
+
+They are not at the end, where readers of format 1.0 and 1.1 would take them for digests.
+"""
 TEXT_COLUMN = "text"
 """Column after `COLUMNS` in a store of texts."""
 DIGEST_PREFIX = "sha256:"
@@ -248,6 +272,8 @@ class StoredClip:
         `group/array` -> SHA-256 of this row's bytes; empty unless ok or partial.
     text
         What the row is the embedding of; None in a store of clips.
+    absent
+        Group name -> why it has no features of the clip, though others have; empty unless ok or partial.
     """
 
     clip_id: str
@@ -259,18 +285,36 @@ class StoredClip:
     source: Mapping[str, object] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def within(self, group: str) -> "StoredClip":
+        """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
+        if group not in self.absent:
+            return self
+        return replace(self, status=ABSENT, reason=self.absent[group])
+
+
+def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
+    """Count the clips that are absent in a group, by group."""
+    return dict(sorted(Counter(name for clip in clips for name in clip.absent).items()))
+
+
+_ABSENT_AT = COLUMNS.index("reason") + 1
 
 
 def clips_csv_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes:
     """Write the table; `arrays` are the `group/array` names whose digests it has."""
     extra = [TEXT_COLUMN] if any(clip.text is not None for clip in clips) else []
-    lines = [csv_line([*COLUMNS, *extra, *(DIGEST_PREFIX + name for name in arrays)])]
+    absent = list(absent_counts(clips))
+    columns = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent), *COLUMNS[_ABSENT_AT:]]
+    lines = [csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)])]
     for row, clip in enumerate(clips):
         source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
         span = [_cell(clip.start_s), _cell(clip.end_s)]
         digests = [clip.digests.get(name, "") for name in arrays]
         text = [clip.text or ""] if extra else []
-        about = [clip.clip_id, clip.status, clip.reason, clip.movie]
+        reasons = [clip.reason, *(clip.absent.get(name, "") for name in absent)]
+        about = [clip.clip_id, clip.status, *reasons, clip.movie]
         lines.append(csv_line([str(row), *about, *span, *source, *text, *digests]))
     return "".join(lines).encode()
 
@@ -295,12 +339,18 @@ def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(lines, [])
+        absent = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
+        del header[_ABSENT_AT : _ABSENT_AT + len(absent)]
         has_text = header[len(COLUMNS) :][:1] == [TEXT_COLUMN]
         names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) + has_text :]]
         if tuple(header[: len(COLUMNS)]) != COLUMNS:
             raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
         for line in lines:
-            clips.append(_clip(line, names, len(clips), has_text=has_text))
+            reasons = line[_ABSENT_AT : _ABSENT_AT + len(absent)]
+            del line[_ABSENT_AT : _ABSENT_AT + len(absent)]
+            clip = _clip(line, names, len(clips), has_text=has_text)
+            known = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
+            clips.append(replace(clip, absent=known) if known else clip)
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise

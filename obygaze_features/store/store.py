@@ -33,6 +33,7 @@ from obygaze_features.store.format import (
     STAGING_SUFFIX,
     TABLE,
     ZARR_METADATA,
+    is_newer,
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import NO_XARRAY, html_table
@@ -124,13 +125,12 @@ def check_version(store: StoreFiles | Path) -> dict[str, Any]:
         file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]), store=files.where
     )
     version = attributes.get("spec_version")
-    match = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
-    if match is None:
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
-    if int(match[1]) > int(SPEC_VERSION.partition(".")[0]):
+    if is_newer(version, SPEC_VERSION):
         raise StoreError(
             f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
-            "update obygaze"
+            f"update obygaze to one that reads format >= {version}"
         )
     return attributes
 
@@ -145,7 +145,7 @@ class Store:
     where
         Its name in messages: its path or URL.
     attributes
-        spec_version, licence, citation, corpus, parent, and whatever a newer minor version added.
+        spec_version, licence, citation, corpus, parent, and any others it has.
     names
         The backbones it has features of.
 

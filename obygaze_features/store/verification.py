@@ -52,8 +52,8 @@ class VerifyReport:
     problems
         Everything that is wrong, sorted by file.
     counts
-        Files and bytes of the payload; after a full verification, clips by status; in a partial
-        copy, the files that it leaves out ("not pulled").
+        Files and bytes of the payload; after a full verification, clips by status, and those absent in a
+        group; in a partial copy, the files that it leaves out ("not pulled").
     fingerprint
         SHA-256 of the list of digests as it is now.
     """

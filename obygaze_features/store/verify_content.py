@@ -20,6 +20,7 @@ from obygaze_features.store.format import (
     DONE,
     FEATURE_ARRAYS,
     FEATURES,
+    GROUP_STATUSES,
     STATUSES,
     TABLE,
     TEXTS,
@@ -27,9 +28,12 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     block_rows,
     dimensions,
+    is_newer,
+    spec_version,
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
+from obygaze_features.store.records import ABSENT_PREFIX, absent_counts
 from obygaze_features.store.store import Store, open_files
 from obygaze_features.store.store_files import UNREADABLE, StoreFiles
 from obygaze_features.text import unsuitable
@@ -52,7 +56,9 @@ def check_content(
     absent: Container[str] = (),
     progress: Callable[[int], None] = lambda _n: None,
 ) -> tuple[list[Problem], dict[str, int]]:
-    """Check attributes, metadata, table, ids, statuses, every row; return problems and clips by status.
+    """Check attributes, metadata, table, ids, statuses, every row; return problems, and counts of clips.
+
+    Clips are counted by status, and those that are absent in a group by group.
 
     Parameters
     ----------
@@ -89,7 +95,8 @@ def check_content(
         for done, wrong in enumerate(threads.map(lambda block: _check_rows(store, *block), blocks), 1):
             problems += wrong
             progress(done)
-    return problems, {status: tallies[status] for status in STATUSES}
+    absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
+    return problems, {status: tallies[status] for status in STATUSES} | absent_in
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
@@ -105,6 +112,10 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")
+    arrays = ["clip", "text"] if any(clip.text is not None for clip in store.clips) else ["clip"]
+    needed = spec_version(arrays, absent=any(clip.absent for clip in store.clips))
+    if is_newer(needed, about["spec_version"]):
+        yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
 
 
 def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
@@ -139,6 +150,7 @@ def _check_table(store: Store) -> Iterator[Problem]:
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
         texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
+        texts |= {f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()}
         for column, text in texts.items():
             if wrong := unsuitable(text):
                 yield Problem(TABLE, f"clip {clip.clip_id!r}: {column} {wrong}")
@@ -150,6 +162,12 @@ def _check_table(store: Store) -> Iterator[Problem]:
             )
         if clip.status in ("partial", "failed") and not clip.reason:
             yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
+        if clip.absent and (clip.status not in DONE or clip.absent.keys() >= set(store.names)):
+            yield Problem(
+                TABLE, f"clip {clip.clip_id}: {clip.status}, and absent in {', '.join(clip.absent)}"
+            )
+        if unknown := clip.absent.keys() - set(store.names):
+            yield Problem(TABLE, f"clip {clip.clip_id}: absent in {min(unknown)}, which is no group")
 
 
 def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
@@ -172,10 +190,9 @@ def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[P
         if text != clip.text or text == "":
             yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
-        if code >= len(STATUSES) or STATUSES[code] != clip.status:
-            yield Problem(
-                f"{where}/status", f"clip {clip.clip_id}: code {code}, but {clip.status} in {TABLE}"
-            )
+        status = clip.within(group.name).status
+        if code >= len(GROUP_STATUSES) or GROUP_STATUSES[code] != status:
+            yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, range]]:
@@ -205,7 +222,8 @@ def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Pro
                 store.clips[piece.start : piece.stop], group.raw(array, piece), strict=True
             ):
                 digest = clip.digests.get(f"{group.name}/{array}")
-                if what := _wrong_row(clip.status, digest, values, unknown=imported and array == "time_s"):
+                status, unknown = clip.within(group.name).status, imported and array == "time_s"
+                if what := _wrong_row(status, digest, values, unknown=unknown):
                     problems.append(Problem(where, f"clip {clip.clip_id}: {what}"))
     except (*UNREADABLE, OSError) as error:
         problems.append(Problem(where, _reason(error)))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.store import SPEC_VERSION, STATUSES
+from obygaze_features.store import SPEC_VERSION
 from obygaze_features.store.arrays import array_layout
-from obygaze_features.store.format import ARRAYS, ATTRIBUTE, block_rows
+from obygaze_features.store.format import ARRAYS, ATTRIBUTE, GROUP_STATUSES, block_rows
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
 from obygaze_features.store.records import COLUMNS
 from obygaze_features.store.stage_files import read_entry
@@ -64,7 +64,7 @@ def test_the_table_of_arrays_is_the_one_of_the_code():
 
 def test_words_and_columns_are_those_of_the_code():
     assert f"version {SPEC_VERSION}" in DOCUMENT.splitlines()[0]
-    assert ", ".join(f"{code} {status}" for code, status in enumerate(STATUSES)) in DOCUMENT
+    assert ", ".join(f"{code} {status}" for code, status in enumerate(GROUP_STATUSES)) in DOCUMENT
     section = DOCUMENT.split("### data/clips.csv")[1].split("###")[0]
     named = [name for name in re.findall(r"`(\w+)`", section) if name in COLUMNS]
     assert tuple(named[: len(COLUMNS)]) == COLUMNS

@@ -53,6 +53,27 @@ def test_the_store_of_format_1_1_reads_as_it_was_written():
     assert found.pooled()[:2].tolist() == [[1, ord("a")], [1, ord("b")]]
 
 
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_the_store_of_format_1_2_verifies(depth):
+    report = verify(FROZEN / "format-1.2-1.0.0", depth)
+    assert report.ok, report.problems
+    assert report.fingerprint == "5f06b7e49c1ae6dc3aa6868e6ab80548828737034420c9e6c41d0cc8548ceee6"
+
+
+def test_the_store_of_format_1_2_reads_as_it_was_written():
+    store = open_store(FROZEN / "format-1.2")
+    assert store.attributes["spec_version"] == "1.2"
+    assert [clip.status for clip in store.clips] == ["ok", "partial", "failed", "ok", "missing"]
+    absent = {clip.clip_id: clip.absent for clip in store.clips if clip.absent}
+    assert absent == {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
+    assert store["toy"].status.tolist() == [1, 2, 3, 1, 0]
+    assert store["wave"].status.tolist() == [1, 4, 3, 4, 0]
+    for clip, kind in (("a", "toy"), ("b", "toy"), ("d", "toy"), ("a", "wave")):
+        arrays = ("pooled", "frames") if kind == "wave" else ("pooled", "frames", "tokens")
+        for array, values in features(clip, group(kind, arrays)).arrays.items():
+            assert np.array_equal(store[kind].read(clip, array), values)
+
+
 @pytest.mark.parametrize("name", ["format-1.0", "format-1.1"])
 def test_stages_of_the_first_layout_are_refused_in_one_line_that_says_what_to_do(name):
     with pytest.raises(StoreError, match=r"begun by an older obygaze.*: seal it .* or remove it") as caught:

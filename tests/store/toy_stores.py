@@ -1,9 +1,12 @@
 """Tiny stages and stores whose every number is known."""
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import zarr
 
 from obygaze_features.store import (
     ArraySpec,
@@ -12,9 +15,14 @@ from obygaze_features.store import (
     GroupSpec,
     PlannedClip,
     Stage,
+    open_store,
     seal,
     staging_path,
 )
+from obygaze_features.store.format import ARRAYS, FEATURES, TIME_ARRAYS
+from obygaze_features.store.growth import array_specs
+from obygaze_features.store.metadata import write_all_but_parts
+from obygaze_features.store.provenance import FILLED_IN
 
 F, D, T, DT = 3, 4, 5, 6
 CORPUS = {"name": "Toy films", "manifest_sha256": "ab" * 32}
@@ -113,3 +121,29 @@ def tree(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
+
+
+def without(store: Path, absent: Mapping[str, Mapping[str, str]]) -> Path:
+    """Take features out of a sealed store (clip -> group -> reason), as sealing absent groups would."""
+    opened = open_store(store)
+    clips, specs = [], []
+    for clip in opened.clips:
+        reasons = absent.get(clip.clip_id, {})
+        kept = {name: digest for name, digest in clip.digests.items() if name.split("/")[0] not in reasons}
+        clips.append(replace(clip, absent=reasons, digests=kept))
+    root = zarr.open_group(zarr.storage.LocalStore(store / FEATURES), mode="r+")
+    for name in opened:
+        kind = opened[name]
+        about = {field: value for field, value in kind.provenance.items() if field not in FILLED_IN}
+        specs.append(GroupSpec(name, array_specs(kind), kind.n_frames, about))
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            for row in (row for row, clip in enumerate(clips) if name in clip.absent):
+                for array in (*kind.arrays, *TIME_ARRAYS):
+                    root[name][array][row] = ARRAYS[array].fill
+        for array in ("clip", "status"):
+            shutil.rmtree(store / FEATURES / name / array)
+    for file in (store / FEATURES).rglob("zarr.json"):
+        file.unlink()
+    attributes = {**opened.attributes, "spec_version": "1.2"}
+    write_all_but_parts(store, clips, specs, attributes, version=opened.version, parts={})
+    return store
