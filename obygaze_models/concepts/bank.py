@@ -20,7 +20,7 @@ from obygaze_models.concepts.cav_fitting import (
     fit_hyperplanes,
     refuse_constant,
 )
-from obygaze_models.concepts.ridge_tuning import tuned_ridge
+from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.linear import MOST, ClippedScaler
 
@@ -209,18 +209,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         """Fit ridge CAVs at penalties chosen by movie."""
-        if self.kind != "ridge" or groups is None:
-            raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
-        if np.isnan(present).any():
-            raise ConceptError(
-                "C can be chosen (None) where every clip says of each concept whether it is there"
-            )
-        movies = np.asarray(groups)
-        for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
-            refuse_constant(name, column)
-            for movie in np.unique(movies):
-                refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-        self.tuned_ = tuned_ridge(X, present == 1, movies)
+        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, self.concepts_.tolist())
         self.cross_distances_ = self.tuned_.distances
         return self.tuned_.planes
 
@@ -231,6 +220,29 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         if missing:
             raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(C)}")
         return [float(C[name]) for name in self.concepts_.tolist()]
+
+
+def tuned_by_movie(
+    kind: Kind, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None, names: Sequence[str]
+) -> Tuned:
+    """Tune ridge CAVs by movie (`tuned_ridge`), refusing by name what can't be learnt so.
+
+    Raises
+    ------
+    ConceptError
+        Another kind; no movies; a clip that does not say of each concept whether it is there; or a concept
+        that all clips have, or none, whatever movie is left out.
+    """
+    if kind != "ridge" or groups is None:
+        raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
+    if np.isnan(present).any():
+        raise ConceptError("C can be chosen (None) where every clip says of each concept whether it is there")
+    movies = np.asarray(groups)
+    for name, column in zip(names, present.T, strict=True):
+        refuse_constant(name, column)
+        for movie in np.unique(movies):
+            refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
+    return tuned_ridge(X, present == 1, movies)
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bank import tuned_by_movie
 from obygaze_models.concepts.cav_fitting import KINDS, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
@@ -121,9 +121,8 @@ class LinearCAV(BinaryClassifier):
         self.__dict__.pop("inner_scores_", None)
         self.candidates_: tuple[Candidate, ...] = ()
         if self.C is None:
-            bank = ConceptBank(self.kind, C=None, concepts=[str(self.classes_[1])])
-            bank.fit(features, present, groups=groups)
-            planes, tuned = bank.hyperplanes_, bank.tuned_
+            tuned = tuned_by_movie(self.kind, features, present, groups, [str(self.classes_[1])])
+            planes = tuned.planes
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)
             self.candidates_ = tuple(

@@ -53,21 +53,6 @@ class Tuned:
         return np.array(PENALTIES)[self.chosen]
 
 
-def mean_variance(X: Floats) -> float:
-    """Return the mean variance, times N, of the directions that X [N, D] has: the unit of penalties.
-
-    Raises
-    ------
-    ConceptError
-        The features are constant.
-    """
-    centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-    unit = float(np.sum(centred * centred)) / int(min(X.shape))
-    if unit <= 0:
-        raise ConceptError("the features are constant: no concept can be read from them")
-    return unit
-
-
 def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generic]) -> Tuned:
     """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
 
@@ -84,39 +69,50 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
     ConceptError
         Without some movie a concept has clips of one class only, or the features are constant.
     """
-    unit, y = mean_variance(X), present.astype(np.float64)
     names, movie_of = np.unique(movies, return_inverse=True)
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
         known = _axes_of(X)
-        centre, axes, spread, T = known.centre, known.axes, known.spread, known.T
-        shrink = 1 / (spread + unit * np.array(PENALTIES)[:, None])
-        moments, share = T.T @ y, y.mean(axis=0)
-        whole = shrink[:, :, None] * moments
-        errors = np.empty((len(PENALTIES), *y.shape))
-        rows = [movie_of == movie for movie in range(names.size)]
-        parts = [T[out] for out in rows]
-        for out, name in zip(rows, names, strict=True):
-            _refuse_constant(present[~out], str(name))
-        for out, part, roots in zip(rows, parts, known.left_out(parts, movie_of, shrink), strict=True):
-            for index, root in enumerate(roots):
-                left = y[out] - share - part @ whole[index]
-                errors[index, out] = linalg.cho_solve((root, False), left, check_finite=False)
-        losses = np.mean(errors * errors, axis=1)
-        chosen = np.argmin(losses, axis=0)
-        each = np.arange(y.shape[1])
-        factors, weights = shrink[chosen].T, whole[chosen, :, each].T
-        error = errors[chosen, :, each].T
-        distances = np.empty_like(y)
-        for out, part in zip(rows, parts, strict=True):
-            left_out = weights - factors * (part.T @ error[out])
-            offsets = _midway(left_out, moments - part.T @ y[out], -part.sum(axis=0), y[~out])
-            lengths = np.sqrt(np.einsum("rk,rk->k", left_out, left_out))
-            distances[out] = (part @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
-        offsets = _midway(weights, moments, np.zeros(len(spread)), y)
-        directions = np.ascontiguousarray((axes @ weights).T)
-        planes = Hyperplanes(directions, offsets - directions @ centre)
-    return Tuned(losses, chosen, planes, distances)
+        key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
+        if key not in known.tuned:
+            known.tuned[key] = _tuned(known, present, names, movie_of)
+        known.tuned.move_to_end(key)
+        while len(known.tuned) > N_TUNED:
+            known.tuned.popitem(last=False)
+        return known.tuned[key]
+
+
+def _tuned(
+    known: "_Axes", present: NDArray[np.bool_], names: NDArray[np.generic], movie_of: NDArray[np.intp]
+) -> Tuned:
+    y = present.astype(np.float64)
+    centre, axes, spread, T = known.centre, known.axes, known.spread, known.T
+    shrink = 1 / (spread + known.unit * np.array(PENALTIES)[:, None])
+    moments, share = T.T @ y, y.mean(axis=0)
+    whole = shrink[:, :, None] * moments
+    errors = np.empty((len(PENALTIES), *y.shape))
+    rows = [movie_of == movie for movie in range(names.size)]
+    parts = [T[out] for out in rows]
+    for out, name in zip(rows, names, strict=True):
+        _refuse_constant(present[~out], str(name))
+    for out, part, roots in zip(rows, parts, known.left_out(parts, movie_of, shrink), strict=True):
+        for index, root in enumerate(roots):
+            left = y[out] - share - part @ whole[index]
+            errors[index, out] = _solve(root, left)
+    losses = np.mean(errors * errors, axis=1)
+    chosen = np.argmin(losses, axis=0)
+    each = np.arange(y.shape[1])
+    factors, weights = shrink[chosen].T, whole[chosen, :, each].T
+    error = errors[chosen, :, each].T
+    distances = np.empty_like(y)
+    for out, part in zip(rows, parts, strict=True):
+        left_out = weights - factors * (part.T @ error[out])
+        offsets = _midway(left_out, moments - part.T @ y[out], -part.sum(axis=0), y[~out])
+        lengths = np.sqrt(np.einsum("rk,rk->k", left_out, left_out))
+        distances[out] = (part @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
+    offsets = _midway(weights, moments, np.zeros(len(spread)), y)
+    directions = np.ascontiguousarray((axes @ weights).T)
+    return Tuned(losses, chosen, Hyperplanes(directions, offsets - directions @ centre), distances)
 
 
 MOST_BYTES = 16 << 20
@@ -129,16 +125,18 @@ Roots = list[NDArray[np.float64]]
 class _Axes:
     """X's mean [D], its axes V [D, R], the sum of squares along each [R], and X in them, T [N, R].
 
-    `roots` are the factors of `left_out` for the movies in `movies`: they know no concept, so that all
-    concepts share them.
+    `unit` is that of the penalties. `roots` are the factors of `left_out` for the movies in `movies`: they
+    know no concept, so that all concepts share them. `tuned` are results for presences and movies.
     """
 
+    unit: float
     centre: NDArray[np.float64]
     axes: NDArray[np.float64]
     spread: NDArray[np.float64]
     T: NDArray[np.float64]
     movies: bytes = b""
     roots: list[Roots] = field(default_factory=list)
+    tuned: OrderedDict[bytes, Tuned] = field(default_factory=OrderedDict)
 
     def left_out(
         self, parts: Sequence[Floats], movie_of: NDArray[np.intp], shrink: NDArray[np.float64]
@@ -150,7 +148,8 @@ class _Axes:
         keeps = 8 * len(shrink) * sum(len(part) ** 2 for part in parts) <= MOST_BYTES
         roots = []
         for part in parts:
-            own = [_root(part * np.sqrt(factors), len(self.T)) for factors in shrink]
+            rest = np.eye(len(part)) - 1 / len(self.T)
+            own = [_root(part * np.sqrt(factors), rest) for factors in shrink]
             if keeps:
                 roots.append(own)
             yield own
@@ -158,20 +157,36 @@ class _Axes:
             self.movies, self.roots = movie_of.tobytes(), roots
 
 
-def _root(scaled: NDArray[np.float64], n_clips: int) -> NDArray[np.float64]:
-    hat = np.eye(len(scaled)) - 1 / n_clips - scaled @ scaled.T
-    root: NDArray[np.float64] = linalg.cho_factor(hat, overwrite_a=True, check_finite=False)[0]
+# LAPACK itself: on matrices of a movie's clips, scipy's checks take longer than the arithmetic.
+_FACTOR, _BACK = linalg.get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
+
+
+def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Factor rest - scaled scaled', which is symmetric: its transpose is in LAPACK's order."""
+    hat = scaled @ scaled.T
+    np.subtract(rest, hat, out=hat)
+    root, failed = _FACTOR(hat.T, overwrite_a=True, clean=False)
+    if failed:
+        raise linalg.LinAlgError("I - H_gg is not positive definite")
     return root
+
+
+def _solve(root: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    solution: NDArray[np.float64] = _BACK(root, right)[0]
+    return solution
 
 
 _KEPT: OrderedDict[bytes, _Axes] = OrderedDict()
 N_KEPT = 16
 """Decompositions kept: each film left out has one, which all concepts and heads share."""
 
+N_TUNED = 2
+"""Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
+
 
 def _axes_of(X: Floats) -> _Axes:
     """Decompose X, or give the decomposition of the same X from before."""
-    digest = hashlib.blake2b(np.ascontiguousarray(X).data)
+    digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype)).encode())
     key = digest.digest()
     if key not in _KEPT:
@@ -187,14 +202,33 @@ def _axes(X: Floats) -> _Axes:
     wide = np.asarray(X, dtype=np.float64)
     centre = wide.mean(axis=0)
     centred = wide - centre
+    unit = mean_variance(centred)
     if len(centred) >= centred.shape[1]:
         spread, axes = linalg.eigh(centred.T @ centred)
-        return _Axes(centre, axes, np.maximum(spread, 0.0), centred @ axes)
+        return _Axes(unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
     spread, rotation = linalg.eigh(centred @ centred.T)
     # Rounding leaves directions without any spread a tiny one, or a negative.
     real = spread > 1e-12 * spread[-1]
     length = np.sqrt(spread[real])
-    return _Axes(centre, centred.T @ (rotation[:, real] / length), spread[real], rotation[:, real] * length)
+    return _Axes(
+        unit, centre, centred.T @ (rotation[:, real] / length), spread[real], rotation[:, real] * length
+    )
+
+
+def mean_variance(centred: NDArray[np.float64]) -> float:
+    """Return the mean variance, times N, of the directions that centred features [N, D] have.
+
+    It is the unit of penalties.
+
+    Raises
+    ------
+    ConceptError
+        The features are constant.
+    """
+    unit = float(np.sum(centred * centred)) / int(min(centred.shape))
+    if unit <= 0:
+        raise ConceptError("the features are constant: no concept can be read from them")
+    return unit
 
 
 def _midway(

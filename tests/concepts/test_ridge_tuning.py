@@ -24,7 +24,7 @@ def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):
 def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
     X, present, movies = planted(n, n_features)
     found = tuned_ridge(X, present, movies)
-    unit = mean_variance(X)
+    unit = mean_variance(X - X.mean(axis=0, dtype=np.float64))
     for concept in range(present.shape[1]):
         y = present[:, [concept]]
         losses = []
