@@ -35,6 +35,7 @@ __all__ = [
     "refuse_existing",
     "remove_tree",
     "sha256_of",
+    "sheet_cell",
     "sheet_line",
     "sync",
     "sync_all",
@@ -218,8 +219,11 @@ def csv_line(cells: Sequence[str]) -> str:
     >>> csv_line(["tt0108160-003", 'a "quoted", word'])
     'tt0108160-003,"a ""quoted"", word"\n'
     """
-    quoted = ('"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell for cell in cells)
-    return ",".join(quoted) + "\n"
+    return ",".join(map(_quoted, cells)) + "\n"
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell
 
 
 _QUOTED = re.compile(r'[,"\r\n]').search
@@ -233,7 +237,12 @@ def sheet_line(cells: Sequence[str]) -> str:
     >>> sheet_line(["=1+1", "-0.5", "Body"])
     "'=1+1,-0.5,Body\n"
     """
-    return csv_line([not_a_formula(cell) for cell in cells])
+    return ",".join(map(sheet_cell, cells)) + "\n"
+
+
+def sheet_cell(cell: str) -> str:
+    """Write one cell of such a table."""
+    return _quoted(not_a_formula(cell))
 
 
 def json_bytes(document: object) -> bytes:

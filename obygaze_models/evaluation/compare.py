@@ -141,15 +141,18 @@ def compare(a: Side, b: Side) -> Comparison:
 def by_movie(predictions: Predictions) -> pd.DataFrame:
     """Compute every metric of every movie: columns metric, movie and value, the mean over seeds."""
     table = predictions.table.assign(called=predictions.called)
-    rows: list[dict[str, object]] = []
-    for name, metric in (LEVEL_METRICS if predictions.n_classes > 2 else METRICS).items():
-        for movie, part in table.groupby("movie"):
-            values = [
-                metric(seed["label"].to_numpy(), seed["score"].to_numpy(), seed["called"].to_numpy())
-                for _, seed in part.groupby("seed")
-            ]
-            rows.append({"metric": name, "movie": movie, "value": float(np.mean(values))})
-    return pd.DataFrame(rows)
+    seeds_of = {
+        movie: [
+            tuple(seed[name].to_numpy() for name in ("label", "score", "called"))
+            for _, seed in part.groupby("seed")
+        ]
+        for movie, part in table.groupby("movie")
+    }
+    return pd.DataFrame(
+        {"metric": name, "movie": movie, "value": float(np.mean([metric(*seed) for seed in seeds]))}
+        for name, metric in (LEVEL_METRICS if predictions.n_classes > 2 else METRICS).items()
+        for movie, seeds in seeds_of.items()
+    )
 
 
 def _check_comparable(a: Side, b: Side) -> None:

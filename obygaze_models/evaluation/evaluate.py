@@ -11,7 +11,6 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.run import (
-    CURVES,
     SELECTION,
     Run,
     SeededFold,
@@ -118,7 +117,7 @@ def evaluate(
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
     blocks: list[dict[str, Any]] = []
-    selection: list[pd.DataFrame] = []
+    selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
     thresholds: dict[tuple[str, int], dict[str, float]] = {}
     todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
@@ -135,8 +134,8 @@ def evaluate(
             for target in tests
         ]
         where = about | {"train": train.name, "movie": fold.name}
-        selection.append(selection_of(model, where))
-        curves.append(curves_of(model, where))
+        selection += selection_of(model, where)
+        curves += curves_of(model, where)
         if progress is not None:
             progress(done + 1, len(todo))
     predictions = gather(blocks, [spec.name for spec in specs], train.n_classes)
@@ -169,8 +168,8 @@ def evaluate(
     return Run(
         predictions,
         metrics,
-        stack(selection, SELECTION),
-        stack(curves, CURVES),
+        pd.DataFrame(selection, columns=list(SELECTION)),
+        stack(curves),
         record,
         {spec.name: spec.title for spec in specs},
     )

@@ -30,8 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from scipy.stats import t as student
+from scipy.special import expit, stdtrit
 
 Covers = Literal["models", "method"]
 Bounds = tuple[float, float]
@@ -171,7 +170,7 @@ def _around(
     scale: float = 1.0,
 ) -> tuple[float, float]:
     """Return the interval of an estimate from its leave-one-movie-out values [K]; `scale`s the variance."""
-    factor = float(student.ppf((1 + level) / 2, len(without) - 1)) * scale**0.5
+    factor = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
     if bounds is None:
         reach = factor * float(jackknife_error(without))
         return estimate - reach, estimate + reach

@@ -119,8 +119,10 @@ def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
         if table[column].isna().any():
             raise PredictionsError(f"{name}: column {column} has missing values")
         try:
-            # Python's own float: shortest form in, same number out.
-            values = [float(value) for value in table[column]] if kind == "float64" else table[column]
+            values = table[column]
+            if kind == "float64" and values.dtype != kind:
+                # Python's own float: shortest form in, same number out.
+                values = [float(value) for value in values]
             columns[column] = pd.Series(values, index=table.index).astype(
                 np.dtype(kind) if kind != "str" else "str"
             )

@@ -150,9 +150,9 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
-def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.DataFrame:
+def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List what inner folds tried for a model, a row a candidate; `where` is the model, task and fold."""
-    rows = [
+    return [
         {
             **where,
             "candidate": step + candidate.name,
@@ -162,12 +162,11 @@ def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.D
         for step, estimator in _steps(model)
         for candidate in getattr(estimator, "candidates_", ())
     ]
-    return pd.DataFrame(rows, columns=list(SELECTION))
 
 
-def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.DataFrame:
+def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[pd.DataFrame]:
     """List the inner curves of a model that stops early, a row an epoch."""
-    parts = [
+    return [
         pd.DataFrame(
             {
                 **where,
@@ -182,7 +181,6 @@ def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> pd.Data
         for _, estimator in _steps(model)
         for number, curve in enumerate(getattr(estimator, "curves_", ()))
     ]
-    return stack(parts, CURVES)
 
 
 def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
@@ -192,12 +190,11 @@ def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
     return [(f"step {number + 1}: ", step.estimator) for number, step in enumerate(model.steps)]
 
 
-def stack(parts: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    """Stack tables that may be empty."""
-    filled = [part for part in parts if len(part)]
-    if not filled:
-        return pd.DataFrame(columns=list(columns))
-    return pd.concat(filled, ignore_index=True)[list(columns)]
+def stack(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Stack curves, of which there may be none."""
+    if not curves:
+        return pd.DataFrame(columns=list(CURVES))
+    return pd.concat(curves, ignore_index=True)[list(CURVES)]
 
 
 # --- record

@@ -1,7 +1,8 @@
 """Summarise predictions as metrics: pooled over all clips and by movie, with intervals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -97,8 +98,8 @@ def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFr
     table = predictions.table.assign(called=predictions.called)
     for (model, task), every in table.groupby(["model", "task"], sort=False):
         parts = [part for _, part in every.groupby("seed", sort=False)]
-        keys = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
         for number, part in enumerate(parts[1:], 1):
+            keys = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
             keyed = part.set_index(["fold", "clip_id"], drop=False)
             if len(keyed) != len(keys) or not keys.isin(keyed.index).all():
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
@@ -140,24 +141,23 @@ def _rows(
         }
         chance = metric.chance([y])
         pooled = jackknife_interval(mean_of_seeds, movies, bounds=metric.bounds)
-        each = [metric(y, score, called) for score, called in seeds]
+        spread = _spread(seeds, partial(metric, y))
         across = metric.reads == "score"
-        yield {"metric": name, **_pooled(each, pooled, chance, across_models=across), **about}
+        yield {"metric": name, "seed_sd": spread, **_pooled(pooled, chance, across_models=across), **about}
         if name == "auc":
-            each = [within_movie_auc(y, score, movies) for score, _ in seeds]
-            yield {
-                "metric": "within_movie_auc",
-                **_pooled(each, over_movies, chance, across_models=False),
-                **about,
-            }
+            spread = _spread(seeds, lambda score, _: within_movie_auc(y, score, movies))
+            within = _pooled(over_movies, chance, across_models=False)
+            yield {"metric": "within_movie_auc", "seed_sd": spread, **within, **about}
 
 
-def _pooled(
-    values: Sequence[float], interval: Interval, chance: float, *, across_models: bool
-) -> dict[str, object]:
-    """Lay out a metric of each seed, the interval of its mean, and its chance level."""
+def _spread(seeds: Seeds, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
+    """Compute the standard deviation of a metric of scores and calls between seeds; NaN of one seed."""
+    return float(np.std([metric(*seed) for seed in seeds], ddof=1)) if len(seeds) > 1 else NAN
+
+
+def _pooled(interval: Interval, chance: float, *, across_models: bool) -> dict[str, object]:
+    """Lay out a metric's interval and its chance level."""
     return {
-        "seed_sd": float(np.std(values, ddof=1)) if len(values) > 1 else NAN,
         "pooled": interval.mean,
         "pooled_low": interval.low,
         "pooled_high": interval.high,

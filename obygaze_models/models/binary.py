@@ -70,9 +70,9 @@ def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[n
     ValueError
         There are not exactly two classes.
     """
-    check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind != "binary":
+        check_classification_targets(y)
         raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
     classes, index = np.unique(np.asarray(y), return_inverse=True)
     if classes.size < 2:

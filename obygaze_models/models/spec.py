@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -95,13 +96,7 @@ class ModelSpec:
 
     def requests(self, method: str = "fit") -> frozenset[str]:
         """Name what a method takes beside X and y."""
-        declared = set(self.uses) if method == "fit" else set()
-        made = self.make(0)
-        if hasattr(made, "get_metadata_routing"):
-            with config_context(enable_metadata_routing=True):
-                routing = get_routing_for_object(made)
-                declared |= routing.consumes(method, METADATA)
-        return frozenset(declared)
+        return _routed(self.make, method).union(self.uses if method == "fit" else ())
 
     def draws(self) -> bool:
         """Whether a seed changes it."""
@@ -122,6 +117,16 @@ class ModelSpec:
             if not isinstance(value, BaseEstimator | list) and not name.endswith("random_state")
         }
         return {"title": self.title, "estimator": type(made).__name__, "choose": repr(self.choose), **plain}
+
+
+@lru_cache(maxsize=64)
+def _routed(make: Callable[[int], Any], method: str) -> frozenset[str]:
+    """Name what a method of the estimators that `make` gives requests by scikit-learn's routing."""
+    made = make(0)
+    if not hasattr(made, "get_metadata_routing"):
+        return frozenset()
+    with config_context(enable_metadata_routing=True):
+        return frozenset(get_routing_for_object(made).consumes(method, METADATA))
 
 
 @dataclass(frozen=True, slots=True)

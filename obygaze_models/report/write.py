@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
-from obygaze_features.io import digests_of, json_bytes, sheet_line, whole_folder, write_whole
+from obygaze_features.io import digests_of, json_bytes, sheet_cell, sheet_line, whole_folder, write_whole
 from obygaze_models.report.blocks import NOTHING, Block, Report
 
 WIDTH = 80
@@ -264,15 +264,22 @@ def to_csv(table: pd.DataFrame) -> str:
     """
     columns = [_cells(values) for _, values in table.items()]
     lines = zip(*columns, strict=True) if columns else ()
-    return sheet_line([str(name) for name in table]) + "".join(map(sheet_line, lines))
+    return sheet_line([str(name) for name in table]) + "".join(f"{','.join(cells)}\n" for cells in lines)
 
 
 def _cells(values: "pd.Series[Any]") -> list[str]:
+    if isinstance(values.dtype, pd.StringDtype):
+        # Each text once: a table of predictions names a few models and movies again and again. A missing one
+        # has the code -1: the last.
+        codes, texts = pd.factorize(values)
+        written = [*map(sheet_cell, texts.tolist()), ""]
+        return [written[code] for code in codes.tolist()]
     missing = values.isna().tolist()
-    return [
+    cells = [
         "" if gone else str(value).lower() if isinstance(value, bool) else str(value)
         for value, gone in zip(values.tolist(), missing, strict=True)
     ]
+    return cells if values.dtype.kind in "biuf" else [sheet_cell(cell) for cell in cells]
 
 
 def document(report: Report) -> dict[str, Any]:
