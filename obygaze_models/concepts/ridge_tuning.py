@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes
@@ -98,7 +99,7 @@ def _tuned(
     for out, part, roots in zip(rows, parts, known.left_out(parts, movie_of, shrink), strict=True):
         for index, root in enumerate(roots):
             left = y[out] - share - part @ whole[index]
-            errors[index, out] = _solve(root, left)
+            errors[index, out] = dpotrs(root, left)[0]
     losses = np.mean(errors * errors, axis=1)
     chosen = np.argmin(losses, axis=0)
     each = np.arange(y.shape[1])
@@ -157,23 +158,16 @@ class _Axes:
             self.movies, self.roots = movie_of.tobytes(), roots
 
 
-# LAPACK itself: on matrices of a movie's clips, scipy's checks take longer than the arithmetic.
-_FACTOR, _BACK = linalg.get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
-
-
 def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Factor rest - scaled scaled', which is symmetric: its transpose is in LAPACK's order."""
+    """Factor rest - scaled scaled' by LAPACK itself: scipy's checks take as long on a movie's few clips."""
     hat = scaled @ scaled.T
     np.subtract(rest, hat, out=hat)
-    root, failed = _FACTOR(hat.T, overwrite_a=True, clean=False)
+    root: NDArray[np.float64]
+    # Symmetric: its transpose is the same in LAPACK's order.
+    root, failed = dpotrf(hat.T, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
     return root
-
-
-def _solve(root: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    solution: NDArray[np.float64] = _BACK(root, right)[0]
-    return solution
 
 
 _KEPT: OrderedDict[bytes, _Axes] = OrderedDict()

@@ -3,7 +3,7 @@
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -119,7 +119,7 @@ def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
         if table[column].isna().any():
             raise PredictionsError(f"{name}: column {column} has missing values")
         try:
-            values = table[column]
+            values: Any = table[column]
             if kind == "float64" and values.dtype != kind:
                 # Python's own float: shortest form in, same number out.
                 values = [float(value) for value in values]

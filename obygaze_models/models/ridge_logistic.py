@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, get_lapack_funcs, qr
+from scipy.linalg import LinAlgError, qr
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
@@ -129,10 +130,6 @@ class RidgeLogistic(LogitClassifier):
         return logits
 
 
-# LAPACK itself: scipy's checks of two vectors take as long as a tenth of a pass.
-_FACTOR, _BACK = get_lapack_funcs(("potrf", "trtrs"), dtype=np.float64)
-
-
 class _Path:
     """The minimum of the mean loss, for one penalty after the other.
 
@@ -179,13 +176,14 @@ class _Path:
         hessian = self.curvature * self.covariance
         hessian[np.diag_indices(n_features)] += max(strength, self.floor)
         # Symmetric: its transpose is the same in LAPACK's order, and needs no copy.
-        root, failed = _FACTOR(hessian.T, lower=True, overwrite_a=True)
+        root, failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
         if failed:
             raise LinAlgError("the covariance of the features is not positive definite")
         unit = np.sqrt(self.curvature)
 
+        # LAPACK itself, for scipy's checks of a vector take as long as the arithmetic.
         def plain(scaled: Floats) -> tuple[Floats, float]:
-            weights = _BACK(root, scaled[:-1], lower=True, trans=True)[0]
+            weights = dtrtrs(root, scaled[:-1], lower=True, trans=True)[0]
             return weights, scaled[-1] / unit
 
         def loss_and_gradient(scaled: Floats) -> tuple[float, Floats]:
@@ -193,7 +191,7 @@ class _Path:
             loss, slope, tilt, self.curvature = self._pass(weights, intercept)
             slope += strength * weights
             gradient = np.empty_like(scaled)
-            gradient[:-1] = _BACK(root, slope, lower=True, overwrite_b=True)[0]
+            gradient[:-1] = dtrtrs(root, slope, lower=True, overwrite_b=True)[0]
             gradient[-1] = tilt / unit
             return loss + strength / 2 * float(weights @ weights), gradient
 
