@@ -59,10 +59,15 @@ def mark_undefined(axes: Axes, values: Sequence[float]) -> None:
 def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:
     """Draw a figure of a size in inches, and save it as .pdf, .png (300 dpi) or .svg.
 
-    The file has no date, version or random ids.
+    Of a path that ends in none of these all three are saved, in one layout, for laying out takes as long as
+    drawing. The files have no date, version or random ids.
     """
     with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        figure.savefig(path, dpi=300, metadata=_METADATA[path.suffix.lower()])
+        suffixes = (path.suffix,) if path.suffix.lower() in _METADATA else SUFFIXES
+        for suffix in suffixes:
+            file = path if suffix == path.suffix else path.with_name(path.name + suffix)
+            figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])
+            figure.set_layout_engine("none")

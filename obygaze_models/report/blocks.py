@@ -26,7 +26,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: stem of its files, caption, and the function that draws a .pdf, .png or .svg file."""
+    """A figure: stem of its files, caption, and the function that draws a .pdf, .png or .svg file.
+
+    Of a path with none of these suffixes it draws all three.
+    """
 
     name: str
     caption: str

@@ -339,9 +339,8 @@ def write_report(report: Report, folder: Path) -> list[str]:
         names.append(f"{report.name}{suffix}")
         (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
     for picture in report.pictures:
-        for suffix in (".pdf", ".png", ".svg"):
-            names.append(f"{picture.name}{suffix}")
-            picture.draw(folder / names[-1])
+        names += [f"{picture.name}{suffix}" for suffix in (".pdf", ".png", ".svg")]
+        picture.draw(folder / picture.name)
     return names
 
 

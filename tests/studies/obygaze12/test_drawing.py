@@ -55,6 +55,15 @@ def test_figure_6_has_one_row_per_factor_for_all_panels_and_says_what_the_sign_m
     assert any("more errors" in word for word in words(svg))
 
 
+def test_a_path_without_the_suffix_of_a_file_gives_a_figure_in_every_kind_of_file(tmp_path):
+    draw_weights({"film": {"Body": 0.5}}, tmp_path / "figure6-lab.16")
+    assert {path.name: path.read_bytes()[:5] for path in tmp_path.iterdir()} == {
+        "figure6-lab.16.pdf": b"%PDF-",
+        "figure6-lab.16.png": b"\x89PNG\r",
+        "figure6-lab.16.svg": b"<?xml",
+    }
+
+
 def test_figure_3_keeps_the_place_of_a_concept_that_is_undefined_and_counts_clips_under_the_bars(svg):
     bars = [
         UNDEFINED if concept == "Look" else Bar(0.5, 0.4, NAN, 0.2, "*", 17, 1057)
