@@ -201,22 +201,24 @@ def zarr_targets(store: Path) -> dict[str, tuple[Path, Target]]:
 
 def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
     """Damage one file of a stage."""
-    journal = next((stage / "journal").iterdir())
+    kept = stage.with_name("kept")
+    shutil.copytree(stage, kept)
 
-    def unseal() -> None:
+    def restore() -> None:  # sealing writes the pieces with damaged rows once more
         for left in stage.parent.glob("again*"):
             shutil.rmtree(left)
-        for extra in (stage / "journal").iterdir():
-            if extra != journal:
-                extra.unlink()
+        shutil.rmtree(stage)
+        shutil.copytree(kept, stage)
 
     paths = {
-        "journal": journal,
+        "journal": next((stage / "journal").iterdir()),
         "plan": stage / "plan.jsonl",
         "staged": stage / "stage.json",
+        "rows": next((stage / "pieces").glob("*.rows")),
+        "staged shard": next((stage / "pieces").glob("*.tokens")),
     }
     return {
-        name: (path, file_target(path, lambda: read_staging(stage), unseal)) for name, path in paths.items()
+        name: (path, file_target(path, lambda: read_staging(stage), restore)) for name, path in paths.items()
     }
 
 

@@ -94,7 +94,7 @@ def write_tokens(folder: Path, n_clips: int) -> Peers:
             writer.commit([ClipResult(name, "ok", groups=features)])
             save_file({"tokens": clip}, folder / "safetensors" / name)
             every[number] = clip
-    store = seal(None, folder / "t", licence="NOASSERTION", consume=True)
+    store = seal(None, folder / "t", licence="NOASSERTION")
     ours = open_store(store)["vivit"]
     node = zarr.open_group(str(store / FEATURES), mode="r")["vivit/tokens"]
     file = h5py.File(folder / "t.h5")

@@ -7,13 +7,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 
 from survive_processes import Running, Steps, ask, content
 from survive_works import COPIED, Work
 
-import obygaze_features.store.writer
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 
@@ -24,7 +22,7 @@ LATER = 4e9
 """A time of modification far in the future: what one finds whose clock was put back."""
 
 DENIED = {
-    "seal": "{trial}/toy.staging/rows/0001/toy.pooled",
+    "seal": "{trial}/toy.staging/pieces/0.*.rows",
     "pack": "{inputs}/toy-1.0.0/data/clips.csv",
     "unpack": "{inputs}/toy-1.0.0.zip",
     "merge": "{inputs}/b-1.0.0/data/features.zarr/toy/frames/c/0/0/0",
@@ -32,7 +30,7 @@ DENIED = {
     "export": "{inputs}/toy-1.0.0/data/features.zarr/toy/tokens/c/1/0/0",
     "push": "{inputs}/toy-1.0.0/data/features.zarr/toy/tokens/c/1/0/0",
 }
-"""A file that each work needs."""
+"""A file that each work needs; a star stands for the writer."""
 
 Hook = Callable[[], None]
 
@@ -90,14 +88,8 @@ def clock_runs_back() -> None:
         state[0] -= 3600
         return state[0]
 
-    class Backwards(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]  # fewer arguments than the original
-            return datetime.fromtimestamp(earlier(), tz)  # type: ignore[arg-type]  # a time zone, as the caller gives it
-
     time.time = earlier
     time.time_ns = lambda: int(earlier() * 1e9)
-    obygaze_features.store.writer.datetime = Backwards  # type: ignore[attr-defined]  # the fault that is injected
 
 
 def from_the_future(folder: Path) -> None:
@@ -188,7 +180,8 @@ class Faults:
             trial.chmod(0o777)
             for node in trial.rglob("*"):
                 node.chmod(0o777 if node.is_dir() else 0o666)
-            file = Path(DENIED[self.name].format(inputs=self.inputs, trial=trial))
+            wanted = Path(DENIED[self.name].format(inputs=self.inputs, trial=trial))
+            file = next(wanted.parent.glob(wanted.name))
             mode = file.stat().st_mode
             file.chmod(0)
             self.refused(trial, be_nobody, names=file.name)

@@ -302,10 +302,10 @@ class LineJournal:
         self._path, self._lock = path, Lock()
         self._failed: OSError | None = None
         with naming(path):
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = os.fstat(self._descriptor).st_size
-            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-                write_all(self._descriptor, b"\n")
+            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            size = os.fstat(self.descriptor).st_size
+            if size and os.pread(self.descriptor, 1, size - 1) != b"\n":
+                write_all(self.descriptor, b"\n")
 
     def append(self, entry: Mapping[str, object], *, force: bool = True) -> None:
         """Append an entry, and force it to the disk unless told otherwise."""
@@ -313,10 +313,10 @@ class LineJournal:
             if self._failed is not None:
                 raise self._failed
             with self._noticing():
-                write_all(self._descriptor, encode_line(entry))
+                write_all(self.descriptor, encode_line(entry))
         if force:
             with self._noticing():
-                os.fsync(self._descriptor)
+                os.fsync(self.descriptor)
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
@@ -329,7 +329,7 @@ class LineJournal:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
 # --- digests

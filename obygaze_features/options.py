@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["LOCAL", "PATH", "Command", "html_option", "join_options", "json_option"]
+__all__ = ["LOCAL", "PATH", "Command", "html_option", "join_options", "json_option", "removed_option"]
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -39,6 +39,16 @@ html_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
 )
+
+
+def removed_option(name: str, remedy: str, *, value: bool = False) -> Callable[[Command], Command]:
+    """Refuse an option that is gone, with what to do instead; `value` if it took one."""
+
+    def refuse(_context: click.Context, _option: click.Parameter, given: object) -> None:
+        if given:
+            raise click.UsageError(f"{name} is gone: {remedy}")
+
+    return click.option(name, is_flag=not value, hidden=True, expose_value=False, callback=refuse)
 
 
 def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:

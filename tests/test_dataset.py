@@ -9,8 +9,6 @@ from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
 
-from .store.toy_stores import without
-
 MOVIES = {"b1": "b", "a1": "a", "a2": "a", "c1": "c", "c2": "c", "stranger": "d"}
 FRAMES = np.random.default_rng(0).normal(size=(6, 2, 3)).astype(np.float32)
 TOKENS = np.random.default_rng(1).normal(size=(6, 5, 4)).astype(np.float16)
@@ -109,7 +107,7 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_st
 def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(make_store, manifest, tmp_path):
     groups = {"one": {"pooled": POOLED}, "two": {"tokens": TOKENS}}
     absent = {"a1": {"two": "no sound track"}}
-    store = open_store(without(make_store(tmp_path / "films", MOVIES, groups), absent))
+    store = open_store(make_store(tmp_path / "films", MOVIES, groups, absent=absent))
     one, two = (load_dataset(store, manifest, backbone=name) for name in store)
     assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
     assert two.clip_ids.tolist() == ["a2", "b1", "c1"]

@@ -17,7 +17,7 @@ from obygaze_features.commands.extract_output import (
     show_outcome,
 )
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, json_option
+from obygaze_features.options import LOCAL, json_option, removed_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -201,11 +201,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     metavar="STORE",
     help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
 )
-@click.option(
-    "--consume",
-    is_flag=True,
-    help="Free the staging folder while sealing, and remove it: the disk holds the features once.",
-)
+@removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
     "--shots",
     type=click.Path(path_type=Path),

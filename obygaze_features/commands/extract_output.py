@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +106,7 @@ def show_outcome(
         )
 
 
-def _show_reasons(at_fault: "list[tuple[str, str, str]]", unit: str) -> None:
+def _show_reasons(at_fault: Sequence[tuple[str, str, str]], unit: str) -> None:
     """Print how many clips have which reason; the rarest reasons of many are summed up."""
     reasons = _by_reason(at_fault)
     click.echo(table(reasons[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"]))
@@ -115,7 +115,7 @@ def _show_reasons(at_fault: "list[tuple[str, str, str]]", unit: str) -> None:
         click.echo(f"and {others:,} {unit}s with {len(rest):,} other reasons")
 
 
-def _by_reason(at_fault: "list[tuple[str, str, str]]") -> list[tuple[str, str, str, str]]:
+def _by_reason(at_fault: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str, str]]:
     """Group clips that are not ok by status and reason, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for clip, status, reason in at_fault:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL, json_option
+from obygaze_features.options import LOCAL, json_option, removed_option
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -126,7 +126,7 @@ def _still_needed(path: Path) -> str:
         clips = {clip.clip_id: clip for clip in store.clips}
         if all(
             (clip := clips.get(clip_id)) is not None
-            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests))
+            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests(stage.layout.names)))
             for clip_id, entry in status.items()
         ):
             return ""
@@ -201,7 +201,7 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
         try:
             if (path / "plan.jsonl").is_file():
                 stage = read_stage(path)
-                statuses = [entry.status for entry in stage.status().values()]
+                statuses: list[str] = [entry.status for entry in stage.status().values()]
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
                 statuses += [STATUSES[0]] * (total - len(statuses))
             elif _may_be_sealed(path):
@@ -309,13 +309,9 @@ def _shown(value: object) -> str:
 @click.option(
     "--store-version", "version", default="1.0.0", show_default=True, help="Version of the store's content."
 )
-@click.option("--parent", help="Sealed store that this one extends, such as stores/films-1.0.0.")
+@removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
-@click.option(
-    "--consume",
-    is_flag=True,
-    help="Free the staging folder part by part while sealing, and remove it at the end: needs room for one.",
-)
+@removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
     "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
 )
@@ -327,39 +323,26 @@ def seal(
     licence: str,
     citation: str,
     version: str,
-    parent: str | None,
     allow_missing: bool,
-    consume: bool,
     workers: int | None,
     max_failed: int | None,
 ) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
-    A sealing that was stopped resumes when it is started again. With --consume the stage's rows are freed as
-    they are sealed, so that they never lie on the disk twice. A store also grows without its staging folder,
-    by the option --append of extract.
+    Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
+    stays, until `obygaze store gc` or `rm`. A sealing that was killed begins again. A store grows by the
+    option --append of extract.
 
-    An extended store names its parent, and its version shows what changed: 1.1.0 after 1.0.0 only adds clips
-    or backbones, 2.0.0 may change rows.
+    The version shows what changed: 1.1.0 after 1.0.0 only adds clips, 2.0.0 may change rows.
 
     \b
     Examples:
       obygaze store seal stores/films --licence CC-BY-4.0
-      obygaze store seal stores/films --licence CC-BY-4.0 --store-version 1.1.0 \\
-          --parent stores/films-1.0.0
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
-      obygaze store seal stores/films --licence CC-BY-4.0 --consume
     """
-    from obygaze_features.store import open_store, read_stage, staging_path
     from obygaze_features.store import seal as seal_stage
-    from obygaze_features.store.growth import check_growth
 
-    grown_from = None
-    if staging_path(name).is_dir() and (parent or read_stage(staging_path(name)).grows):
-        stage = read_stage(staging_path(name))
-        before = parent or (stage.grows.path if stage.grows else "")
-        grown_from = check_growth(open_store(before), stage, version)
     with progress_bar("seal", "row") as progress:
         path = seal_stage(
             None,
@@ -369,8 +352,6 @@ def seal(
             citation=citation,
             allow_missing=allow_missing,
             max_failed=max_failed,
-            parent=grown_from,
-            consume=consume,
             workers=workers,
             progress=progress,
         )

@@ -14,7 +14,6 @@ from obygaze_features.io import empty, remove_tree
 from obygaze_features.locks import alone_in
 from obygaze_features.store.format import (
     ARRAYS,
-    COMMIT_GROUP,
     DONE,
     FEATURE_ARRAYS,
     IMPORTING_SUFFIX,
@@ -120,12 +119,11 @@ def _stage(
     progress: Progress | None,
 ) -> None:
     todo = [clip for clip in stage.missing() if clip in features]
-    with stage.writer() as writer:
-        for start in range(0, len(todo), COMMIT_GROUP):
-            batch = todo[start : start + COMMIT_GROUP]
-            writer.commit([_result(clip, features[clip], kind, declared) for clip in batch])
+    with stage.writer(todo) as writer:
+        for n_imported, clip in enumerate(todo, start=1):
+            writer.commit([_result(clip, features[clip], kind, declared)])
             if progress is not None:
-                progress(start + len(batch), len(todo))
+                progress(n_imported, len(todo))
 
 
 def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +9,6 @@ from obygaze_features.io import remove_tree, sha256_of
 from obygaze_features.locks import alone_in
 from obygaze_features.store.arrays import row_bytes
 from obygaze_features.store.format import (
-    COMMIT_GROUP,
     DONE,
     MERGING_SUFFIX,
     STATUSES,
@@ -106,20 +104,18 @@ def merge(
         # Not in `work` itself: making a stage locks the folder that it is in.
         stage = Stage.open(work / "part" / "stage", planned, groups, about)
         done = _checked(stage, owners)
-        with stage.writer() as writer:
-            for position, store in enumerate(stores):
-                mine = [
-                    row
-                    for row, clip in enumerate(store.clips)
-                    if clip.status != _MISSING
-                    and owners[clip.clip_id][1] == position
-                    and clip.clip_id not in done
-                ]
-                for results in batched(_results(store, mine)):
-                    writer.commit(results)
-                    done |= {result.clip_id for result in results}
-                    if progress is not None:
-                        progress(len(done), len(planned))
+        stage.sweep()
+        left = {
+            clip_id: position
+            for clip_id, (clip, position) in owners.items()
+            if clip.status != _MISSING and clip_id not in done
+        }
+        streams = [_results(store, position, left) for position, store in enumerate(stores)]
+        with stage.writer(left) as writer:
+            for n_copied, position in enumerate(left.values(), start=len(done) + 1):
+                writer.commit([next(streams[position])])
+                if progress is not None:
+                    progress(n_copied, len(planned))
         path = seal(
             stage.path,
             destination,
@@ -138,18 +134,13 @@ def merge(
 def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
     """Return the clips that are done already; refuse rows that differ from the stores."""
     entries = stage.status()
-    for clip, entry in entries.items():
-        if (entry.status, dict(entry.digests)) != (owners[clip][0].status, dict(owners[clip][0].digests)):
+    for clip_id, entry in entries.items():
+        clip = owners[clip_id][0]
+        if (entry.status, dict(entry.digests(stage.layout.names))) != (clip.status, dict(clip.digests)):
             raise StoreError(
-                f"{stage.path}: clip {clip} is not what the stores have; remove it, and merge again"
+                f"{stage.path}: clip {clip_id} is not what the stores have; remove it, and merge again"
             )
     return set(entries)
-
-
-def batched(results: Iterator[ClipResult]) -> Iterator[list[ClipResult]]:
-    """Group results into commits, so that few are held in memory."""
-    while batch := list(islice(results, COMMIT_GROUP)):
-        yield batch
 
 
 def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
@@ -242,8 +233,9 @@ def _refuse_disagreement(stores: Sequence[Store], choices: Mapping[str, str | No
         raise StoreError(f"the stores' {', and their '.join(disagreements)}")
 
 
-def _results(store: Store, rows: Sequence[int]) -> Iterator[ClipResult]:
-    """Read rows of a store, checking every one against the store's own digest of it."""
+def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator[ClipResult]:
+    """Read the rows that are taken from a store, checking every one against the store's own digest of it."""
+    rows = [row for row, clip in enumerate(store.clips) if owners.get(clip.clip_id) == position]
     streams = {}
     for name in store:
         done = [row for row in rows if store.clips[row].within(name).status in DONE]

@@ -91,10 +91,13 @@ class Estimate:
             lines.append(("GPU hours", f"{self.gpu_s / 3600:.3g}"))
         if self.room is not None and self.free is not None:
             files = self.room.stage_files + self.room.store_files
+            peak = _gigabytes(self.room.peak_bytes)
+            if not self.room.links:
+                peak += ", with shards twice: this file system has no hard links"
             left = "" if self.free.files is None else f", {self.free.files:,} more fit"
             lines += [
                 ("store on disk", _gigabytes(self.room.store_bytes)),
-                ("peak disk", f"{_gigabytes(self.room.peak_bytes)}; {_gigabytes(self.free.bytes)} free"),
+                ("peak disk", f"{peak}; {_gigabytes(self.free.bytes)} free"),
                 ("files on disk", f"{files:,}{left}"),
             ]
         return lines
@@ -106,7 +109,7 @@ class Estimate:
         if self.room.peak_bytes > self.free.bytes:
             return (
                 f"the disk is too small: {_gigabytes(self.room.peak_bytes)} are needed at the peak, "
-                f"{_gigabytes(self.free.bytes)} are free; --consume needs less"
+                f"{_gigabytes(self.free.bytes)} are free"
             )
         if self.free.files is not None and self.room.stage_files + self.room.store_files > self.free.files:
             return f"the disk takes {self.free.files:,} more files only"

@@ -56,7 +56,6 @@ def prepare(
     citation: str = "",
     version: str = "1.0.0",
     append: Path | str | None = None,
-    consume: bool = False,
     shard: tuple[int, int] = (0, 1),
     limit: int | None = None,
     sealing: bool = True,
@@ -106,7 +105,6 @@ def prepare(
         retry_failed=retry_failed,
         sealing=sealing,
         append=None if append is None else open_store(append).path,
-        consume=consume,
         shots=table,
         note=note,
         watch=watch,
@@ -252,10 +250,8 @@ def extract(work: Extraction) -> Store:
     append
         Path of a sealed store in a folder. The result is its next version, with the clips of the manifest
         that it lacks added. Files whose rows do not change are linked.
-    consume
-        Free the staging folder while the store is sealed, then remove it: needs disk space for only one copy.
     shard, sealing
-        For `prepare` alone: rows with row % n == i of shard (i, n), and whether to seal when all is done.
+        For `prepare` alone: shard (i, n) does the pieces k with k % n == i; whether to seal at the end.
     limit
         Most rows to process now; None is all.
     shots

@@ -20,8 +20,8 @@ from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.report import OnCommit, RunReport
 from obygaze_features.store import ClipResult, Stage, read_stage
+from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import differences
-from obygaze_features.store.stage_files import is_done
 from obygaze_features.workers import pickled_for_workers, start_process
 
 ATTEMPTS = 3  # consecutive crashes of one GPU's process without a finished clip

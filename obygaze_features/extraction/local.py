@@ -52,7 +52,7 @@ def run_local(
         warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
     with (
-        Recording(stage, report, on_commit) as recording,
+        Recording(stage, clip_ids, report, on_commit) as recording,
         DecodePool(workers, timeout_s, job.decoder) as pool,
     ):
         decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped, films)

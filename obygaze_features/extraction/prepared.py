@@ -16,13 +16,14 @@ from obygaze_features.extraction.report import OnCommit, RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
-from obygaze_features.store.disk_usage import estimate_disk, free_space
+from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import Growth, plan_growth
-from obygaze_features.store.missing_videos import MissingVideoCheck, is_lost, missing_files
+from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.records import StoredClip
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.stage_files import JournalEntry
+from obygaze_features.store.stage import shard_rows
 
 OnNote = Callable[[str], object]
 ShowRows = Callable[[int, str], AbstractContextManager[OnCommit]]
@@ -45,13 +46,11 @@ class Extraction:
     out, version
         The sealed store is the folder `OUT-VERSION`; the stage is `OUT.staging`.
     shard
-        (i, n): process only rows with row % n == i. With several shards the store is not sealed.
+        (i, n): process only the pieces k with k % n == i. With several shards the store is not sealed.
     limit
         Most rows to process now; None is all.
     append
         Folder of a sealed store to which missing clips are added; None creates a separate store.
-    consume
-        Whether sealing frees the stage progressively and removes it.
     shots
         Table of shots to write when every clip is done; None finds no shots.
     note
@@ -73,7 +72,6 @@ class Extraction:
     retry_failed: bool = False
     sealing: bool = True
     append: Path | None = None
-    consume: bool = False
     shots: Path | None = None
     note: OnNote = warnings.warn
     watch: ShowRows = unwatched
@@ -106,15 +104,15 @@ class Extraction:
         if self.stage_path.exists():
             missing = self._missing(read_stage(self.stage_path))
         else:
-            first, step = self.shard
             clips = self.job.planned_clips() if growth is None else growth.clips
+            ids = sorted(clip.clip_id for clip in clips)
             done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
-            missing = [clip.clip_id for clip in clips[first::step] if clip.clip_id not in done]
+            missing = [ids[row] for row in shard_rows(len(ids), self.shard) if ids[row] not in done]
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):
             return costs
         clips = self.job.planned_clips() if growth is None else growth.clips
-        room = estimate_disk(clips, self.job.groups(), consume=self.consume)
+        room = estimate_disk(clips, self.job.groups(), links=links_work(existing_folder(self.stage_path)))
         costs = replace(costs, room=room, free=free_space(self.stage_path))
         if obstacle := costs.obstacle():
             self.note(obstacle)
@@ -180,6 +178,8 @@ class Extraction:
         stage = self._open_stage()
         for damage in stage.damage():
             self.note(damage)
+        if lost := stage.sweep():
+            self.note(f"a run was killed: up to {lost} {self.unit}s that it had begun are done again")
         videos = self._videos()
         missing = self._to_do(stage, videos)[: self.limit]
         guard = MissingVideoCheck(stage, videos, working=bool(missing))
@@ -214,13 +214,8 @@ class Extraction:
 
     def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
         """List the clips to do, in planned order; retry those that failed while their video was absent."""
-        missing = self._missing(stage)
-        if self.sealed_path.exists() or not videos:
-            return missing
-        tried = self._missing(stage, again=is_lost)
-        lost = {clip: videos[clip] for clip in set(tried) - set(missing)}
-        gone = missing_files(path for path in lost.values() if path is not None)
-        return [clip for clip in tried if lost.get(clip) not in gone]
+        again = set() if self.sealed_path.exists() else tried_again(stage, videos)
+        return self._missing(stage, again=lambda entry: entry.clip_id in again)
 
     def _videos(self) -> dict[str, Path | None]:
         """Map every clip to its video; empty for texts."""
@@ -251,15 +246,12 @@ class Extraction:
             version=self.version,
             licence=licence,
             citation=citation,
-            consume=self.consume,
         )
 
 
 def what_forbids_writing(folder: Path) -> str | None:
     """Explain why a folder cannot be created or written; None if it can."""
-    nearest = folder.absolute()
-    while not os.path.lexists(nearest):
-        nearest = nearest.parent
+    nearest = existing_folder(folder)
     if not nearest.is_dir():
         return f"{nearest} is a file, so {folder} cannot be a folder; choose another STORE"
     if not os.access(nearest, os.W_OK | os.X_OK):

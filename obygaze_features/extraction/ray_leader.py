@@ -69,7 +69,7 @@ def run_ray(
     if len(job.recipes) != len(job.backbones):
         raise ExtractError("the engine 'ray' needs a recipe for every backbone")
     report = RunReport(engine="ray")
-    with Recording(stage, report, on_commit) as recording:
+    with Recording(stage, clip_ids, report, on_commit) as recording:
         if not clip_ids:
             return report
         tasks = [

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -124,12 +125,14 @@ OnCommit = Callable[[RunReport, list[ClipResult]], None]
 class Recording:
     """Write the results of an engine through one writer of the stage; used as a context manager.
 
-    A thread writes the clips while the engine continues. All clips are written when the context ends. Every
+    A thread writes the clips while the engine continues. All clips are durable when the context ends. Every
     run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, where NNNN is the number of its
     journal. The report is not sealed, because times do not affect the features.
 
     Parameters
     ----------
+    clip_ids
+        The clips that this run will do.
     on_commit
         Called in the engine's thread with the report so far and the clips just written.
 
@@ -139,10 +142,10 @@ class Recording:
         Report to which the engine adds its seconds.
     """
 
-    def __init__(self, stage: Stage, report: RunReport, on_commit: OnCommit) -> None:
+    def __init__(self, stage: Stage, clip_ids: Iterable[str], report: RunReport, on_commit: OnCommit) -> None:
         self.report = report
         self._stage = stage
-        self._writer = stage.writer()
+        self._writer = stage.writer(clip_ids)
         self._on_commit = on_commit
         self._started = time.perf_counter()
         self._waiting: queue.Queue[list[ClipResult] | None] = queue.Queue(AHEAD)
@@ -159,9 +162,11 @@ class Recording:
     ) -> None:
         self._waiting.put(None)
         self._thread.join()
-        self._writer.close()
         if kind is not None:
+            with suppress(OSError):
+                self._writer.close()
             return
+        self._writer.close()
         self._count_written()
         self.report.wall_s = self.elapsed_s()
         if self.report.clips:
@@ -175,7 +180,7 @@ class Recording:
         return time.perf_counter() - self._started
 
     def commit(self, results: list[ClipResult]) -> None:
-        """Queue clips to be written durably, and count those already written.
+        """Queue clips to be written, and count those already written.
 
         Raises
         ------

@@ -17,6 +17,8 @@ from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpe
 from obygaze_features.store.format import TEXTS
 
 TRIALS = 16
+SORTED_AT_ONCE = 1024
+"""Neighbouring texts that are sorted by length together: all their pieces of the stage are open at once."""
 _NO_FRAMES: dict[str, Any] = {
     "preset": {"resize": None, "crop": None, "constants": None, "order": None},
     "sampling": {"policy": TEXTS, "n": None},
@@ -126,7 +128,7 @@ def run_texts(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some texts into a stage, shortest first, so that texts of a batch have similar lengths.
+    """Extract some texts into a stage, sorted by length, so that texts of a batch have similar lengths.
 
     Parameters
     ----------
@@ -138,16 +140,17 @@ def run_texts(
         Called with the report so far and the texts just written.
     """
     report = RunReport(engine="local")
-    with Recording(stage, report, on_commit) as recording:
+    with Recording(stage, text_ids, report, on_commit) as recording:
         tokens = job.tokens(text_ids)
-        order = by_length(text_ids, tokens)
-        for start in range(0, len(order), batch_size):
-            if stopped():
-                break
-            before = time.perf_counter()
-            results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
-            report.infer_s += time.perf_counter() - before
-            recording.commit(results)
+        for first in range(0, len(text_ids), SORTED_AT_ONCE):
+            order = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)
+            for start in range(0, len(order), batch_size):
+                if stopped():
+                    break
+                before = time.perf_counter()
+                results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
+                report.infer_s += time.perf_counter() - before
+                recording.commit(results)
     return report
 
 

@@ -3,6 +3,7 @@ from .format import SPEC_VERSION as SPEC_VERSION
 from .format import STATUSES as STATUSES
 from .format import ArrayKind as ArrayKind
 from .group import Group as Group
+from .journal import JournalEntry as JournalEntry
 from .provenance import embedding_space as embedding_space
 from .provenance import same_numerics as same_numerics
 from .provenance import validate_provenance as validate_provenance
@@ -16,7 +17,6 @@ from .sealing import seal as seal
 from .stage import Stage as Stage
 from .stage import read_stage as read_stage
 from .stage import staging_path as staging_path
-from .stage_files import JournalEntry as JournalEntry
 from .store import Store as Store
 from .store import open_store as open_store
 from .verification import VerifyReport as VerifyReport

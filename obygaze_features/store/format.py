@@ -29,21 +29,17 @@ PULLING_SUFFIX: Final = ".pulling"
 MERGING_SUFFIX: Final = ".merging"
 IMPORTING_SUFFIX: Final = ".importing"
 
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """Version of the layout of stages; stages of another layout are refused."""
 STAGE: Final = "stage.json"
 """In a stage: its layout, groups, corpus, and the store that it grows, if any."""
 PLAN: Final = "plan.jsonl"
 JOURNALS: Final = "journal"
-ROWS: Final = "rows"
-"""Folder of the rows: a folder per writer, a file per array."""
-CONSUMED: Final = "consumed"
-"""In a stage whose rows are being freed by `seal --consume`."""
-PARTS: Final = "parts.jsonl"
-"""In `NAME.building`: which chunks and shards are sealed already."""
+PIECES: Final = "pieces"
+"""Folder of the rows: a few files for every attempt at a piece."""
 
-COMMIT_GROUP: Final = 16
-"""Clips that share one round of fsync in a commit."""
+PIECE_ROWS: Final = 16
+"""Rows of a piece: neighbouring clips that are written and journalled as one; a shard of tokens."""
 
 # --- a sealed store: a BagIt bag around one Zarr group
 # ----------------------------------------------------------
@@ -122,7 +118,12 @@ ARRAYS: Final[dict[str, ArrayKind]] = {
         ArrayKind("frames", ("clip", "frame", "feature"), ("float16", "float32"), chunk=64, features=True),
         # Shards of 64 would cost a writer 1 GB of memory.
         ArrayKind(
-            "tokens", ("clip", "token", "token_feature"), ("float16",), chunk=16, features=True, sharded=True
+            "tokens",
+            ("clip", "token", "token_feature"),
+            ("float16",),
+            chunk=PIECE_ROWS,
+            features=True,
+            sharded=True,
         ),
     )
 }

@@ -1,16 +1,14 @@
-"""Grow a sealed store: plan a stage that adds clips, and check that a stage continues the store."""
+"""Grow a sealed store: plan a stage that adds clips to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import DONE, STATUSES
+from obygaze_features.store.format import STATUSES
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
-from obygaze_features.store.stage import Stage
-from obygaze_features.store.stage_files import is_done
 from obygaze_features.store.store import Store
 
 
@@ -123,55 +121,12 @@ def joined(field: str, values: list[Any]) -> object:
     return None if joint is None else joint.join(texts)
 
 
-def check_growth(parent: Store, stage: Stage, version: str) -> str:
-    """Check that a stage sealed as this version continues a store; return the store's fingerprint.
-
-    Raises
-    ------
-    StoreError
-        If the version is not higher than the parent's, a clip of the parent is missing, or one of its rows
-        would change without a new major version.
-    """
-    numbers, before = _check_version(parent, version)
-    if gone := [clip.clip_id for clip in parent.clips if clip.clip_id not in stage.rows]:
-        raise StoreError(f"{stage.path}: clip {gone[0]} of {parent.where} is not planned: it is no parent")
-    if numbers[0] == before[0]:
-        _check_rows(parent, stage)
-    return parent.fingerprint
-
-
-def _check_rows(parent: Store, stage: Stage) -> None:
-    entries = stage.status()
-    for clip in parent.clips:
-        if stage.clips[stage.rows[clip.clip_id]].text != clip.text:
-            raise StoreError(
-                f"{stage.path}: the text of {clip.clip_id} is not what it is in {parent.where}; "
-                "only another major version may change it"
-            )
-        if clip.status not in DONE:
-            continue
-        entry = entries.get(clip.clip_id)
-        if entry is None or not is_done(entry):
-            raise StoreError(
-                f"{stage.path}: clip {clip.clip_id} has features in {parent.where} and none here; "
-                "only another major version may take them away"
-            )
-        for name, digest in clip.digests.items():
-            if entry.digests.get(name) != digest:
-                raise StoreError(
-                    f"{stage.path}: clip {clip.clip_id}, array {name} is not what it is in {parent.where}; "
-                    "only another major version may change a row"
-                )
-
-
-def _check_version(parent: Store, version: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    numbers, before = _numbers(version), _numbers(parent.version)
-    if numbers <= before:
+def _check_version(parent: Store, version: str) -> None:
+    if _numbers(version) <= _numbers(parent.version):
         raise StoreError(
             f"{parent.where}: version {version} does not follow {parent.version}; "
             "choose a higher one (--store-version)"
         )
-    return numbers, before
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -258,7 +258,7 @@ DIGEST_PREFIX = "sha256:"
 """Columns of digests are named `sha256:<group>/<array>`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredClip:
     """One row of a store: the status and origin of a clip.
 
@@ -307,7 +307,8 @@ def clips_csv_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes
     extra = [TEXT_COLUMN] if any(clip.text is not None for clip in clips) else []
     absent = list(absent_counts(clips))
     columns = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent), *COLUMNS[_ABSENT_AT:]]
-    lines = [csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)])]
+    table = io.BytesIO()  # a list of a million lines would take three times the memory
+    table.write(csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)]).encode())
     for row, clip in enumerate(clips):
         source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
         span = [_cell(clip.start_s), _cell(clip.end_s)]
@@ -315,8 +316,8 @@ def clips_csv_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes
         text = [clip.text or ""] if extra else []
         reasons = [clip.reason, *(clip.absent.get(name, "") for name in absent)]
         about = [clip.clip_id, clip.status, *reasons, clip.movie]
-        lines.append(csv_line([str(row), *about, *span, *source, *text, *digests]))
-    return "".join(lines).encode()
+        table.write(csv_line([str(row), *about, *span, *source, *text, *digests]).encode())
+    return table.getvalue()
 
 
 def _cell(value: object) -> str:
@@ -332,11 +333,7 @@ def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
         Naming the line, if it is not such a table.
     """
     clips: list[StoredClip] = []
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise StoreError(f"{where}: {error}") from error
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), strict=True)
     try:
         header = next(lines, [])
         absent = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]

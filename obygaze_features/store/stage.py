@@ -1,32 +1,58 @@
 """Create, resume and read staging folders, which collect features clip by clip until a store is sealed.
 
 A stage can be killed at any time and resumed. It belongs to one job on one file system and is never shared.
+Its plan is fixed when it is made: the clips in the order of the store's rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Any, Self
+
+import msgspec
 
 from obygaze_features.errors import StoreError
-from obygaze_features.locks import locked
-from obygaze_features.store.format import CONSUMED, JOURNALS, PLAN, STAGING_SUFFIX
-from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
-from obygaze_features.store.records import GroupSpec, PlannedClip
-from obygaze_features.store.stage_files import (
-    JournalEntry,
-    Journals,
-    Parent,
-    array_names,
-    create,
-    is_done,
-    parent_clips,
-    parent_of,
-    read_files,
-    valid_attempts,
-    write_plan,
-    write_stage,
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    checked_entry,
+    encode_line,
+    json_bytes,
+    make_folder,
+    remove_tree,
+    sha256_of,
+    sync,
+    write_whole,
 )
+from obygaze_features.locks import locked, require_locks
+from obygaze_features.store.format import (
+    DIGESTS,
+    JOURNALS,
+    LAYOUT,
+    PIECE_ROWS,
+    PIECES,
+    PLAN,
+    STAGE,
+    STAGING_SUFFIX,
+    TABLE,
+)
+from obygaze_features.store.journal import (
+    NO_ROW,
+    UNREADABLE,
+    Attempt,
+    JournalEntry,
+    has_ended,
+    is_done,
+    read_journals,
+    valid_attempts,
+)
+from obygaze_features.store.pieces import Layout, Rows
+from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
+from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
+from obygaze_features.store.store_files import FolderFiles, whole
 from obygaze_features.store.writer import StageWriter
 
 
@@ -34,6 +60,40 @@ def staging_path(destination: Path | str) -> Path:
     """Return the path of a future store's staging folder: `NAME.staging` beside it."""
     destination = Path(destination)
     return destination.with_name(destination.name + STAGING_SUFFIX)
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """Sealed store that a stage grows: its folder and its fingerprint."""
+
+    path: str
+    fingerprint: str
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Return the stage's record of the sealed store in a folder."""
+        return cls(str(folder.resolve()), sha256_of(whole(FolderFiles(folder), DIGESTS)))
+
+    def clips(self) -> tuple[StoredClip, ...]:
+        """Read the clips of the store.
+
+        Raises
+        ------
+        StoreError
+            If the store is missing or has changed.
+        """
+        folder = Path(self.path)
+        if not (folder / DIGESTS).is_file() or Parent.of(folder) != self:
+            raise StoreError(
+                f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
+            )
+        return parse_clips_csv(whole(FolderFiles(folder), TABLE), f"{folder}/{TABLE}")
+
+
+class _Record(msgspec.Struct, omit_defaults=True):
+    layout: int
+    groups: Annotated[tuple[GroupSpec, ...], msgspec.Meta(min_length=1)]
+    corpus: dict[str, Any]
+    parent: Parent | None = None
 
 
 class Stage:
@@ -44,34 +104,36 @@ class Stage:
     path
         The staging folder.
     clips
-        The plan: a clip's position is its row and never changes.
+        The plan, sorted by id: a clip's position is its row in the store.
     groups
         Arrays that every clip must have, one entry per backbone.
     corpus
         Name of the corpus and digest of the manifest.
     grows
         The parent store, whose clips count as done; None if the stage has no parent.
+    rows
+        Clip id -> row.
+    layout
+        The pieces, and the places of rows in them.
+    whole
+        Attempts whose shards are those of a store; as of the last call of `attempts`.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        clips: tuple[PlannedClip, ...],
-        groups: tuple[GroupSpec, ...],
-        corpus: dict[str, object],
-        grows: Parent | None = None,
-    ) -> None:
+    def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
         self.path = path
         self.clips = clips
-        self.groups = groups
-        self.corpus = corpus
-        self.grows = grows
+        self.groups = record.groups
+        self.corpus = record.corpus
+        self.grows = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
-        self.names = array_names(groups)
-        self._journals = Journals(path / JOURNALS, self.names)
-        self._attempts: dict[int, tuple[JournalEntry, ...]] | None = None
-        self._attempts_version = 0
-        self._inherited: list[JournalEntry] | None = None
+        self.layout = Layout(record.groups, len(clips))
+        self.whole: set[Attempt] = set()
+        self._known: set[Attempt] = set()
+        self._seen: object = None
+        self._attempts: dict[int, tuple[JournalEntry, ...]] = {}
+        self._best: dict[int, JournalEntry] = {}
+        self._damage: tuple[str, ...] = ()
+        self._parent_clips = () if self.grows is None else self.grows.clips()
 
     @classmethod
     def open(
@@ -83,10 +145,12 @@ class Stage:
         *,
         parent: Path | None = None,
     ) -> Self:
-        """Create a stage, or resume the existing one and add new clips.
+        """Create a stage, or resume the existing one.
 
         Parameters
         ----------
+        clips
+            The clips of the future store, in any order.
         parent
             Folder of the parent store. Its clips must be in the plan and count as done.
 
@@ -98,134 +162,105 @@ class Stage:
             kept.
         """
         path = Path(path)
-        wanted, kinds, about = tuple(clips), tuple(groups), validate_corpus(corpus)
+        wanted = tuple(sorted(clips, key=lambda clip: clip.clip_id))
+        kinds = tuple(sorted(groups, key=lambda group: group.name))
+        grows = None if parent is None else Parent.of(parent)
+        record = _Record(LAYOUT, kinds, validate_corpus(corpus), grows)
         _refuse_twins([clip.clip_id for clip in wanted], "clip")
         _refuse_twins([group.name for group in kinds], "group")
         if not wanted or not kinds:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
         if len({clip.text is None for clip in wanted}) > 1:
             raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
-        grows = None if parent is None else parent_of(parent)
         if not path.is_dir() or not any(path.iterdir()):
-            create(path, wanted, kinds, about, grows)
-        with locked(path, wait=True):  # another process may be adding clips at the same time
-            stage = cls._read(path)
-            stage._compare(kinds, about, grows)
-            new = stage._new_clips(wanted)
-            if not new and about == stage.corpus:
-                return stage
-            if new and (path / CONSUMED).exists():
+            _create(path, wanted, record)
+        with locked(path, wait=True):  # another process may be resuming it at the same time
+            stage = cls(path, *_read_files(path))
+            if contrast := stage._contrast(wanted, record):
                 raise StoreError(
-                    f"{path}: is being sealed with --consume, so no clip can be added: seal it first "
-                    "(obygaze store seal), then extract with --append"
+                    f"{path}: was begun with other settings: {contrast}; nothing was changed: resume with "
+                    "what it was begun with, or choose another name. To add clips, seal it (obygaze store "
+                    "seal; --allow-missing if clips are still to do), then extract with --append"
                 )
-            planned = (*stage.clips, *new)
-            if new:
-                write_plan(path, planned)
-            if about != stage.corpus:
-                write_stage(path, stage.groups, about, grows)
-            return cls(path, planned, stage.groups, about, stage.grows)
+            if record.corpus != stage.corpus:
+                write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
+                stage.corpus = record.corpus
+            return stage
 
-    @classmethod
-    def _read(cls, path: Path) -> Self:
-        return cls(path, *read_files(path))
+    def _contrast(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+        """Say in what a stage differs from what it is to be resumed with."""
 
-    def _compare(
-        self, groups: tuple[GroupSpec, ...], corpus: dict[str, object], grows: Parent | None
-    ) -> None:
-        def compare(what: str, here: object, requested: object) -> None:
-            if contrast := _told(here, requested):
-                raise StoreError(
-                    f"{self.path}: was begun with other settings of {what}: {contrast}; nothing was changed: "
-                    "resume with what it was begun with, or choose another name"
-                )
+        def settings(groups: Sequence[GroupSpec], corpus: dict[str, object], parent: Parent | None) -> object:
+            grown = parent and f"{parent.path} {parent.fingerprint}"
+            named = {group.name: asdict(group) | {"arrays": _by_name(group)} for group in groups}
+            return {**named, "corpus": corpus | {"manifest_sha256": ""}, "--append": grown}
 
-        here, requested = ({group.name: group for group in kinds} for kinds in (self.groups, groups))
-        if here.keys() != requested.keys():
-            raise StoreError(
-                f"{self.path}: was begun for {', '.join(here)}, "
-                f"not for {', '.join(sorted(requested))}; choose another name"
-            )
-        for name, group in here.items():
-            compare(name, _settings(group), _settings(requested[name]))
-        neutral = {"manifest_sha256": None}
-        compare("the corpus", self.corpus | neutral, corpus | neutral)
-        prints = [None if parent is None else parent.fingerprint for parent in (self.grows, grows)]
-        if prints[0] != prints[1]:
-            raise StoreError(
-                f"{self.path}: was begun {_growing(self.grows)}, not {_growing(grows)}; nothing was changed: "
-                "resume with what it was begun with, or choose another name"
-            )
-
-    def _new_clips(self, wanted: tuple[PlannedClip, ...]) -> list[PlannedClip]:
-        requested = {clip.clip_id: clip for clip in wanted}
-        for clip in self.clips:
-            if clip.clip_id not in requested:
-                raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} is planned "
-                    "here but was not asked for; a plan only grows"
-                )
-            if clip != requested[clip.clip_id]:
-                contrast = _told(asdict(clip), asdict(requested[clip.clip_id]))
-                raise StoreError(
-                    f"{self.path}: clip {clip.clip_id} was planned otherwise: {contrast}; choose another name"
-                )
-        return [clip for clip in wanted if clip.clip_id not in self.rows]
+        here = settings(self.groups, self.corpus, self.grows)
+        differing = contrasts(here, settings(record.groups, record.corpus, record.parent))
+        if not differing and clips != self.clips:
+            before, after = ({clip.clip_id: asdict(clip) for clip in each} for each in (self.clips, clips))
+            differing = contrasts(before, after)
+        return "; ".join(
+            f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in differing[:3]
+        )
 
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
-        n = 0
-        for journal in (self.path / JOURNALS).glob("*.jsonl"):
-            with locked(journal, wait=False) as gone:
-                n += not gone
-        return n
+        return sum(not has_ended(journal) for journal in (self.path / JOURNALS).glob("*.jsonl"))
 
     def attempts(self) -> dict[int, tuple[JournalEntry, ...]]:
-        """Read new journal lines; return row -> the valid lines, best first.
+        """Read the journals if they have changed; return row -> the valid entries, best first.
 
         Raises
         ------
         StoreError
-            If a line and the plan name different clips, or the parent store is missing.
+            If an entry and the plan name different clips, or the parent store is missing.
         """
-        self._journals.refresh()
-        if self._attempts is None or self._attempts_version != self._journals.version:
-            known = [entry for entry in self._journals.entries() if 0 <= entry.row < len(self.clips)]
-            for entry in known:
-                if self.clips[entry.row].clip_id != entry.clip_id:
+        stats = [(path.name, path.stat()) for path in (self.path / JOURNALS).glob("*.jsonl")]
+        seen = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+        if seen != self._seen:
+            lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
+            for entry in (entry for line in lines for entry in line.rows):
+                if self.rows.get(entry.clip_id) != entry.row:
                     raise StoreError(
-                        f"{self.path}: row {entry.row} is clip {self.clips[entry.row].clip_id} in {PLAN} "
-                        f"but {entry.clip_id} in a journal; the stage was tampered with: begin another"
+                        f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
+                        "says; the stage was tampered with: begin another"
                     )
-            self._attempts = valid_attempts([*self._inherit(), *known])
-            self._attempts_version = self._journals.version
-        return dict(self._attempts)
+            self._known = {line.rows[0].of for line in lines if line.rows}
+            self.whole = {line.rows[0].of for line in lines if line.rows and line.whole}
+            inherited = self._inherited()
+            self._attempts = valid_attempts([*inherited, *(entry for line in lines for entry in line.rows)])
+            self._best = {row: entries[0] for row, entries in self._attempts.items()}
+            self._damage, self._seen = tuple(damage), seen
+        return self._attempts
 
-    def _inherit(self) -> list[JournalEntry]:
-        """Return the lines of the parent's clips; the slot is the row in the parent."""
-        if self._inherited is None:
-            clips = () if self.grows is None else parent_clips(self.grows)
-            self._inherited = [
-                JournalEntry(
-                    row=self.rows[clip.clip_id],
-                    clip_id=clip.clip_id,
-                    status=clip.status,
-                    reason=clip.reason,
-                    attempt=0,
+    def _inherited(self) -> Iterable[JournalEntry]:
+        """Yield the entries of the parent's clips."""
+        for clip in self._parent_clips:
+            if clip.status != "missing" and clip.clip_id in self.rows:
+                digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
+                yield JournalEntry(
+                    self.rows[clip.clip_id],
+                    clip.clip_id,
+                    clip.status,  # type: ignore[arg-type]  # checked text
+                    clip.reason,
+                    sha256=digests if clip.digests else "",
                     source=clip.source,
-                    slot=slot if clip.digests else -1,
-                    names=self.names,
-                    sha256="".join(clip.digests.get(name, "") for name in self.names),
+                    absent=clip.absent,
                 )
-                for slot, clip in enumerate(clips)
-                if clip.status != "missing" and clip.clip_id in self.rows
-            ]
-        return self._inherited
+
+    def best(self) -> dict[int, JournalEntry]:
+        """Return row -> its best entry; rows without one are missing."""
+        self.attempts()
+        return self._best
 
     def status(self) -> dict[str, JournalEntry]:
-        """Return the current status of the clips, re-read from disk; clips without a line are missing."""
-        attempts = self.attempts()
-        return {self.clips[row].clip_id: attempts[row][0] for row in sorted(attempts)}
+        """Return the current status of the clips, re-read from disk; clips without an entry are missing."""
+        return {entry.clip_id: entry for _, entry in sorted(self.best().items())}
+
+    def piece(self, clip_id: str) -> int:
+        """Return the number of the piece that a clip belongs to."""
+        return self.rows[clip_id] // PIECE_ROWS
 
     def missing(
         self,
@@ -234,60 +269,160 @@ class Stage:
         retry_failed: bool = False,
         again: Callable[[JournalEntry], bool] = lambda _: False,
     ) -> list[str]:
-        """List the clips still to do in shard (i, n), which has the rows with row % n == i, in planned order.
+        """List the clips still to do in shard (i, n), which has the pieces k with k % n == i, sorted by id.
 
-        Failed clips are included if `retry_failed` is set, or if `again` returns true for their line.
+        Failed clips are included if `retry_failed` is set, or if `again` returns true for their entry.
         """
-        index, count = shard
-        if not 0 <= index < count:
-            raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
-        attempts = self.attempts()
+        best = self.best()
         return [
-            clip.clip_id
-            for row, clip in enumerate(self.clips)
-            if row % count == index
-            and (
-                row not in attempts
-                or (retry_failed and not is_done(attempts[row][0]))
-                or again(attempts[row][0])
-            )
+            self.clips[row].clip_id
+            for row in shard_rows(len(self.clips), shard)
+            if row not in best or (retry_failed and not is_done(best[row])) or again(best[row])
         ]
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        self._journals.refresh()
-        return tuple(self._journals.damage())
+        self.attempts()
+        return self._damage
 
-    def writer(self) -> StageWriter:
-        """Create a writer with a new journal; one writer per process, used as a context manager."""
-        self._journals.refresh()
-        return StageWriter(self.path, self.rows, self.groups, [*self._inherit(), *self._journals.entries()])
+    def reader(self) -> Rows:
+        """Return what reads the rows of this stage and of its parent."""
+        parent = None if self.grows is None else (Path(self.grows.path), self._parent_clips)
+        return Rows(self.path, self.layout, parent)
+
+    def writer(self, clip_ids: Iterable[str] | None = None) -> StageWriter:
+        """Create a writer with a new journal; one writer per process, used as a context manager.
+
+        Parameters
+        ----------
+        clip_ids
+            The clips that it will do; a piece is finished when all of them that are in it are there. None is
+            all that are missing.
+        """
+        best, reader = self.best(), self.reader()
+        writer = StageWriter(
+            self.path, self.groups, self.rows, reader=reader, best=best, attempts=self._known
+        )
+        writer.to_do |= {self.rows[clip] for clip in (self.missing() if clip_ids is None else clip_ids)}
+        return writer
+
+    def sweep(self) -> int:
+        """Remove the pieces that killed writers left open; return how many clips they lost.
+
+        At most: how many rows of a piece without a line were written is not known.
+        """
+        files = defaultdict(list)
+        for path in (self.path / PIECES).iterdir():
+            if match := re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name):  # and no file of NFS's own
+                files[Attempt(int(match[1]), match[2], int(match[3]))].append(path)
+        journals = {writer: self.path / JOURNALS / f"{writer}.jsonl" for _, writer, _ in files}
+        ended = {writer for writer, journal in journals.items() if has_ended(journal)}
+        to_do = {self.rows[clip] for clip in self.missing()}  # reads the last lines of those that have ended
+        lost: set[int] = set()
+        for attempt, paths in files.items():
+            if attempt not in self._known and attempt.writer in ended:
+                for path in paths:
+                    path.unlink(missing_ok=True)  # another run may sweep too
+                lost |= to_do.intersection(self.layout.rows(attempt.piece))
+        return len(lost)
 
 
 def read_stage(path: Path | str) -> Stage:
     """Open an existing stage unchanged, to inspect or seal it."""
-    return Stage._read(Path(path))
+    return Stage(Path(path), *_read_files(Path(path)))
+
+
+def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
+    """List the rows of shard (i, n): those of the pieces k with k % n == i."""
+    index, count = shard
+    if not 0 <= index < count:
+        raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
+    return [row for row in range(n_clips) if row // PIECE_ROWS % count == index]
 
 
 def _refuse_twins(names: list[str], what: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    """Refuse names that are not unique, in sorted order."""
+    for name, after in pairwise(names):
+        if name == after:
             raise StoreError(f"{what} {name}: given twice; ids are unique")
-        seen.add(name)
 
 
-def _settings(group: GroupSpec) -> dict[str, object]:
-    settings: dict[str, object] = {"n_frames": group.n_frames, "provenance": group.provenance}
-    return settings | {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+def _by_name(group: GroupSpec) -> dict[str, object]:
+    return {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
 
 
-def _told(here: object, requested: object) -> str:
-    """Return every field in which a stage and the request differ, with both values."""
-    return "; ".join(
-        f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in contrasts(here, requested)
-    )
+# --- stage.json and the plan
+# ---------------------------------------------------------------------------
+def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
+    """Create a stage atomically: write it under another name, then rename it.
+
+    Processes that create the same stage at the same time wait for each other; the first one creates it.
+    """
+    if path.exists() and not path.is_dir():
+        raise StoreError(f"{path}: a file is in the way; choose another name")
+    require_locks(path)
+    make_folder(path.parent)
+    with locked(path.parent, wait=True):
+        if path.is_dir() and any(path.iterdir()):
+            return
+        draft = path.with_name(path.name + PARTIAL_SUFFIX)
+        remove_tree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            for folder in (JOURNALS, PIECES):
+                (draft / folder).mkdir()
+            write_whole(draft / STAGE, json_bytes(msgspec.to_builtins(record)))
+            lines = (encode_line({"row": row, **asdict(clip)}) for row, clip in enumerate(clips))
+            write_whole(draft / PLAN, b"".join(lines))  # forces the names of the draft's files too
+            draft.rename(path)
+        except BaseException:
+            remove_tree(draft, ignore_errors=True)
+            raise
+        sync(path.parent)
 
 
-def _growing(parent: Parent | None) -> str:
-    return "from nothing" if parent is None else f"to grow {parent.path} (--append)"
+class _PlanLine(msgspec.Struct):
+    row: int
+
+
+def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
+    """Read the plan and the record of a stage.
+
+    Raises
+    ------
+    StoreError
+        If there is no stage, it has another layout, or its files are damaged.
+    """
+    if not path.exists():
+        raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")
+    if not (path / PLAN).is_file() or not (path / STAGE).is_file():
+        raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
+    try:
+        document = msgspec.json.decode((path / STAGE).read_bytes())
+        if document["layout"] != LAYOUT:
+            raise StoreError(
+                f"{path}: a stage of layout {document['layout']}, this obygaze writes {LAYOUT}: seal it with "
+                "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "
+                "(obygaze store rm) and extract again"
+            )
+        record = msgspec.convert(document, _Record)
+        validate_corpus(record.corpus)
+    except (*UNREADABLE, KeyError, TypeError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
+    clips: list[PlannedClip] = []
+    numbers, planned = msgspec.json.Decoder(_PlanLine), msgspec.json.Decoder(PlannedClip)
+    for row, line in enumerate((path / PLAN).read_bytes().splitlines()):
+        text = checked_entry(line) or b""
+        with suppress(*UNREADABLE):
+            if numbers.decode(text).row == row:
+                clips.append(planned.decode(text))
+        if len(clips) == row:
+            raise StoreError(
+                f"{path / PLAN}, line {row + 1}: damaged; rows can no longer be told apart: begin another "
+                "stage"
+            )
+    if not clips:
+        raise StoreError(f"{path / PLAN}: no clips; begin another stage")
+    return tuple(clips), record

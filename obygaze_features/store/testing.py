@@ -45,6 +45,7 @@ def seal_arrays(
     n_frames: int = 2,
     failed: Mapping[str, str] | None = None,
     partial: Mapping[str, str] | None = None,
+    absent: Mapping[str, Mapping[str, str]] | None = None,
     texts: Mapping[str, str] | None = None,
     spans: Mapping[str, tuple[float, float]] | None = None,
     **changes: object,
@@ -59,6 +60,8 @@ def seal_arrays(
         Backbone -> array name -> values, a row for each clip.
     failed, partial
         Clip id -> reason; a failed clip's rows are not used.
+    absent
+        Clip id -> group -> why it has no features of the clip.
     texts
         Clip id -> what the row is the embedding of, for a store of texts, which have no frames.
     spans
@@ -80,16 +83,18 @@ def seal_arrays(
     moments = np.arange(float(n_frames)), np.arange(n_frames)
     results = []
     for row, clip_id in enumerate(movie_of):
+        without = (absent or {}).get(clip_id, {})
         features = {
             name: ClipFeatures(*moments, {array: rows[row] for array, rows in arrays.items()})
             for name, arrays in groups.items()
+            if name not in without
         }
         if clip_id in failed:
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
         elif clip_id in partial:
-            results.append(ClipResult(clip_id, "partial", partial[clip_id], groups=features))
+            results.append(ClipResult(clip_id, "partial", partial[clip_id], groups=features, absent=without))
         else:
-            results.append(ClipResult(clip_id, "ok", groups=features))
+            results.append(ClipResult(clip_id, "ok", groups=features, absent=without))
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")

@@ -9,8 +9,8 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, open_store, staging_path
-from obygaze_features.store.testing import seal_arrays, toy_group
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
 
 CLIPS = ["m1-1", "m1-2", "m2-1"]
 
@@ -80,21 +80,14 @@ def test_merge_says_where_the_store_is_or_what_forbids_it(here, run):
     assert "features of toy: provenance differs in layer" in err
 
 
-def test_a_store_grows_through_seal_with_its_parent(here, run):
-    group = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, 1)
-    for count, version, more in ((2, "1.0.0", []), (3, "1.1.0", ["--parent", "films-1.0.0"])):
-        planned = [PlannedClip(clip, "m") for clip in CLIPS[:count]]
-        stage = Stage.open(staging_path(here / "films"), planned, [group], {"name": "Films"})
-        with stage.writer() as writer:
-            for clip in stage.missing():
-                good = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": values(clip)})
-                writer.commit([ClipResult(clip, "ok", groups={"toy": good})])
-        code, _, err = run("seal", "films", "--licence", "MIT", "--store-version", version, *more)
-        assert (code, err) == (0, "")
-    assert open_store("films").attributes["parent"] == open_store("films-1.0.0").fingerprint
-    code, _, err = run("seal", "films", "--licence", "MIT", "--parent", "films-1.1.0")
-    assert code == 1
-    assert "version 1.0.0 does not follow 1.1.0" in err
+@pytest.mark.parametrize(
+    ("option", "remedy"), [(("--parent", "films-1.0.0"), "--append"), (("--consume",), "without it")]
+)
+def test_options_of_sealing_that_are_gone_say_what_to_do(run, option, remedy):
+    code, _, err = run("seal", "films", "--licence", "MIT", *option)
+    assert code == 2
+    assert f"{option[0]} is gone" in err
+    assert remedy in err
 
 
 def test_the_original_codes_folders_of_pth_come_in(here, run):

@@ -6,7 +6,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from .harness import ERRORS, Runner, Tree, Work, begin, grown, tree
+from .harness import ERRORS, Runner, Tree, Work, begin, grown, not_found, tree
 
 KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
 MUST_BE_TOLD = ("write", "fsync", "rename")
@@ -66,6 +66,8 @@ class Trials:
         whole = tree(self._trial / self._work.result) == self.truth.result
         again = self._runner.ask(self._trial, **self._asked())
         after = tree(self._trial / self._work.result)
+        if lost := not_found(answer["marks"], again["marks"]):
+            said.append(f"lost what was committed: {lost}")
         if after != self.truth.result:
             said.append(f"the next run (exit code {again['code']}) leaves another result: {again['said']}")
         elif again["code"] and not (whole and again["code"] == 1):

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,9 @@ LICENCE = ("--licence", "CC0-1.0")
 STAGED = {"toy.staging": "toy.staging"}
 WORKS = {
     "stage": Work(_call("stage"), "new/toy-1.0.0"),
+    "retry": Work(_call("retry"), "new/toy-1.0.0", {"failed/toy.staging": "new/toy.staging"}),
+    "join": Work(_call("join"), "new/toy-1.0.0", {"scattered/toy.staging": "new/toy.staging"}),
     "seal": Work(_store("seal", "{out}/toy", *LICENCE), "toy-1.0.0", STAGED),
-    "consume": Work(_store("seal", "{out}/toy", *LICENCE, "--consume"), "toy-1.0.0", STAGED),
     "pack": Work(_store("pack", "{at}/toy-1.0.0", "--out", "{out}/out.zip"), "out.zip"),
     "unpack": Work(_store("unpack", "{at}/toy-1.0.0.zip", "--out", "{out}/out-1.0.0"), "out-1.0.0"),
     "pull": Work(_store("pull", "{at}/toy-1.0.0", "{out}/out-1.0.0"), "out-1.0.0"),
@@ -122,6 +123,12 @@ def tree(place: Path) -> Tree | None:
         for path in sorted(place.rglob("*"))
         if path.is_file()
     }
+
+
+def not_found(promised: Iterable[str], marks: Iterable[str]) -> list[str]:
+    """List what a stage had and the next run, which has these marks, did not find in it."""
+    had = {text.removeprefix("had ") for text in promised if text.startswith("had ")}
+    return sorted(had - {text.removeprefix("found ") for text in marks if text.startswith("found ")})
 
 
 def grown(found: Tree | None, old: Tree | None, truth: Tree) -> bool:

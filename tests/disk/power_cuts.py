@@ -7,7 +7,10 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from .harness import Runner, Tree, Work, begin, grown, tree
+from obygaze_features.store import read_stage
+from obygaze_features.store.journal import is_done
+
+from .harness import Runner, Tree, Work, begin, grown, not_found, tree
 from .replay import Disk, Log, before_of
 
 STAGE = "new/toy.staging"
@@ -40,12 +43,7 @@ class Cuts:
         end = self.log.disk(len(self.log.moments), lambda _: True)
         assert end.files() == tree(self._trial)
         rmtree(self._trial)
-        # What a stage had when something was promised: its files only grow.
-        self._promised = [
-            (moment, self.log.disk(moment, lambda _: True).files(STAGE) or {})
-            for text, moment in self.log.marks.items()
-            if not text.startswith("exit")
-        ]
+        self._folder, self._judged = folder, dict[object, str]()
 
     def cuts(self, seed: int = 0) -> Iterator[Cut]:
         """Yield every power cut that is tried."""
@@ -56,12 +54,8 @@ class Cuts:
 
     def torn(self, cut: Cut) -> str:
         """Say what is torn after a power cut; nothing, if there is nothing or all."""
-        for moment, files in self._promised:
-            if moment <= cut.moment:
-                there = cut.disk.files(STAGE) or {}
-                for name, data in files.items():
-                    if not there.get(name, b"").startswith(data):
-                        return f"lost of {name} what was promised at moment {moment}"
+        if lost := self._lost(cut):
+            return lost
         found = cut.disk.files(self._work.result)
         done = cut.moment >= self.log.marks["exit 0"]
         if found == self.truth:
@@ -71,6 +65,28 @@ class Cuts:
         if found in (None, self.old) or grown(found, self.old, self.truth):
             return ""
         return f"torn: {sorted(name for name in found if found[name] != self.truth.get(name))[:3]}"
+
+    def _lost(self, cut: Cut) -> str:
+        """Say what a stage lost of what was promised before a power cut."""
+        promised = [text for text, moment in self.log.marks.items() if moment <= cut.moment]
+        promised = [text for text in promised if text == "made" or text.startswith("had ")]
+        files = cut.disk.files(STAGE) or {}
+        key = (*promised, *files.items())
+        if not promised or key in self._judged:
+            return self._judged.get(key, "")
+        place = self._folder / "stage"
+        cut.disk.put(place, STAGE)
+        stage = read_stage(place)
+        reader, entries = stage.reader(), stage.status()
+        had = {f"had {clip}" for clip in entries}
+        for clip, entry in entries.items():
+            rows = [reader.record(entry), *(reader.row(entry, array) for array in stage.layout.shards)]
+            if is_done(entry) and None not in rows:
+                had.add(f"had {clip} ok")
+        rmtree(place)
+        lost = [text for text in promised if text not in {"made", *had}]
+        self._judged[key] = f"lost what was committed: {lost}" if lost else ""
+        return self._judged[key]
 
     def unlike(self, cut: Cut) -> str:
         """Run the work again after a power cut; say in what it does not end as undisturbed work."""
@@ -84,13 +100,8 @@ class Cuts:
             if checked["code"]:
                 return f"is refused by verify: {checked['said']}"
         answer = self._ask()
-        lost = [
-            text
-            for text, moment in self.log.marks.items()
-            if text.startswith("had ") and moment <= cut.moment and not whole
-            if text not in answer["said"]
-        ]
-        if lost:
+        promised = [text for text, moment in self.log.marks.items() if moment <= cut.moment]
+        if lost := not_found(promised, answer["marks"]):
             return f"lost what was committed: {lost}"
         if tree(self._trial / self._work.result) != self.truth:
             return f"the next run ends with {answer['code']} and another result: {answer['said'][-800:]}"

@@ -193,9 +193,11 @@ class Disk:
             return {"": self._read(node)}
         return dict(self._walk(node, ""))
 
-    def put(self, folder: Path) -> None:
-        """Write it into an empty folder."""
-        self._put(self._top, folder)
+    def put(self, folder: Path, path: str = "") -> None:
+        """Write it, or a folder of it, into an empty folder."""
+        node = self.node(path)
+        if node is not None:
+            self._put(node, folder)
 
     def _put(self, node: Node, place: Path) -> None:
         place.mkdir(exist_ok=True)

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Container
 from pathlib import Path
 
 import h5py  # noqa: F401 - so that forks need not import it
@@ -18,7 +19,18 @@ import numpy as np
 
 from obygaze import cli
 from obygaze_features.manifest import Clip, Manifest, load_codebook, write_manifest
-from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage, seal
+from obygaze_features.store import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    Stage,
+    read_stage,
+    seal,
+)
+from obygaze_features.store.format import PIECE_ROWS
+from obygaze_features.store.journal import is_done
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
 for name in ("store_commands", "store_combine", "store_exchange", "store_transfer"):
@@ -39,14 +51,20 @@ SHIM.disk_arm.argtypes = [
 CONTENTS = cli.table_of_contents
 N_CLIPS = 6
 IDS = [f"clip {i}" for i in range(N_CLIPS)]
+STAGED = [f"clip {i:02}" for i in range(2 * PIECE_ROWS + 4)]
+"""The clips of a stage of three pieces, the last of which is open until the writer ends."""
+IN_TURN = sorted(STAGED[:-4], key=lambda clip: STAGED.index(clip) % PIECE_ROWS) + STAGED[-4:]
+"""The same clips in an order in which two pieces are open at a time."""
+AGAIN = "no such file, again"
 SHAPES = {"pooled": ((4,), "float32"), "frames": ((2, 4), "float16"), "tokens": ((3, 2), "float16")}
+ARRAYS = [ArraySpec(name, shape, dtype) for name, (shape, dtype) in SHAPES.items()]
 
 
-def planted() -> dict[str, np.ndarray]:
+def planted(n_clips: int = N_CLIPS) -> dict[str, np.ndarray]:
     """The features of all clips."""
     rng = np.random.default_rng(0)
     return {
-        name: rng.standard_normal((N_CLIPS, *shape)).astype(dtype) for name, (shape, dtype) in SHAPES.items()
+        name: rng.standard_normal((n_clips, *shape)).astype(dtype) for name, (shape, dtype) in SHAPES.items()
     }
 
 
@@ -62,6 +80,14 @@ def make_inputs(folder: Path) -> None:
         ("pull", folder / "toy-1.0.0", folder / "part-1.0.0", "--arrays", "pooled"),
     ):
         CONTENTS().main(["store", *map(str, words)], standalone_mode=False)
+    (folder / "failed").mkdir()
+    opened = open_stage(folder / "failed" / "toy.staging")
+    fill(opened, STAGED, failed={"clip 01", "clip 02", "clip 17"})
+    (folder / "scattered").mkdir()
+    opened = open_stage(folder / "scattered" / "toy.staging")
+    with opened.writer(STAGED[1::2]) as unaware:  # of the clips that another has done meanwhile
+        fill(opened, STAGED[::2])
+        unaware.commit(results(STAGED[1::2]))
     (folder / "npy").mkdir()
     for clip, row in zip(IDS, arrays["pooled"], strict=True):
         np.save(folder / "npy" / f"{clip}.npy", row)
@@ -72,47 +98,82 @@ def make_inputs(folder: Path) -> None:
 
 # --- work that is no command of its own
 # ---------------------------------------------------------------------------
+def open_stage(path: Path) -> Stage:
+    """Make a stage of three pieces, or resume it."""
+    kind = GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy"))
+    return Stage.open(path, [PlannedClip(clip, "m", None, None) for clip in STAGED], [kind], {"name": "toy"})
+
+
 def stage(folder: Path) -> None:
-    """Commit what a stage misses, two clips at a time, and say what is promised; then seal it."""
-    kind = GroupSpec(
-        "toy",
-        tuple(ArraySpec(name, shape, dtype) for name, (shape, dtype) in SHAPES.items()),
-        2,
-        toy_provenance("toy"),
-    )
-    planned = [PlannedClip(clip, "m", None, None) for clip in IDS]
-    opened = Stage.open(folder / "new" / "toy.staging", planned, [kind], {"name": "toy"})
+    """Commit what a stage misses, two clips at a time and from two pieces in turn; then seal it."""
+    opened = open_stage(folder / "new" / "toy.staging")
     mark("made")
-    moments, arrays = (np.arange(2.0), np.arange(2)), planted()
-    with opened.writer() as writer:
-        todo = opened.missing()
-        sys.stderr.write("".join(f"had {clip}\n" for clip in IDS if clip not in todo))
-        for start in range(0, len(todo), 2):
-            some = todo[start : start + 2]
-            writer.commit(
-                [
-                    ClipResult(clip, "failed", "no such file")
-                    if clip == "clip 1"
-                    else ClipResult(
-                        clip,
-                        "ok",
-                        groups={
-                            "toy": ClipFeatures(
-                                *moments, {name: rows[IDS.index(clip)] for name, rows in arrays.items()}
-                            )
-                        },
-                    )
-                    for clip in some
-                ]
-            )
-            for clip in some:
-                mark(f"had {clip}")
+    opened.sweep()
+    todo = set(opened.missing())
+    fill(opened, [clip for clip in IN_TURN if clip in todo], failed={"clip 01"})
     seal(None, folder / "new" / "toy", licence="CC0-1.0")
+
+
+def retry(folder: Path) -> None:
+    """Try the failed clips of a stage again, of which one fails again; then seal it."""
+    opened = read_stage(folder / "new" / "toy.staging")
+    opened.sweep()
+    status = opened.status()
+    tried = [clip for clip in status if status[clip].status == "failed" and status[clip].reason != AGAIN]
+    fill(opened, tried, failed={"clip 02"}, reason=AGAIN)
+    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+
+
+def join(folder: Path) -> None:
+    """Seal a stage whose pieces have their rows in two attempts each."""
+    opened = read_stage(folder / "new" / "toy.staging")
+    opened.sweep()
+    fill(opened, [])
+    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+
+
+def fill(opened: Stage, clips: list[str], **failed: object) -> None:
+    """Commit clips, two at a time, and say which the stage has."""
+
+    def promise(word: str = "had") -> None:
+        for clip, entry in opened.status().items():
+            mark(f"{word} {clip}")
+            if is_done(entry):
+                mark(f"{word} {clip} ok")
+
+    promise("found")
+    promise()
+    with opened.writer(clips) as writer:
+        for start in range(0, len(clips), 2):
+            writer.commit(results(clips[start : start + 2], **failed))
+            promise()
+    promise()
+
+
+def results(clips: list[str], failed: Container[str] = (), reason: str = "no such file") -> list[ClipResult]:
+    """Make what a writer gets."""
+    arrays, moments = planted(len(STAGED)), (np.arange(2.0), np.arange(2))
+
+    def features(clip: str) -> dict[str, ClipFeatures]:
+        rows = {name: values[STAGED.index(clip)] for name, values in arrays.items()}
+        return {"toy": ClipFeatures(*moments, rows)}
+
+    return [
+        ClipResult(clip, "failed", reason)
+        if clip in failed
+        else ClipResult(clip, "ok", groups=features(clip))
+        for clip in clips
+    ]
 
 
 def mark(text: str) -> None:
     """Note in the log what a user may rely on from here on."""
-    SHIM.disk_mark(text.encode())
+    if text not in MARKS:
+        MARKS.append(text)
+        SHIM.disk_mark(text.encode())
+
+
+MARKS: list[str] = []
 
 
 def manifest(folder: Path) -> None:
@@ -209,7 +270,10 @@ def predictions(folder: Path) -> None:
     MADE["run"].predictions.write(folder / "predictions.csv")
 
 
-CALLS = {call.__name__: call for call in (make_inputs, stage, manifest, model, run, report, predictions)}
+CALLS = {
+    call.__name__: call
+    for call in (make_inputs, stage, retry, join, manifest, model, run, report, predictions)
+}
 BEFORE = {"model": fit, "run": zoo, "report": zoo, "predictions": zoo}
 
 
@@ -256,6 +320,7 @@ def child(asked: dict[str, object], said: int) -> None:
     facts = {
         "new": sorted(set(sys.modules) - before),
         "counts": {kind: SHIM.disk_count(place) for place, kind in enumerate(KINDS)},
+        "marks": MARKS,
         "hits": SHIM.disk_hits().decode().splitlines(),
     }
     os.write(asked["pipe"], json.dumps(facts).encode())
@@ -284,7 +349,7 @@ def serve() -> None:
             answer = {
                 "code": os.waitstatus_to_exitcode(status),
                 "said": said.read().decode("utf-8", "replace"),
-                **json.loads(facts or '{"counts": {}, "hits": []}'),
+                **json.loads(facts or '{"counts": {}, "hits": [], "marks": []}'),
             }
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -9,7 +9,7 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "consume", "merge"), 73),
+    **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }

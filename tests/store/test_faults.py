@@ -1,4 +1,4 @@
-"""Kills, full disks, read-only folders: nothing that was said to be done is lost."""
+"""Kills, full disks, read-only folders: nothing that was said to be done is lost, and no byte changes."""
 
 import contextlib
 import errno
@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import Stage, metadata, seal, staging_path, verify
+from obygaze_features.store import Stage, metadata, read_stage, seal, staging_path, verify
 
-from .toy_stores import CORPUS, group, plan, result, sealed, staged, status_of, tree
+from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
 
@@ -39,11 +39,8 @@ def counted(call, torn=None):
 
 def commit():
     stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
-    with stage.writer() as writer:
-        todo = stage.missing()
-        for start in range(0, len(todo), 3):
-            some = todo[start:start + 3]
-            writer.commit([toy.result(clip, stage.groups, toy.status_of(clip)) for clip in some])
+    stage.sweep()
+    toy.do(stage, stage.missing(retry_failed=True))
 
 write = os.write
 os.write = counted(write, lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
@@ -66,9 +63,13 @@ def test_twenty_kills_of_a_committing_process_change_no_byte_of_the_sealed_store
     words = [sys.executable, "-c", COMMITTING, helper, str(path), *map(str, calls), "0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(-signal.SIGKILL)] * 20 + ["0"]
-    one = seal(path, tmp_path / "killed" / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
-    two = sealed(tmp_path / "undisturbed", 60)
-    assert tree(one) == tree(two)
+    stage = read_stage(path)
+    assert stage.sweep() == 0
+    attempts = {entry.of for entry in stage.best().values()}
+    assert {f"{piece}.{writer}.{number}" for piece, writer, number in attempts} >= {
+        name.rpartition(".")[0].removesuffix(".toy") for name in tree(path / "pieces")
+    }
+    assert tree(seal(path, tmp_path / "killed" / "toy", **WITH)) == tree(sealed(tmp_path / "undisturbed", 60))
 
 
 SHARD = """
@@ -80,9 +81,7 @@ from obygaze_features.store import Stage
 print("up", flush=True)
 sys.stdin.readline()
 stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
-with stage.writer() as writer:
-    for clip in stage.missing((int(sys.argv[3]), 4)):
-        writer.commit([toy.result(clip, stage.groups, toy.status_of(clip))])
+toy.do(stage, stage.missing((int(sys.argv[3]), 4)))
 """
 
 
@@ -101,44 +100,75 @@ def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(t
         child.communicate()
         assert child.returncode == 0
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
-    one = seal(path, tmp_path / "shared" / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    one = seal(path, tmp_path / "shared" / "toy", **WITH)
     assert tree(one) == tree(sealed(tmp_path / "alone", 60))
 
 
-class Full:
-    """A disk that is full after so many writes."""
+class Failing:
+    """A system call that fails from some call on; before a write fails, one is torn."""
 
-    def __init__(self, writes, number=errno.ENOSPC):
-        self.left, self.number, self.write = writes, number, os.write
+    def __init__(self, call, after, number):
+        self.call, self.left, self.number = call, after, number
 
-    def __call__(self, descriptor, data):
-        if self.left == 0:
-            raise OSError(self.number, os.strerror(self.number))
+    def __call__(self, descriptor, *data):
         self.left -= 1
-        if self.left == 0:
-            return self.write(descriptor, data[: len(data) // 2])  # the last write is torn
-        return self.write(descriptor, data)
+        if self.left == 0 and data:
+            return self.call(descriptor, data[0][: len(data[0]) // 2])
+        if self.left <= 0:
+            raise OSError(self.number, os.strerror(self.number))
+        return self.call(descriptor, *data)
 
 
-@pytest.mark.parametrize("writes", range(6))
-def test_a_full_disk_is_named_and_what_was_committed_is_safe(tmp_path, monkeypatch, writes):
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """A store of 20 clips made without any disturbance: file -> bytes."""
+    return tree(sealed(tmp_path_factory.mktemp("reference")))
+
+
+@pytest.mark.parametrize(
+    ("call", "number", "after"),
+    [("write", errno.ENOSPC, after) for after in (*range(1, 12), 30, 40)]
+    + [("fsync", errno.EIO, after) for after in range(1, 9)],
+)
+def test_what_was_done_before_a_disk_fails_is_there_or_missing_and_never_torn(
+    tmp_path, monkeypatch, reference, call, number, after
+):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    first = stage.missing()[::2]
+    do(stage, first)
+    failing = Failing(getattr(os, call), after, number)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, failing)
+        with pytest.raises(OSError, match=os.strerror(number)) as caught:
+            do(stage, stage.missing(retry_failed=True))
+    assert failing.left <= 0
+    assert str(stage.path) in caught.value.filename
+    again = Stage.open(stage.path, plan(20), [TOY], CORPUS)
+    assert again.damage() == ()
+    assert {clip for clip in first if status_of(clip) != "failed"}.isdisjoint(again.missing())
+    again.sweep()
+    do(again, again.missing(retry_failed=True))
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tmp_path, monkeypatch):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
-    first, *rest = stage.missing()
+
+    def full(descriptor, data, write=os.write):
+        if "pieces" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    first, second, *_ = stage.missing()
     with stage.writer() as writer:
         writer.commit([result(first, [TOY])])
         with monkeypatch.context() as patch:
-            patch.setattr(os, "write", Full(writes))
-            with pytest.raises(OSError, match="No space left") as caught:
-                writer.commit([result(clip, [TOY]) for clip in rest])
-        assert str(stage.path) in caught.value.filename
+            patch.setattr(os, "write", full)
+            with pytest.raises(OSError, match="No space left"):
+                writer.commit([result(second, [TOY])])
         with pytest.raises(StoreError, match="begin another"):
             writer.commit([])
-    again = Stage.open(stage.path, plan(8), [TOY], CORPUS)
-    assert again.missing() == rest
-    assert again.damage() == ()
-    with again.writer() as writer:
-        writer.commit([result(clip, [TOY]) for clip in rest])
-    assert verify(seal(None, tmp_path / "toy", licence="MIT"), "full").ok
+    assert list(stage.status()) == [first]
 
 
 def test_bytes_are_on_the_disk_before_the_journal_says_so(tmp_path, monkeypatch):
@@ -159,33 +189,17 @@ def test_bytes_are_on_the_disk_before_the_journal_says_so(tmp_path, monkeypatch)
         patch.setattr(os, "fsync", fsync)
         patch.setattr(os, "write", write)
         writer.commit([result(clip, [TOY]) for clip in stage.missing()])
-    rows = f"rows/{writer.name}"
-    files = {f"{rows}/toy.{array}" for array in ("pooled", "frames", "tokens", "time_s", "frame_index")}
+    files = {f"pieces/0.{writer.name}.1.{what}" for what in ("rows", "toy.tokens")}
     journal = f"journal/{writer.name}.jsonl"
-    assert {path for what, path in events[:-2] if what == "fsync"} == files | {rows, "rows"}
-    last = {path: number for number, (_, path) in enumerate(events[:-2])}
-    written = [number for number, (what, _) in enumerate(events[:-2]) if what == "write"]
-    assert max(written) < min(number for path, number in last.items() if path in files)
-    assert events[-2:] == [("write", journal), ("fsync", journal)]
-
-
-def test_a_failed_fsync_is_no_commit(tmp_path, monkeypatch):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
-    with stage.writer() as writer, monkeypatch.context() as patch:
-
-        def fails(_descriptor):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-        patch.setattr(os, "fsync", fails)
-        with pytest.raises(OSError, match="Input/output error"):
-            writer.commit([result(clip, [TOY]) for clip in stage.missing()])
-    assert len(stage.missing()) == 8
+    assert set(events[:-5]) == {("write", file) for file in files}
+    assert set(events[-5:-3]) == {("fsync", file) for file in files}
+    assert events[-3:] == [("fsync", "pieces"), ("write", journal), ("fsync", journal)]
 
 
 def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(tmp_path, monkeypatch):
     path = staging_path(tmp_path / "toy")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", Full(1))
+        patch.setattr(os, "write", Failing(os.write, 1, errno.ENOSPC))
         with pytest.raises(OSError, match="No space left"):
             Stage.open(path, plan(8), [TOY], CORPUS)
     assert list(tmp_path.iterdir()) == []
@@ -199,9 +213,72 @@ def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(t
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
-    assert sorted(node.name for node in tmp_path.iterdir()) == ["toy.building", "toy.staging"]
-    again = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
+    again = seal(None, tmp_path / "toy", **WITH)
     assert tree(again) == tree(sealed(tmp_path / "other"))
+
+
+SEALING = """
+import itertools, os, signal, sys
+from obygaze_features.store import seal
+
+path, last = sys.argv[1], int(sys.argv[2])
+folder, steps = os.path.dirname(path), itertools.count(1)
+
+def step():
+    if next(steps) == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def hook(event, given):
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link"):
+        if str(given[0]).startswith(folder):
+            step()
+
+os.fsync = lambda _descriptor: step()  # a kill is not a power cut
+sys.addaudithook(hook)
+seal(None, path, licence="CC-BY-4.0", citation="Nobody, 2026")
+print(next(steps))
+"""
+
+
+def killed_sealing(folder, last):
+    """Seal in a process that kills itself at its step `last` (opening, renaming, linking, removing)."""
+    command = [sys.executable, "-c", SEALING, str(folder / "toy"), str(last)]
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def scattered(folder):
+    """A stage of 300 clips whose pieces two writers at once made."""
+    stage = Stage.open(staging_path(folder / "toy"), plan(300), [TOY], CORPUS)
+    todo = stage.missing()
+    with stage.writer(todo) as one, stage.writer(todo) as two:
+        for number, clip in enumerate(todo):
+            (one, two)[number % 100 < 50].commit([result(clip, [TOY], status_of(clip))])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", [scattered, lambda folder: staged(folder, 300)], ids=["scattered", "whole"])
+def test_twenty_kills_of_a_sealing_process_change_no_byte_of_the_store(tmp_path, stage):
+    stage(tmp_path / "calm")
+    steps = int(killed_sealing(tmp_path / "calm", 0).stdout)
+    good = tree(tmp_path / "calm" / "toy-1.0.0")
+    assert steps > 100
+    rng = random.Random(3)
+    kills = stores = 0
+    while kills < 20:
+        stores += 1
+        folder = tmp_path / str(stores)
+        stage(folder)
+        for turn in range(6):
+            # Threads share the work, so the number of steps may differ a little: none of the last is drawn.
+            child = killed_sealing(folder, rng.randrange(1, steps * 9 // 10) if turn < 5 else 0)
+            if child.returncode != -signal.SIGKILL:
+                assert child.returncode == 0 or b"a sealed store never changes" in child.stderr
+                break
+            kills += 1
+        assert turn > 0  # the first was killed, however fast this machine is
+        assert tree(folder / "toy-1.0.0") == good
+        assert sorted(node.name for node in folder.iterdir()) == ["toy-1.0.0", "toy.staging"]
 
 
 @pytest.fixture
@@ -222,22 +299,15 @@ def small_disk(tmp_path):
 
 def test_a_really_full_disk_is_named_and_the_job_resumes_once_there_is_room(small_disk):
     stage = Stage.open(staging_path(small_disk / "toy"), plan(500), [TOY], CORPUS)
-    todo = stage.missing()
-
-    def commit_all(writer):
-        for clip in todo:
-            writer.commit([result(clip, [TOY], status_of(clip))])
-
-    with stage.writer() as writer, pytest.raises(OSError, match="No space left") as caught:
-        commit_all(writer)
+    with pytest.raises(OSError, match="No space left") as caught:
+        do(stage, stage.missing())
     assert str(small_disk) in str(caught.value.filename)
     done = len(stage.status())
     assert 0 < done < 500
     assert len(stage.missing()) == 500 - done
     subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
     again = Stage.open(stage.path, plan(500), [TOY], CORPUS)
-    with again.writer() as writer:
-        writer.commit([result(clip, [TOY], status_of(clip)) for clip in again.missing()])
+    do(again, again.missing())
     assert verify(seal(None, small_disk / "toy", licence="MIT"), "full").ok
 
 

@@ -9,9 +9,9 @@ import pytest
 from obygaze_features.store import SPEC_VERSION
 from obygaze_features.store.arrays import array_layout
 from obygaze_features.store.format import ARRAYS, ATTRIBUTE, GROUP_STATUSES, block_rows
+from obygaze_features.store.journal import SHA256_HEX, read_journals
 from obygaze_features.store.provenance import validate_corpus, validate_licence, validate_provenance
 from obygaze_features.store.records import COLUMNS
-from obygaze_features.store.stage_files import read_entry
 from obygaze_features.store.store import check_version
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "store-format.md").read_text(encoding="utf-8")
@@ -43,7 +43,11 @@ def test_every_json_block_of_the_document_is_valid(kind, text, tmp_path):
         assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
     else:
         assert kind == "journal"
-        assert read_entry(text.encode(), ("toy/pooled",), "0001").clip_id == "tt0108160-003"
+        (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
+        n_arrays = max(len(row.get("sha256", "")) for row in json.loads(text)["entry"]["rows"]) // SHA256_HEX
+        (line,), damage = read_journals(tmp_path, n_arrays)
+        assert line.rows
+        assert damage == []
 
 
 def test_no_json_block_escapes_the_check():

@@ -74,7 +74,7 @@ def test_every_format_version_there_was_obeys_it():
     assert stores
     for path in stores:
         check_store(path)
-    for journal in FROZEN.glob("layout-2.staging/journal/*.jsonl"):
+    for journal in FROZEN.glob("layout-3.staging/journal/*.jsonl"):
         for line in journal.read_bytes().splitlines():
             check("journal", json.loads(line))
 

@@ -1,5 +1,7 @@
 """Sealing: same clips in, same bytes out, in exactly the layout of the format."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -17,8 +19,8 @@ from obygaze_features.store.format import ARRAYS
 
 from .toy_stores import (
     CORPUS,
-    D,
-    F,
+    WITH,
+    do,
     features,
     group,
     plan,
@@ -58,23 +60,20 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
     todo = data.draw(st.permutations([clip.clip_id for clip in clips]))
     hands = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
     for hand in range(3):
-        with stage.writer() as writer:
-            mine = [clip for clip, owner in zip(todo, hands, strict=True) if owner == hand]
+        mine = [clip for clip, owner in zip(todo, hands, strict=True) if owner == hand]
+        with stage.writer(mine if data.draw(st.booleans()) else None) as writer:
             cut = data.draw(st.integers(0, len(mine)))
             for part in (mine[:cut], mine[cut:]):
                 writer.commit([result(clip, [TOY], status_of(clip)) for clip in part])
-    path = seal(None, folder / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **WITH)
     assert tree(path) == reference
 
 
 def test_a_failure_that_was_mended_leaves_no_trace(tmp_path, reference):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY], "failed") for clip in stage.missing()])
-    with stage.writer() as writer:
-        todo = stage.missing(retry_failed=True)
-        writer.commit([result(clip, [TOY], status_of(clip)) for clip in todo])
-    assert tree(seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")) == reference
+    do(stage, stage.missing(), lambda _: "failed")
+    do(stage, stage.missing(retry_failed=True))
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
 def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
@@ -169,17 +168,29 @@ def test_it_opens_in_xarray_by_name(tmp_path):
         data.close()
 
 
-def test_missing_clips_forbid_sealing_unless_allowed(tmp_path):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY]) for clip in stage.missing((0, 2))])
-    with pytest.raises(StoreError, match=r"4 of 8 clips are still to do, the first is tt0007-é"):
+@pytest.mark.parametrize("kind", [TOY, group(arrays=["pooled"])], ids=["tokens", "pooled"])
+def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
+    do(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
+    with pytest.raises(StoreError, match=r"23 of 40 clips are still to do, the first is tt0016-é"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
-    assert [clip.status for clip in open_store(path).clips].count("missing") == 4
+    assert [clip.status for clip in open_store(path).clips].count("missing") == 23
     assert verify(path, "full").ok
-    assert "4 missing" in (path / "README.md").read_text(encoding="utf-8")
+    assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
+
+
+def test_clips_that_come_in_while_missing_ones_are_sealed_are_not_in_the_store(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [TOY], CORPUS)
+    do(stage, stage.missing((0, 2)))
+
+    def more(_done, _total):
+        do(stage, stage.missing()[:1], lambda _: "ok")
+
+    path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True, progress=more)
+    assert [clip.status for clip in open_store(path).clips].count("missing") == 16
+    assert verify(path, "full").ok
 
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
@@ -207,47 +218,134 @@ def test_bad_arguments_leave_nothing_behind(tmp_path, how, message):
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
 
-@pytest.mark.parametrize("harm", ["flip", "zeros", "swap"])
-def test_bytes_that_changed_since_the_commit_are_found_named_and_done_again(tmp_path, harm, reference):
+HARMS = {
+    "flip": lambda row, _: bytes([row[0] ^ 4]) + row[1:],
+    "zeros": lambda row, _: bytes(len(row)),  # what a power cut leaves of a file that grew
+    "swap": lambda _, after: after,
+}
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize(
+    ("what", "harm"), [("rows", "flip"), ("rows", "swap"), ("toy.tokens", "flip"), ("toy.tokens", "zeros")]
+)
+def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, what, harm, allowed, reference):
     stage = staged(tmp_path)
-    rows = stage.path / "rows/0001/toy.frames"
+    (file,) = (stage.path / "pieces").glob(f"0.*.{what}")
     clip = stage.clips[1].clip_id
-    slot, size = stage.status()[clip].slot, F * D * 2
-    data = bytearray(rows.read_bytes())
-    if harm == "flip":
-        data[slot * size + 3] ^= 4
-    elif harm == "zeros":  # what a power cut leaves of a file that grew
-        data[slot * size : (slot + 1) * size] = bytes(size)
-    else:
-        data[slot * size : (slot + 1) * size] = data[(slot + 1) * size : (slot + 2) * size]
-    rows.write_bytes(data)
-    with pytest.raises(StoreError, match=rf"1 clips are not what they were.* first is {clip} .toy/frames"):
-        seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.building", "toy.staging"]
+    size = stage.layout.record_bytes if what == "rows" else stage.layout.shards[0].offset(1)
+    data = file.read_bytes()
+    row = HARMS[harm](data[size : 2 * size], data[2 * size : 3 * size])
+    file.write_bytes(data[:size] + row + data[2 * size :])
+    with pytest.raises(StoreError, match=rf"1 clips are not what they were when .* first is {clip};"):
+        seal(None, tmp_path / "toy", allow_missing=allowed, **WITH)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY], status_of(clip))])
-    assert tree(seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")) == reference
+    do(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, reference):
+    stage = staged(tmp_path)
+    for path in (stage.path / "pieces").glob("1.*.toy.tokens"):
+        path.unlink()
+    lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
+    with pytest.raises(StoreError, match=rf"{len(lost)} clips are not .* the first is {lost[0]};"):
+        seal(None, tmp_path / "toy", **WITH)
+    assert stage.missing() == lost
+    do(stage, lost)
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
 def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, reference):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
     todo = stage.missing()
     with stage.writer() as one, stage.writer() as two:  # by mistake: neither knows of the other
-        one.commit([result(clip, [TOY], "failed" if status_of(clip) != "failed" else "ok") for clip in todo])
-        two.commit([result(clip, [TOY], status_of(clip)) for clip in todo if status_of(clip) != "failed"])
-    done = stage.status()
-    assert all(done[clip].status == status_of(clip) for clip in todo if status_of(clip) != "failed")
-    path = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
-    assert verify(path, "full").ok
-    assert len(tree(path)) == len(reference)
+        one.commit([result(clip, [TOY], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo])
+        two.commit([result(clip, [TOY], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo])
+    assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, reference, monkeypatch, copied):
+    """Both remove the rows that they have copied; one may find them gone."""
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
+    do(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
+    with stage.writer(one_more) as one, stage.writer(one_more) as two:
+        results = [result(clip, [TOY], status_of(clip)) for clip in sorted(one_more)]
+        for writer in (one, two):
+            writer.commit(results[:1])
+
+        def record(*piece, record=two._record, **whole):
+            one.commit(results[1:])
+            record(*piece, **whole)
+
+        if copied:
+            monkeypatch.setattr(two, "_record", record)
+        else:
+            one.commit(results[1:])
+        two.commit(results[1:])
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+def same_files(stage, store):
+    """Names of the store's files that are files of the stage."""
+    inodes = {path.stat().st_ino for path in (stage.path / "pieces").iterdir()}
+    return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
+
+
+def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(tmp_path, monkeypatch, reference):
+    stage = staged(tmp_path)
+    store = seal(None, tmp_path / "toy", **WITH)
+    assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
+
+    def no_link(source, target, real=os.link):
+        if "pieces" in str(source):
+            raise OSError(errno.EPERM, "no links here")
+        real(source, target)  # zarr moves files so
+
+    monkeypatch.setattr(os, "link", no_link)
+    stage = staged(tmp_path / "copies")
+    store = seal(None, tmp_path / "copies/toy", **WITH)
+    assert same_files(stage, store) == set()
+    assert tree(store) == reference
+
+
+def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, reference):
+    stage = staged(tmp_path)
+    store = seal(None, tmp_path / "toy", **WITH)
+    do(stage, stage.missing(retry_failed=True), lambda _: "ok")
+    seal(None, tmp_path / "toy", version="1.0.1", **WITH)
+    assert tree(store) == reference
+
+
+def test_a_disk_that_is_too_small_is_said_before_a_byte_is_written(tmp_path, monkeypatch):
+    staged(tmp_path, 150)
+
+    class Disk:
+        f_bavail, f_frsize, f_blocks = 3, 4096, 9
+
+    monkeypatch.setattr(os, "statvfs", lambda _path: Disk)
+    with pytest.raises(StoreError, match=r"sealing needs .* GB more, and 1.23e-05 GB are free; make room"):
+        seal(None, tmp_path / "toy", **WITH)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
+
+
+def test_progress_counts_every_row_once(tmp_path):
+    staged(tmp_path, 20)
+    seen = []
+    seal(None, tmp_path / "toy", progress=lambda done, total: seen.append((done, total)), **WITH)
+    assert seen[-1] == (40, 40)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_what_a_killed_sealing_left_is_swept(tmp_path, reference):
     staged(tmp_path)
     (tmp_path / "toy.building/data/features.zarr/old").mkdir(parents=True)
     (tmp_path / "toy.building/data/features.zarr/old/zarr.json").touch()
-    path = seal(None, tmp_path / "toy", licence="CC-BY-4.0", citation="Nobody, 2026")
+    path = seal(None, tmp_path / "toy", **WITH)
     assert tree(path) == reference
     assert not (tmp_path / "toy.building").exists()
 
@@ -270,9 +368,7 @@ print(peak_mb() - before)
 def test_tokens_are_sealed_by_block_in_bounded_memory(tmp_path):
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
-    with stage.writer() as writer:
-        for clip in stage.missing():
-            writer.commit([result(clip, [kind])])
+    do(stage, stage.missing(), lambda _: "ok")
     command = [sys.executable, "-c", SEALING, str(tmp_path / "big")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert int(done.stdout) < 25  # of 32 MB of tokens, in blocks of 3.2 MB; two threads hold one each

@@ -7,36 +7,48 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line, read_lines
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, stage_files
+from obygaze_features.io import encode_line
+from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage
+from obygaze_features.store.journal import read_journals
 
-from .toy_stores import CORPUS, F, features, group, plan, provenance, result, staged, tree
+from .toy_stores import CORPUS, F, do, features, group, plan, provenance, result, staged, tree
 
 TOY = group()
 
 
 @pytest.fixture
 def stage(tmp_path):
-    return Stage.open(tmp_path / "toy.staging", plan(8), [TOY], CORPUS)
+    return Stage.open(tmp_path / "toy.staging", plan(40), [TOY], CORPUS)
 
 
-def clip_ids(stage):
+@pytest.fixture
+def ids(stage):
     return [clip.clip_id for clip in stage.clips]
 
 
-def test_a_new_stage_has_everything_to_do_in_the_order_of_the_plan(stage):
-    assert stage.missing() == [clip.clip_id for clip in plan(8)]
+def ok(_clip):
+    return "ok"
+
+
+def failed(_clip):
+    return "failed"
+
+
+def files(stage):
+    return {path.name for path in (stage.path / "pieces").iterdir()}
+
+
+def test_a_new_stage_has_everything_to_do_sorted_by_id(stage, ids):
+    assert stage.missing() == ids == sorted(clip.clip_id for clip in plan(40))
     assert stage.status() == {}
-    assert read_stage(stage.path).clips == tuple(plan(8))
+    again = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
+    assert again.clips == stage.clips
+    assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
 
 
-def test_a_committed_clip_is_done_and_says_so_to_everybody(stage):
-    ids = clip_ids(stage)
-    with stage.writer() as writer:
-        writer.commit(
-            [result(ids[0], [TOY]), result(ids[1], [TOY], "partial"), result(ids[2], [TOY], "failed")]
-        )
-    again = Stage.open(stage.path, plan(8), [TOY], CORPUS)
+def test_a_committed_clip_is_done_and_says_so_to_everybody(stage, ids):
+    do(stage, ids[:3], dict(zip(ids, ["ok", "partial", "failed"], strict=False)).get)
+    again = Stage.open(stage.path, plan(40), [TOY], CORPUS)
     assert again.missing() == ids[3:]
     assert again.missing(retry_failed=True) == ids[2:]
     found = again.status()
@@ -45,61 +57,47 @@ def test_a_committed_clip_is_done_and_says_so_to_everybody(stage):
     assert found[ids[0]].source["duration_s"] == 5.25
 
 
-def test_shards_share_the_rows_out_without_overlap(stage):
-    shards = [stage.missing((i, 3)) for i in range(3)]
-    assert shards[1] == [clip_ids(stage)[row] for row in (1, 4, 7)]
-    assert sorted(clip for shard in shards for clip in shard) == sorted(clip_ids(stage))
+def test_shards_share_the_pieces_out_without_overlap(stage, ids):
+    shards = [stage.missing((i, 2)) for i in range(2)]
+    assert shards == [ids[:16] + ids[32:], ids[16:32]]
     with pytest.raises(StoreError, match="shard 3/3"):
         stage.missing((3, 3))
 
 
-def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage):
-    clip = clip_ids(stage)[0]
-    for attempt in (1, 2):
-        with stage.writer() as writer:
-            writer.commit([result(clip, [TOY], "failed")])
-        assert stage.status()[clip].attempt == attempt
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY])])
-    assert (stage.status()[clip].status, stage.status()[clip].attempt) == ("ok", 3)
+def test_a_piece_is_finished_with_the_last_clip_that_its_writer_will_do_or_when_it_is_closed(stage, ids):
+    with stage.writer([ids[7], ids[2], ids[20], ids[21]]) as writer:
+        for clip, done in ((ids[7], []), (ids[20], []), (ids[2], [ids[2], ids[7]])):
+            writer.commit([result(clip, [TOY])])
+            assert list(stage.status()) == done
+    assert list(stage.status()) == [ids[2], ids[7], ids[20]]
 
 
-def test_writers_never_share_a_journal(stage):
+def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
+    for attempt, status in enumerate((failed, failed, ok), start=1):
+        do(stage, ids[:1], status)
+        assert (stage.status()[ids[0]].attempt, stage.status()[ids[0]].status) == (attempt, status(""))
+
+
+def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
+    assert stage.n_writers() == 0
     with stage.writer() as one, stage.writer() as two:
-        assert one.name != two.name
-    with stage.writer() as three:
-        assert three.name not in (one.name, two.name)
-
-
-def test_writers_at_work_are_counted_until_they_end(stage):
-    assert stage.n_writers() == 0
-    with stage.writer() as first, stage.writer():
         assert stage.n_writers() == 2
-        first.commit([result(clip_ids(stage)[0], [TOY])])
     assert stage.n_writers() == 0
-    assert stage.missing() == clip_ids(stage)[1:]
+    with stage.writer() as three:
+        assert len({one.name, two.name, three.name}) == 3
 
 
-def test_rows_lie_in_one_file_a_writer_and_array_in_the_order_of_their_slots(stage):
-    clips = [clip_ids(stage)[row] for row in (5, 2, 7)]
-    with stage.writer() as writer:
-        writer.commit([result(clips[0], [TOY]), result(clips[1], [TOY], "failed"), result(clips[2], [TOY])])
-    assert [stage.status()[clip].slot for clip in clips] == [0, -1, 1]
-    files = {path.name: path.read_bytes() for path in (stage.path / "rows" / writer.name).iterdir()}
-    truths = [features(clip, TOY) for clip in (clips[0], clips[2])]
-    for name in ("pooled", "frames", "tokens"):
-        assert files.pop(f"toy.{name}") == b"".join(truth.arrays[name].tobytes() for truth in truths)
-    for name in ("time_s", "frame_index"):
-        assert files.pop(f"toy.{name}") == b"".join(getattr(truth, name).tobytes() for truth in truths)
-    assert files == {}
-
-
-def test_files_do_not_grow_in_number_with_the_clips(tmp_path):
-    counts = []
-    for n in (20, 200):
-        path = staged(tmp_path / str(n), n).path
-        counts.append(sum(file.is_file() for file in path.rglob("*")))
-    assert counts[0] == counts[1] <= 0.2 * 200
+def test_a_piece_has_one_file_of_small_rows_and_one_of_each_array_of_tokens(tmp_path):
+    stage = staged(tmp_path, 40)
+    (writer,) = (path.stem for path in (stage.path / "journal").iterdir())
+    assert files(stage) == {f"{k}.{writer}.1.{what}" for k in range(3) for what in ("rows", "toy.tokens")}
+    rows = (stage.path / f"pieces/1.{writer}.1.rows").read_bytes()
+    tokens = (stage.path / f"pieces/1.{writer}.1.toy.tokens").read_bytes()
+    truth = features(stage.clips[21].clip_id, TOY)
+    small = (truth.frame_index, truth.arrays["frames"], truth.arrays["pooled"], truth.time_s)
+    record = b"".join(row.tobytes() for row in small)
+    assert rows[5 * len(record) :].startswith(record)
+    assert tokens[5 * (5 * 6 * 2 + 4) :].startswith(truth.arrays["tokens"].tobytes())
 
 
 def broken(clip, **arrays):
@@ -128,31 +126,30 @@ def broken(clip, **arrays):
         ({"frame_index": np.full(F, -1)}, "array frame_index: a negative index"),
     ],
 )
-def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, arrays, message):
-    good, bad = clip_ids(stage)[:2]
-    before = tree(stage.path / "rows")
+def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, arrays, message):
+    good, bad = ids[:2]
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
             writer.commit([result(good, [TOY]), ClipResult(bad, "ok", groups={"toy": broken(bad, **arrays)})])
-        assert tree(stage.path / "rows") == before
-        assert stage.status() == {}
+        assert files(stage) == set()
         writer.commit([result(good, [TOY])])  # the writer still works
-    assert good in stage.status()
+    assert list(stage.status()) == [good]
 
 
-def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage):
-    clip = clip_ids(stage)[0]
+def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage, ids):
+    clip, other = ids[:2]
+    do(stage, [other], ok)
     with stage.writer() as writer:
+        writer.commit([result(clip, [TOY])])
         for bad, message in (
             ([result("nobody", [TOY])], "clip nobody: not in the plan"),
-            ([result(clip, [TOY])] * 2, "committed twice at once"),
-            ([ClipResult(clip, "ok")], "expected features of toy; found none"),
+            ([result(ids[2], [TOY]), result(ids[2], [TOY])], "committed twice at once"),
+            ([ClipResult(ids[2], "ok")], "expected features of toy; found none"),
+            ([result(clip, [TOY])], "already done"),
+            ([result(other, [TOY])], "already done"),
         ):
             with pytest.raises(StoreError, match=message):
                 writer.commit(bad)
-        writer.commit([result(clip, [TOY])])
-        with pytest.raises(StoreError, match="already done"):
-            writer.commit([result(clip, [TOY])])
     with pytest.raises(StoreError, match="closed"):
         writer.commit([])
 
@@ -160,38 +157,29 @@ def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage):
 @pytest.mark.parametrize(
     ("clips", "groups", "corpus", "message"),
     [
-        (plan(8)[1:], [TOY], CORPUS, "clip tt0000-é is planned here but was not asked for"),
-        (
-            [replace(plan(8)[0], end_s=9.0), *plan(8)[1:]],
-            [TOY],
-            CORPUS,
-            r"clip tt0000-é was planned otherwise: end_s is \S+, not 9.0",
-        ),
-        (plan(8), [group("other")], CORPUS, "was begun for toy, not for other"),
+        (plan(8)[1:], [TOY], CORPUS, r"tt0000-é is {.*, not nothing; nothing was"),
+        ([*plan(8), PlannedClip("new", "m")], [TOY], CORPUS, r"new is nothing, not {.*To add clips, seal it"),
+        ([replace(plan(8)[0], end_s=9.0), *plan(8)[1:]], [TOY], CORPUS, r"tt0000-é.end_s is 1.5, not 9.0"),
+        (plan(8), [group("other")], CORPUS, "other is nothing, not {"),
         (
             plan(8),
             [group(arrays=["pooled"])],
             CORPUS,
-            r"other settings of toy: frames is {.*}, not nothing; tokens is {.*}, not nothing; nothing was",
+            r"toy.arrays.frames is {.*}, not nothing; toy.arrays.t",
         ),
         (
             plan(8),
             [group(decoder={**provenance()["decoder"], "ffmpeg": "8"})],
             CORPUS,
-            r'settings of toy: provenance.decoder.ffmpeg is ".+", not "8"; nothing was changed',
+            r'toy.provenance.decoder.ffmpeg is ".+", not "8"; nothing was changed',
         ),
-        (
-            plan(8),
-            [TOY],
-            {**CORPUS, "name": "Others"},
-            r'settings of the corpus: name is ".+", not "Others"; nothing',
-        ),
+        (plan(8), [TOY], {**CORPUS, "name": "Others"}, r'corpus.name is ".+", not "Others"; nothing'),
         ([*plan(8), PlannedClip("tt0000-é", "x")], [TOY], CORPUS, "clip tt0000-é: given twice"),
         ([], [TOY], CORPUS, "at least one clip"),
         (plan(8), [TOY], {}, "corpus: 'name' is missing"),
     ],
 )
-def test_resuming_for_something_else_is_refused_and_nothing_is_lost(tmp_path, clips, groups, corpus, message):
+def test_resuming_for_something_else_is_refused_unchanged(tmp_path, clips, groups, corpus, message):
     path = staged(tmp_path, 8).path
     before = tree(path)
     with pytest.raises(StoreError, match=message):
@@ -199,91 +187,133 @@ def test_resuming_for_something_else_is_refused_and_nothing_is_lost(tmp_path, cl
     assert tree(path) == before
 
 
-def test_a_plan_grows_and_the_rows_there_are_stay(tmp_path):
-    stage = staged(tmp_path, 8)
-    new = [PlannedClip("aa", "m"), *reversed(plan(8)), PlannedClip("zz", "m")]
-    grown = Stage.open(stage.path, new, [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
-    assert grown.clips == (*stage.clips, PlannedClip("aa", "m"), PlannedClip("zz", "m"))
-    assert grown.missing() == ["aa", "zz"]
-    assert grown.corpus["manifest_sha256"] == "cd" * 32
-    with grown.writer() as writer:
-        writer.commit([result(clip, [TOY]) for clip in grown.missing()])
-    assert seal(stage.path, tmp_path / "toy", licence="MIT").is_dir()
+# --- earlier attempts
+# ---------------------------------------------------------------------------
+def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes_the_old_files(stage, ids):
+    do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
+    before, digests = files(stage), {clip: entry.sha256 for clip, entry in stage.status().items()}
+    do(stage, [ids[3]], ok)
+    assert not before & files(stage)
+    found = stage.status()
+    assert {found[clip].attempt for clip in ids[:16]} == {2}
+    assert all(found[clip].sha256 == digests[clip] for clip in ids[:16] if clip != ids[3])
+    reader = stage.reader()
+    assert all(reader.record(found[clip]) is not None for clip in ids[:16])
 
 
-def test_a_torn_last_line_is_as_if_it_were_never_written(stage):
-    ids = clip_ids(stage)
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY]) for clip in ids[:3]])
-    journal = stage.path / "journal" / f"{writer.name}.jsonl"
+def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
+    do(stage, ids[:15], ok)
+    (rows,) = (stage.path / "pieces").glob("*.rows")
+    rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
+    before = files(stage)
+    do(stage, ids[15:16], ok)
+    assert before < files(stage)
+    assert stage.status()[ids[0]].attempt == 1
+    assert stage.missing() == ids[16:]  # sealing finds it, and says so
+
+
+def test_old_files_are_removed_only_after_the_new_line(stage, ids, monkeypatch):
+    do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
+    seen = []
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", lambda *_, **__: seen.append(stage.status()[ids[0]].attempt))
+        do(stage, [ids[3]], ok)
+    assert seen == [2, 2]
+    assert len(files(stage)) == 4  # as after a kill there: both are whole
+    assert stage.sweep() == 0
+    assert len(files(stage)) == 4
+
+
+def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage, ids):
+    do(stage, ids[:16], ok)
+    killed, works = stage.writer(ids[16:20]), stage.writer(ids[32:])
+    killed.commit([result(ids[16], [TOY])])
+    works.commit([result(ids[32], [TOY])])
+    killed._journal.close()  # its lock ends, as with its process
+    assert stage.sweep() == 16  # at most: how many of the piece were written is not known
+    assert {name[0] for name in files(stage)} == {"0", "2"}
+    works.close()
+    assert stage.sweep() == 0
+    assert stage.missing() == ids[16:32] + ids[33:]
+
+
+def test_two_runs_may_sweep_at_once(stage, ids, monkeypatch):
+    killed = stage.writer(ids[:2])
+    killed.commit([result(ids[0], [TOY])])
+    killed._journal.close()
+    other = read_stage(stage.path)
+    monkeypatch.setattr(stage, "missing", lambda: other.sweep() and [])
+    stage.sweep()
+    assert files(stage) == set()
+
+
+# --- journals
+# ---------------------------------------------------------------------------
+@pytest.fixture
+def journal(stage, ids):
+    """A journal of two pieces."""
+    do(stage, ids[:32], ok)
+    (path,) = (stage.path / "journal").iterdir()
+    return path
+
+
+def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
     whole = journal.read_bytes()
-    for cut in range(1, len(whole.splitlines(keepends=True)[-1]), 9):
+    for cut in range(1, len(whole.splitlines(keepends=True)[-1]), 99):
         journal.write_bytes(whole[:-cut])
-        assert stage.missing() == (ids[3:] if cut == 1 else ids[2:])  # the line break alone may be missing
+        assert stage.missing() == (ids[32:] if cut == 1 else ids[16:])  # the line break alone may be missing
         assert stage.damage() == ()
 
 
-def test_a_damaged_line_in_the_middle_is_reported_and_its_clip_done_again(stage):
-    ids = clip_ids(stage)
-    with stage.writer() as writer:
-        writer.commit([result(clip, [TOY]) for clip in ids[:3]])
-    journal = stage.path / "journal" / f"{writer.name}.jsonl"
+def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage, ids, journal):
     whole = bytearray(journal.read_bytes())
-    whole[whole.index(b"\n") + 60] ^= 1
+    whole[60] ^= 1
     journal.write_bytes(whole)
-    assert stage.missing() == [ids[1], *ids[3:]]
+    assert stage.missing() == ids[:16] + ids[32:]
     assert len(stage.damage()) == 1
-    assert f"{writer.name}.jsonl, line 2: damaged" in stage.damage()[0]
-    with stage.writer() as second:
-        second.commit([result(ids[1], [TOY])])
-    assert stage.missing() == ids[3:]
+    assert f"{journal}, line 1: damaged" in stage.damage()[0]
+    assert stage.sweep() == 16
+    do(stage, ids[:16], ok)
+    assert stage.missing() == ids[32:]
 
 
 def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
-    line = encode_line({"row": 1, "id": "é"})
-    path = tmp_path / "lines"
+    line = encode_line({"rows": [{"row": 1, "clip_id": "é", "status": "failed"}]})
+    path = tmp_path / "0001.jsonl"
+    path.write_bytes(line)
+    assert len(read_journals(tmp_path, 1)[0]) == 1
     for bit in range(8 * (len(line) - 1)):
         flipped = bytearray(line)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(bytes(flipped))
-        assert all(entry is None for _, entry in read_lines(path))
+        lines, damage = read_journals(tmp_path, 1)
+        assert lines == []
+        assert damage
 
 
-def test_what_a_killed_writer_left_behind_its_journal_is_never_looked_at(tmp_path):
-    stage = staged(tmp_path, 8)
-    good = tree(seal(None, tmp_path / "toy", licence="MIT"))
-    for file in (stage.path / "rows" / "0001").iterdir():
-        file.write_bytes(file.read_bytes() + b"torn")
-    (stage.path / "journal" / "0002.jsonl").touch()  # killed before its first line
-    (stage.path / "rows" / "0002").mkdir()
-    (stage.path / "rows" / "0002" / "toy.pooled").write_bytes(b"torn")
-    assert stage.missing() == []
-    with stage.writer() as writer:
-        assert writer.name == "0003"
-    assert tree(seal(None, tmp_path / "toy", licence="MIT", version="1.0.1")).keys() == good.keys()
+def test_an_open_stage_reads_the_journals_only_when_they_changed(stage, journal, monkeypatch):
+    stage.status()
+    monkeypatch.setattr("obygaze_features.store.stage.read_journals", lambda *_: 1 / 0)
+    assert len(stage.status()) == 32
+    journal.write_bytes(journal.read_bytes()[:-1])
+    with pytest.raises(ZeroDivisionError):
+        stage.status()
 
 
+def test_a_journal_of_another_plan_is_refused(stage):
+    entry = {"row": 0, "clip_id": "x", "status": "failed"}
+    (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
+    with pytest.raises(StoreError, match=r"row 0 is not clip x in plan.jsonl"):
+        stage.status()
+
+
+# --- the plan and stage.json
+# ---------------------------------------------------------------------------
 def test_the_draft_of_a_killed_creation_is_swept(stage):
     draft = stage.path.with_name("new.staging.partial")
     draft.mkdir()
-    Stage.open(stage.path.with_name("new.staging"), plan(8), [TOY], CORPUS)
+    Stage.open(stage.path.with_name("new.staging"), plan(40), [TOY], CORPUS)
     assert not draft.exists()
-
-
-def test_an_open_stage_reads_only_what_is_new_in_the_journals(stage, monkeypatch):
-    ids = clip_ids(stage)
-    lines = []
-    monkeypatch.setattr(
-        stage_files,
-        "read_entry",
-        lambda *line, real=stage_files.read_entry: lines.append(line) or real(*line),
-    )
-    with stage.writer() as writer:
-        for clip in ids[:4]:
-            writer.commit([result(clip, [TOY])])
-            assert clip in stage.status()
-            assert clip not in stage.missing()
-    assert len([line for line, *_ in lines if line]) == 4
 
 
 def test_a_folder_that_is_no_stage_is_refused(tmp_path):
@@ -298,13 +328,13 @@ def test_a_folder_that_is_no_stage_is_refused(tmp_path):
     ("file", "change", "message"),
     [
         ("plan.jsonl", lambda data: data.replace(b"tt0000", b"tt9999"), "plan.jsonl, line 1: damaged"),
-        ("plan.jsonl", lambda data: data[:-9], "plan.jsonl, line 8: damaged"),
+        ("plan.jsonl", lambda data: data[:-9], "plan.jsonl, line 40: damaged"),
         ("stage.json", lambda data: data[:-9], "stage.json: damaged"),
-        ("stage.json", lambda data: data.replace(b'"layout": 2', b'"layout": 3'), "a stage of layout 3"),
-        ("stage.json", lambda _: json.dumps({"layout": 2}).encode(), "stage.json: damaged"),
+        ("stage.json", lambda data: data.replace(b'"layout": 3', b'"layout": 4'), "a stage of layout 4"),
+        ("stage.json", lambda _: json.dumps({"layout": 3}).encode(), "stage.json: damaged"),
         (
             "stage.json",
-            lambda _: json.dumps({"layout": 2, "groups": [], "corpus": {"name": "toy"}}).encode(),
+            lambda _: json.dumps({"layout": 3, "groups": [], "corpus": {"name": "toy"}}).encode(),
             "stage.json: damaged",
         ),
         ("plan.jsonl", lambda _: b"", "plan.jsonl: no clips"),
@@ -315,23 +345,3 @@ def test_damaged_stage_metadata_say_so(stage, file, change, message):
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(StoreError, match=message):
         read_stage(stage.path)
-
-
-def test_a_journal_of_another_plan_is_refused(stage):
-    (stage.path / "journal" / "0001.jsonl").write_bytes(
-        encode_line(
-            {
-                "row": 0,
-                "id": "x",
-                "status": "failed",
-                "reason": "",
-                "attempt": 1,
-                "slot": -1,
-                "sha256": "",
-                "crc32c": "",
-                "source": {},
-            }
-        )
-    )
-    with pytest.raises(StoreError, match=r"row 0 is clip tt0000-é in plan.jsonl but x"):
-        stage.status()

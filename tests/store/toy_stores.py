@@ -1,12 +1,9 @@
 """Tiny stages and stores whose every number is known."""
 
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import zarr
 
 from obygaze_features.store import (
     ArraySpec,
@@ -15,16 +12,12 @@ from obygaze_features.store import (
     GroupSpec,
     PlannedClip,
     Stage,
-    open_store,
     seal,
     staging_path,
 )
-from obygaze_features.store.format import ARRAYS, FEATURES, TIME_ARRAYS
-from obygaze_features.store.growth import array_specs
-from obygaze_features.store.metadata import write_all_but_parts
-from obygaze_features.store.provenance import FILLED_IN
 
 F, D, T, DT = 3, 4, 5, 6
+WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
 CORPUS = {"name": "Toy films", "manifest_sha256": "ab" * 32}
 
 
@@ -80,11 +73,13 @@ def features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
     )
 
 
-def result(clip_id: str, groups: Iterable[GroupSpec], status: str = "ok") -> ClipResult:
+def result(
+    clip_id: str, groups: Iterable[GroupSpec], status: str = "ok", absent: Mapping[str, str] = {}
+) -> ClipResult:
     reason = "" if status == "ok" else f"the file is {status}"
     source = {"bytes": 1000, "duration_s": 5.25, "sha256": "c" * 64}
-    kinds = {} if status == "failed" else {kind.name: features(clip_id, kind) for kind in groups}
-    return ClipResult(clip_id, status, reason, source, kinds)
+    kinds = [] if status == "failed" else [kind for kind in groups if kind.name not in absent]
+    return ClipResult(clip_id, status, reason, source, {k.name: features(clip_id, k) for k in kinds}, absent)
 
 
 def status_of(clip_id: str) -> str:
@@ -93,13 +88,31 @@ def status_of(clip_id: str) -> str:
     return "failed" if number % 7 == 3 else "partial" if number % 7 == 5 else "ok"
 
 
-def staged(folder: Path, n: int = 20, groups: Sequence[GroupSpec] | None = None, name: str = "toy") -> Stage:
-    """A stage with every clip committed."""
+def staged(
+    folder: Path,
+    n: int = 20,
+    groups: Sequence[GroupSpec] | None = None,
+    name: str = "toy",
+    absent: Mapping[str, Mapping[str, str]] = {},
+) -> Stage:
+    """A stage with every clip committed; `absent` is clip -> group -> reason."""
     kinds = [group()] if groups is None else groups
     stage = Stage.open(staging_path(folder / name), plan(n), kinds, CORPUS)
-    with stage.writer() as writer:
-        writer.commit([result(clip, kinds, status_of(clip)) for clip in stage.missing()])
+    do(stage, stage.missing(), absent=absent)
     return stage
+
+
+def do(
+    stage: Stage,
+    clips: Iterable[str],
+    status: Callable[[str], str] = status_of,
+    absent: Mapping[str, Mapping[str, str]] = {},
+) -> None:
+    """Commit clips one after the other with a writer of their own."""
+    clips = list(clips)
+    with stage.writer(clips) as writer:
+        for clip in clips:
+            writer.commit([result(clip, stage.groups, status(clip), absent.get(clip, {}))])
 
 
 def sealed(
@@ -107,11 +120,12 @@ def sealed(
     n: int = 20,
     groups: Sequence[GroupSpec] | None = None,
     name: str = "toy",
+    absent: Mapping[str, Mapping[str, str]] = {},
     **settings: object,
 ) -> Path:
     """A sealed store."""
-    staged(folder, n, groups, name)
-    return seal(None, folder / name, licence="CC-BY-4.0", citation="Nobody, 2026", **settings)
+    staged(folder, n, groups, name, absent)
+    return seal(None, folder / name, **WITH, **settings)
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -121,29 +135,3 @@ def tree(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
-
-
-def without(store: Path, absent: Mapping[str, Mapping[str, str]]) -> Path:
-    """Take features out of a sealed store (clip -> group -> reason), as sealing absent groups would."""
-    opened = open_store(store)
-    clips, specs = [], []
-    for clip in opened.clips:
-        reasons = absent.get(clip.clip_id, {})
-        kept = {name: digest for name, digest in clip.digests.items() if name.split("/")[0] not in reasons}
-        clips.append(replace(clip, absent=reasons, digests=kept))
-    root = zarr.open_group(zarr.storage.LocalStore(store / FEATURES), mode="r+")
-    for name in opened:
-        kind = opened[name]
-        about = {field: value for field, value in kind.provenance.items() if field not in FILLED_IN}
-        specs.append(GroupSpec(name, array_specs(kind), kind.n_frames, about))
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            for row in (row for row, clip in enumerate(clips) if name in clip.absent):
-                for array in (*kind.arrays, *TIME_ARRAYS):
-                    root[name][array][row] = ARRAYS[array].fill
-        for array in ("clip", "status"):
-            shutil.rmtree(store / FEATURES / name / array)
-    for file in (store / FEATURES).rglob("zarr.json"):
-        file.unlink()
-    attributes = {**opened.attributes, "spec_version": "1.2"}
-    write_all_but_parts(store, clips, specs, attributes, version=opened.version, parts={})
-    return store

@@ -1,0 +1,205 @@
+"""Read and write the journals of a stage, which say what is done: one line for every finished piece.
+
+A clip is done only if a valid line lists it. The line is written after the bytes of the piece are on the
+disk. Every writer has its own journal. Order comes from `attempt`, not from the order of files or clocks.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from obygaze_features.io import LineJournal, checked_entry, sync, write_new
+from obygaze_features.locks import hold, locked, require_locks
+from obygaze_features.store.format import DONE, PIECE_ROWS
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Exceptions raised by damaged or malicious JSON."""
+
+SHA256_HEX: Final = 64
+NO_ROW: Final = "-" * SHA256_HEX
+"""In place of the digest of a row that an array does not have."""
+
+
+class Attempt(NamedTuple):
+    """One writer's try at a piece; its files are named by it."""
+
+    piece: int
+    writer: str
+    number: int
+
+
+# gc=False: the garbage collector would visit all entries of a large stage again and again.
+class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a line of a journal says of one clip.
+
+    Attributes
+    ----------
+    status
+        ok, partial or failed; `missing` annuls what this and earlier attempts say of the clip.
+    attempt
+        Number of the attempt at its piece, from 1; 0 if the row is in the parent store.
+    writer
+        Writer of the attempt; empty for a row of the parent store.
+    sha256
+        SHA-256 (64 hexadecimal digits each) of the bytes of this clip's rows (little-endian, C order), joined
+        in the order of the stage's arrays; empty without features.
+    absent
+        Group name -> why it has no features of the clip, while other groups have.
+    """
+
+    row: int
+    clip_id: str
+    status: Literal["ok", "partial", "failed", "missing"]
+    reason: str = ""
+    attempt: int = 0
+    writer: str = ""
+    sha256: str = ""
+    source: Mapping[str, Any] = {}
+    absent: Mapping[str, str] = {}
+
+    @property
+    def of(self) -> Attempt:
+        """The attempt whose files hold the row."""
+        return Attempt(self.row // PIECE_ROWS, self.writer, self.attempt)
+
+    def sha256_of(self, position: int) -> str:
+        """Return the digest of the row of an array, given its position in the stage."""
+        return self.sha256[SHA256_HEX * position : SHA256_HEX * (position + 1)]
+
+    def digests(self, names: tuple[str, ...]) -> "Digests":
+        """Return `group/array` -> SHA-256 of this clip's row, given the names of the stage's arrays."""
+        return Digests(self.sha256, names)
+
+
+class Digests(Mapping[str, str]):
+    """`group/array` -> SHA-256 of a row, cut from the joined digests: a dictionary takes 500 bytes more."""
+
+    __slots__ = ("_names", "_sha256")
+
+    def __init__(self, sha256: str, names: tuple[str, ...]) -> None:
+        self._sha256, self._names = sha256, names
+
+    def __getitem__(self, name: str) -> str:
+        """Return the digest of an array's row."""
+        start = SHA256_HEX * self._names.index(name) if name in self._names else len(self._sha256)
+        digest = self._sha256[start : start + SHA256_HEX]
+        if digest in {"", NO_ROW}:
+            raise KeyError(name)
+        return digest
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the arrays that have a row."""
+        return (name for name in self._names if self.get(name))
+
+    def __len__(self) -> int:
+        """Count the arrays that have a row."""
+        return sum(1 for _ in self)
+
+
+def is_done(entry: JournalEntry) -> bool:
+    """Return whether an entry's row has features."""
+    return entry.status in DONE
+
+
+class Line(msgspec.Struct, gc=False, omit_defaults=True):
+    """A line of a journal: what an attempt did.
+
+    Attributes
+    ----------
+    whole
+        Whether its shards are those of a store: complete, with fill values in all rows without features.
+    """
+
+    rows: list[JournalEntry]
+    whole: bool = False
+
+
+class Journal:
+    """The journal of a new writer: created exclusively, locked while the writer runs, only appended to.
+
+    Attributes
+    ----------
+    writer
+        Stem of its file's name: a number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        number = len(list(folder.glob("*.jsonl")))
+        require_locks(folder / "new")
+        while True:
+            number += 1
+            self.path = folder / f"{number:04d}.jsonl"
+            with suppress(FileExistsError):
+                write_new(self.path, b"")
+                break
+        self.writer = self.path.stem
+        self._lines = LineJournal(self.path)
+        hold(self._lines.descriptor, self.path)
+        sync(folder)
+
+    def append(self, line: Line) -> None:
+        """Append a line, and force it to the disk; after an error nothing more."""
+        self._lines.append(msgspec.to_builtins(line))
+
+    def close(self) -> None:
+        """Close the file, which ends its lock."""
+        with suppress(OSError):  # its lines are on the disk already
+            self._lines.close()
+
+
+def has_ended(journal: Path) -> bool:
+    """Return whether the writer of a journal has ended."""
+    with locked(journal, wait=False) as ours:
+        return ours
+
+
+def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
+    """Read the lines of all journals; name the damaged ones.
+
+    The last line of a journal may be incomplete: then it was never written.
+    """
+    decoder = msgspec.json.Decoder(Line)
+    sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    lines, damage = [], []
+    for path in sorted(folder.glob("*.jsonl")):
+        *complete, last = path.read_bytes().split(b"\n")
+        for number, data in enumerate([*complete, last], start=1):
+            line = None
+            with suppress(*UNREADABLE):
+                line = decoder.decode(checked_entry(data) or b"")
+            if line is None or not all(_fits(entry, n_arrays) for entry in line.rows):
+                if number <= len(complete):
+                    damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
+                continue
+            for at, entry in enumerate(line.rows):  # a million entries share what is equal in them
+                source = sources.setdefault(tuple(entry.source.items()), entry.source)
+                line.rows[at] = msgspec.structs.replace(entry, source=source, writer=path.stem)
+            lines.append(line)
+    return lines, damage
+
+
+def _fits(entry: JournalEntry, n_arrays: int) -> bool:
+    return len(entry.sha256) == (SHA256_HEX * n_arrays if is_done(entry) else 0)
+
+
+def valid_attempts(entries: Iterable[JournalEntry]) -> dict[int, tuple[JournalEntry, ...]]:
+    """Return the valid entries of every row, best first: ok, partial, failed; later attempts first."""
+    # Tuples: the garbage collector would visit a list for each clip of a large stage again and again.
+    attempts: dict[int, tuple[JournalEntry, ...]] = {}
+    contested: defaultdict[int, list[JournalEntry]] = defaultdict(list)
+    for entry in entries:
+        if attempts.setdefault(entry.row, (entry,)) != (entry,) or entry.status == "missing":
+            contested[entry.row].append(entry)
+    rank = {"ok": 0, "partial": 1, "failed": 2}
+    for row, others in contested.items():
+        every = [*attempts.pop(row), *others]
+        annulled = max((entry.attempt for entry in every if entry.status == "missing"), default=-1)
+        live = [entry for entry in every if entry.attempt > annulled]
+        if live:
+            live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
+            attempts[row] = tuple(live)
+    return attempts

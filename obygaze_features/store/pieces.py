@@ -1,0 +1,217 @@
+"""Where the rows of a stage and of a store lie: pieces of neighbouring rows, chunks and shards.
+
+A piece is `PIECE_ROWS` neighbouring rows of all arrays. An attempt at it writes one file of rows, with every
+small array of every clip, and for each array of tokens the very shard that the store will have.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import FileIO
+from pathlib import Path
+
+import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import sha256_of
+from obygaze_features.store.format import ARRAYS, FEATURES, PIECE_ROWS, PIECES, block_rows
+from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
+from obygaze_features.store.records import GroupSpec, StoredClip
+from obygaze_features.store.store_files import FolderFiles, listed
+
+CRC_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """Layout of an array's rows in the files of a sealed store.
+
+    Attributes
+    ----------
+    name
+        `group/array`.
+    position
+        Position of the array in the digests of a journal entry.
+    fill
+        A row without features: fill values.
+    n_clips
+        Number of rows of the array.
+    """
+
+    name: str
+    position: int
+    fill: bytes
+    n_clips: int
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the array is sharded, with one checksum per row."""
+        return ARRAYS[self.name.partition("/")[2]].sharded
+
+    @property
+    def block(self) -> int:
+        """Rows of one chunk or shard."""
+        return block_rows(self.name.partition("/")[2], self.n_clips)
+
+    def file(self, number: int) -> str:
+        """Return the relative path of a chunk or shard."""
+        zeros = ["0"] * (len(ARRAYS[self.name.partition("/")[2]].dims) - 1)
+        return "/".join([FEATURES, self.name, "c", str(number), *zeros])
+
+    def offset(self, index: int) -> int:
+        """Return the offset of a row in its chunk or shard, in bytes."""
+        return index * (len(self.fill) + CRC_BYTES * self.sharded)
+
+    def blocks(self) -> Iterator[tuple[str, int]]:
+        """Yield the relative path and the size in bytes of every chunk or shard."""
+        for number, start in enumerate(range(0, self.n_clips, self.block)):
+            size = self.offset(self.block) + CRC_BYTES
+            if self.sharded:
+                size = self.offset(min(self.block, self.n_clips - start)) + 16 * self.block + CRC_BYTES
+            yield self.file(number), size
+
+    def shard_index(self, n_rows: int) -> bytes:
+        """Return the end of a shard: offset and size of every row, all bits set where there is no row."""
+        index = np.full((self.block, 2), 2**64 - 1, "<u8")
+        index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
+        index[:n_rows, 1] = self.offset(1)
+        data = index.tobytes()
+        return data + crc32c(data).to_bytes(CRC_BYTES, "little")
+
+
+class Layout:
+    """The pieces of a stage, and the places of their rows.
+
+    Attributes
+    ----------
+    names
+        The arrays, `group/array`, in the order of an entry's digests.
+    small
+        The arrays whose rows lie in the file of rows, one clip's after the other's.
+    shards
+        The arrays of which a piece is a shard.
+    record_bytes
+        Size of a clip's rows in the file of rows.
+    """
+
+    def __init__(self, groups: Sequence[GroupSpec], n_clips: int) -> None:
+        self.n_clips = n_clips
+        kinds = {
+            f"{group.name}/{array}": np.full(shape, ARRAYS[array].fill, dtype).tobytes()
+            for group in groups
+            for array, (shape, dtype) in sorted(group.clip_arrays().items())
+        }
+        self.names = tuple(kinds)
+        arrays = [StoredArray(name, at, fill, n_clips) for at, (name, fill) in enumerate(kinds.items())]
+        self.small = tuple(array for array in arrays if not array.sharded)
+        self.shards = tuple(array for array in arrays if array.sharded)
+        self.record_bytes = sum(len(array.fill) for array in self.small)
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces."""
+        return -(-self.n_clips // PIECE_ROWS)
+
+    def rows(self, piece: int) -> range:
+        """Return the rows of a piece."""
+        return range(piece * PIECE_ROWS, min((piece + 1) * PIECE_ROWS, self.n_clips))
+
+    def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
+        """Yield the small arrays with their rows in a clip's record."""
+        start = 0
+        for array in self.small:
+            yield array, record[start : start + len(array.fill)]
+            start += len(array.fill)
+
+
+def attempt_file(stage: Path, attempt: Attempt, array: StoredArray | None = None) -> str:
+    """Return the path of an attempt's shard of an array, or of its file of rows.
+
+    A string: making a `Path` for every row would be a third of sealing.
+    """
+    what = "rows" if array is None else array.name.replace("/", ".")
+    return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{what}"
+
+
+class Rows:
+    """Read rows of a stage and of the store that it grows, checked against their digests.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    layout
+        The places of its rows.
+    parent
+        Folder and clips of the store that the stage grows, if any.
+    """
+
+    def __init__(self, stage: Path, layout: Layout, parent: tuple[Path, Sequence[StoredClip]] | None) -> None:
+        self._stage, self.layout = stage, layout
+        self._parent, self._clips = parent or (Path(), ())
+        self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}
+        self._listed: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
+
+    def record(self, entry: JournalEntry) -> memoryview | None:
+        """Return the rows of a clip in the small arrays, joined; None if they are not what they were."""
+        if entry.writer:
+            offset = entry.row % PIECE_ROWS * self.layout.record_bytes
+            record = _read_at(attempt_file(self._stage, entry.of), offset, self.layout.record_bytes)
+        else:
+            record = memoryview(b"".join(self._of_parent(entry, array) for array in self.layout.small))
+        if record is None or not all(_is(entry, array, row) for array, row in self.layout.split(record)):
+            return None
+        return record
+
+    def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
+        """Return a clip's row of a sharded array; None if it is not what it was."""
+        if not entry.writer:
+            return self._of_parent(entry, array)
+        path = attempt_file(self._stage, entry.of, array)
+        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
+        return row if row is not None and _is(entry, array, row) else None
+
+    def parent_shard(
+        self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
+    ) -> tuple[Path, str] | None:
+        """Return the parent's shard and its digest, if it holds exactly these rows of an array; else None."""
+        theirs = replace(array, n_clips=len(self._clips))
+        file = theirs.file(rows.start // PIECE_ROWS)
+        held = self._clips[rows.start : rows.start + PIECE_ROWS]
+        digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
+        if theirs.block != array.block or digests != [each.digests.get(array.name, NO_ROW) for each in held]:
+            return None
+        return self._parent / file, self._listed[file]
+
+    def damaged_parent(self, clip_id: str, array: StoredArray) -> StoreError:
+        """Return the error for a parent store whose bytes are not those of its digests."""
+        return StoreError(
+            f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of; "
+            f"run: obygaze store verify --full {self._parent}"
+        )
+
+    def _of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
+        theirs, slot = replace(array, n_clips=len(self._clips)), self._slots[entry.clip_id]
+        path = f"{self._parent}/{theirs.file(slot // theirs.block)}"
+        row = _read_at(path, theirs.offset(slot % theirs.block), len(array.fill))
+        if row is None or not _is(entry, array, row):
+            raise self.damaged_parent(entry.clip_id, array)
+        return row
+
+
+def _is(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
+    wanted = entry.sha256_of(array.position)
+    return row == array.fill if wanted == NO_ROW else sha256_of(row) == wanted
+
+
+def _read_at(path: str, offset: int, size: int) -> memoryview | None:
+    """Read bytes from an offset of a file; None if it is shorter, or not there."""
+    try:
+        with FileIO(path) as file:  # half the cost of Path.open
+            file.seek(offset)
+            buffer, filled = memoryview(bytearray(size)), 0
+            while filled < size and (n := file.readinto(buffer[filled:])):
+                filled += n
+    except FileNotFoundError:
+        return None
+    return buffer if filled == size else None
