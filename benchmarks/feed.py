@@ -15,7 +15,6 @@ The main process's time is the least of some runs.
 import argparse
 import hashlib
 import heapq
-import pickle
 import tempfile
 import time
 from collections import deque
@@ -35,7 +34,6 @@ from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, Request, decode_clip
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.extraction.slots import Parcel
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, staging_path
 from obygaze_features.video import uniform
@@ -164,7 +162,7 @@ class PretendedWorkers:
         self._done: deque[Event] = deque()
         self._count = count()
 
-    def put(self, key: Hashable, task: Any, _limit_s: float, _files: Any = None) -> None:
+    def put(self, key: Hashable, task: Any, _limit_s: float) -> None:
         """Queue a task of one clip."""
         self._waiting.append((key, task.tasks[0].clip_id))
 
@@ -178,8 +176,7 @@ class PretendedWorkers:
                 heapq.heappush(self._running, (end, next(self._count), key, clip))
             self.clock, _, key, clip = heapq.heappop(self._running)
             self._idle += 1
-            parcel = Parcel(pickle.dumps(DecodedClip(clip, "ok")), ())
-            self._done += [Event(key, "item", (0, parcel)), Event(key, "done")]
+            self._done += [Event(key, "item", (0, DecodedClip(clip, "ok"))), Event(key, "done")]
         return self._done.popleft()
 
     def close(self) -> None:

@@ -1,141 +1,48 @@
-"""Run tasks in worker processes that may be killed at any time; each has its own channel.
+"""Run tasks in worker processes that may be killed at any time.
 
-A killed worker loses only its current task. Workers share no pipe and no lock, so the death of one never
-blocks another. A dead worker is replaced when there is work for it.
+A killed worker loses only its task, and is replaced when there is work for it. It gets tasks on its standard
+input and answers on its standard output, which no other process has: a dead worker is the end of a file to
+its parent, and a dead parent to its workers, which then end at once.
 
 A worker is a new Python that imports what it needs by name and never the user's script: a script without
 `if __name__ == "__main__"` runs once, and what is defined in it cannot be sent to a worker.
 """
 
-import io
+import faulthandler
 import os
 import pickle
 import queue
-import selectors
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 import traceback
+import uuid
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
-from multiprocessing.reduction import recv_handle, send_handle
-from types import TracebackType
-from typing import Any, Literal, Self
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Self, cast
 
 from obygaze_features.errors import WorkerError
+from obygaze_features.messages import Packer, Unpacker, pickled_for_workers, remove_names
 
-__all__ = ["Event", "WorkerPool"]
-
-
-Work = Callable[[Any, Mapping[int, int]], Iterator[Any]]
-"""Function of a worker: takes a task and its files (number -> descriptor), and yields items."""
+__all__ = ["Event", "Parent", "WorkerPool"]
 
 STUCK_S = 5.0
-"""Seconds to wait for a killed process that is stuck in a system call, such as a read from a lost server."""
-
+"""Seconds to wait for a killed process that is stuck in a system call, such as a read from a failing disk."""
 MOST_CRASHES = 100
 """Consecutive crashes of workers without an item after which the pool gives up."""
 
 # Not `python -m`, which looks in the current folder first, and knows nothing of what was put on sys.path.
 _PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from obygaze_features.workers import run_child; run_child(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[1:]; from obygaze_features.workers import run_worker; run_worker()"
 )
-_lifeline = -1  # in a process of `start_process`: what ends with its parent
-
-
-def start_process(
-    function: Callable[..., object], *words: object
-) -> tuple[subprocess.Popen[bytes], Connection]:
-    """Start a Python process that calls a function of ours, with the paths for imports of this one.
-
-    Parameters
-    ----------
-    function
-        Called as `function(channel, *words)` where Ctrl-C is ignored; importable by name.
-
-    Returns
-    -------
-    The process, whose end is waited for by `communicate`, and this end of its channel.
-
-    Raises
-    ------
-    OSError
-        There is no memory, or no process, left.
-    """
-    pickled = pickled_for_workers((sys.argv, function, words))
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # multiprocessing's way
-    channel, theirs = Pipe()
-    with theirs:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - our own Python
-                [sys.executable, *flags, "-c", _PROGRAM, str(theirs.fileno()), *sys.path],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.PIPE,  # nothing is written; it ends with this process, however that ends
-            )
-        except OSError:
-            channel.close()
-            raise
-    with suppress(OSError):  # it has died: the first read of the channel notices it
-        channel.send_bytes(pickled)
-    return process, channel
-
-
-def run_child(descriptor: int) -> None:
-    """Call the function that comes first through the channel; runs in a process of `start_process`."""
-    global _lifeline  # noqa: PLW0603 - a fact about this process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to every process of a terminal
-    _lifeline = os.dup(0)
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no path
-        os.dup2(nothing.fileno(), 0)  # programs that a library starts may read their standard input
-    with Connection(descriptor) as channel:
-        try:
-            pickled = channel.recv_bytes()
-        except (EOFError, OSError):  # the parent has ended already
-            return
-        # Ray has its workers import from the folder of the script that sys.argv names.
-        sys.argv, function, words = pickle.loads(pickled)  # noqa: S301 - from our own process
-        function(channel, *words)
-
-
-def in_child() -> bool:
-    """Whether this process was started by `start_process`, and so shares the cores with others of ours."""
-    return _lifeline >= 0
-
-
-def pickled_for_workers(thing: object, owner: str = "this work") -> bytes:
-    """Pickle for a worker.
-
-    Raises
-    ------
-    WorkerError
-        A function or class in it cannot be imported by a worker; `owner` says whose it is.
-    """
-    try:
-        pickled = pickle.dumps(thing)
-        if b"__main__" in pickled:  # which may also be a word in a text
-            _ImportablePickler(io.BytesIO()).dump(thing)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise WorkerError(
-            f"{owner} cannot be sent to worker processes: {error}; put its functions and classes into a "
-            "module and import them"
-        ) from error
-    return pickled
-
-
-class _ImportablePickler(pickle.Pickler):
-    """Refuses functions and classes that only this process can import."""
-
-    def reducer_override(self, thing: Any) -> Any:
-        name = getattr(thing, "__qualname__", None)
-        if name is not None and thing.__module__ == "__main__":
-            raise pickle.PicklingError(f"'{name}' is defined in __main__, which they never run")
-        return NotImplemented
+_HEAD = struct.Struct("<4sQ")  # kind of a message, and its size in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +54,8 @@ class Event:
     key
         Key of the task, as given to `put`.
     kind
-        `item`: one part of the result. `done`: no more items. `died`: the worker died. `late`: the worker was
-        killed at the time limit. After `died` and `late` the task is dropped; it may be put again.
+        `item`: one part of the result. `done`: no more items. `died`: the worker died. `late`: the worker
+        ended at the time limit. After `died` and `late` the task is dropped; it may be put again.
     value
         The item; or a description of how the worker died.
     """
@@ -158,71 +65,65 @@ class Event:
     value: Any = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     key: Hashable
     pickled: bytes
     limit_s: float
-    files: Mapping[int, int]
-
-
-@dataclass(slots=True, eq=False)
-class _Worker:
-    process: subprocess.Popen[bytes]
-    channel: Connection
-    ready: bool = False
-    begun: bool = False
-    task: _Task | None = None
-    deadline: float = float("inf")
 
 
 class WorkerPool:
-    """Run worker processes, fed by a thread; used as a context manager.
+    """Run worker processes, each served by a thread; used as a context manager.
 
     Parameters
     ----------
     workers
         Maximum number of processes; they are started when there are tasks for them.
     work
-        Function applied to each task in a worker; importable by name.
-    begin
-        Function called first in each worker; importable by name. None calls nothing.
+        Function of a worker, called with a task and its `Parent`, which takes the items; importable by name.
+    most_bytes
+        For workers that read untrusted files: items are bytes, at most so many each, and nothing that comes
+        from a worker is unpickled. None: items are any objects, their large arrays in shared memory.
     """
 
-    def __init__(self, workers: int, work: Work, begin: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, workers: int, work: "Callable[[Any, Parent], object]", *, most_bytes: int | None = None
+    ) -> None:
         self.workers = workers
-        self._work = pickled_for_workers((begin, work))
+        self._work = pickled_for_workers(work)
+        self._most_bytes = most_bytes
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
+        self._changed = threading.Condition()
         self._waiting: deque[_Task] = deque()
         self._living: list[_Worker] = []
+        self._threads: list[threading.Thread] = []
+        self._idle = 0  # of the threads
         self._crashes = 0
-        self._woken, self._wake = Pipe(duplex=False)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._woken, selectors.EVENT_READ)
         self._closing = False
-        self._thread = threading.Thread(target=self._dispatch, name="workers", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def put(self, key: Hashable, task: Any, limit_s: float, files: Mapping[int, int] | None = None) -> None:
-        """Queue a task; its events carry the key.
+    def put(self, key: Hashable, task: Any, limit_s: float = inf) -> None:
+        """Queue a task, whose worker ends after a time limit; its events carry the key."""
+        queued = _Task(key, pickled_for_workers(task), limit_s)
+        with self._changed:
+            self._waiting.append(queued)
+            if len(self._waiting) > self._idle and len(self._threads) < self.workers:
+                self._idle += 1
+                number = (len(self._threads),)
+                self._threads.append(threading.Thread(target=self._serve, args=number, daemon=True))
+                self._threads[-1].start()
+            self._changed.notify()
 
-        Parameters
-        ----------
-        limit_s
-            Seconds after which the worker is killed if the task is not finished.
-        files
-            Number -> descriptor of files that the task needs; they must stay open until the task ends.
-        """
-        self._waiting.append(_Task(key, pickled_for_workers(task), limit_s, files or {}))
-        self._wake.send_bytes(b"")
+    def tell(self, key: Hashable, message: Any) -> None:
+        """Send a message to the worker that does a task, which gets it from `Parent.receive`."""
+        for worker in tuple(self._living):
+            if worker.task is not None and worker.task.key == key:
+                worker.send(b"tell", pickle.dumps(message))
 
     def get(self, timeout_s: float) -> Event | None:
         """Wait for the next event; return None after the timeout.
@@ -232,7 +133,7 @@ class WorkerPool:
         WorkerError
             Workers crashed repeatedly without an item.
         Exception
-            Raised by `work` or `begin` in a worker, or while a task was unpickled.
+            Raised by `work` in a worker, or while it or a task was unpickled.
         """
         try:
             event = self._events.get(timeout=timeout_s)
@@ -248,115 +149,86 @@ class WorkerPool:
 
     def close(self) -> None:
         """Kill the workers, even if they are busy."""
-        if self._closing:
-            return
-        self._closing = True
-        self._wake.send_bytes(b"")
-        self._thread.join()
-        for worker in self._living:
-            worker.process.kill()
-        for worker in self._living:
-            self._reap(worker)
-        self._living.clear()
-        self._selector.close()
-        self._wake.close()
-        self._woken.close()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            for worker in self._living:
+                worker.process.kill()
+        for thread in self._threads:
+            thread.join(STUCK_S)
 
-    def _dispatch(self) -> None:
+    def _serve(self, number: int) -> None:
+        """Do tasks with one worker, which is replaced when it has died; runs in a thread."""
+        worker: _Worker | None = None
         try:
-            while not self._closing:
-                self._hand_out()
-                self._listen()
+            while (task := self._take()) is not None:
+                begun = False
+                while not begun and not self._closing:
+                    worker = worker or self._start(number)
+                    begun = worker is not None and self._do(worker, task)
+                    worker = None if worker is None or worker.ended else worker
         except Exception as error:  # noqa: BLE001 - raised again by get
             self._events.put(error)
+        if worker is not None and not worker.ended:
+            self._end(worker)
 
-    def _hand_out(self) -> None:
-        """Give waiting tasks to idle workers, and start more workers if there is work for them."""
-        for worker in [worker for worker in self._living if worker.ready and worker.task is None]:
-            if not self._waiting:
-                return
-            self._give(worker, self._waiting.popleft())
-        starting = sum(not worker.ready for worker in self._living)
-        while starting < len(self._waiting) and len(self._living) < self.workers and not self._closing:
-            self._start()
-            starting += 1
+    def _take(self) -> _Task | None:
+        """Wait for a task; None if the pool is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._idle -= 1
+            return None if self._closing else self._waiting.popleft()
 
-    def _give(self, worker: _Worker, task: _Task) -> None:
-        worker.task, worker.begun, worker.deadline = task, False, time.monotonic() + task.limit_s
-        with suppress(OSError):  # it has died: the next read of its channel notices it
-            worker.channel.send(list(task.files))
-            for descriptor in task.files.values():
-                send_handle(worker.channel, descriptor, worker.process.pid)
-            worker.channel.send_bytes(task.pickled)
-
-    def _start(self) -> None:
+    def _start(self, number: int) -> "_Worker | None":
         try:
-            worker = _Worker(*start_process(_serve, self._work))
+            worker = _Worker(number, self._work, self._most_bytes)
         except OSError as error:  # no memory or no processes left: try again later
             self._count_crash(f"it could not be started: {error.strerror or error}")
             time.sleep(0.1)
-            return
-        self._selector.register(worker.channel, selectors.EVENT_READ, worker)
-        self._living.append(worker)
+            return None
+        with self._changed:
+            self._living.append(worker)
+            if self._closing:
+                worker.process.kill()
+        return worker
 
-    def _listen(self) -> None:
-        """Wait for messages, ends of workers, and deadlines."""
-        deadline = min((worker.deadline for worker in self._living), default=float("inf"))
-        timeout = None if deadline == float("inf") else max(deadline - time.monotonic(), 0.0)
-        for key, _ in self._selector.select(timeout):
-            if key.data is None:
-                self._woken.recv_bytes()
-            else:
-                self._hear(key.data)
-        now = time.monotonic()
-        for worker in [worker for worker in self._living if worker.deadline <= now]:
-            worker.process.kill()
-            self._on_exit(worker, "late")
-
-    def _hear(self, worker: _Worker) -> None:
-        try:
-            kind, value = pickle.loads(worker.channel.recv_bytes())  # noqa: S301 - from our own process
-        except (EOFError, OSError):  # it died, possibly in the middle of a message
-            self._on_exit(worker, "died")
-            return
-        key = worker.task.key if worker.task else None
-        if kind == "ready":
-            worker.ready = True
-        elif kind == "begun":
-            worker.begun = True
-        elif kind == "item":
-            self._crashes = 0
-            self._events.put(Event(key, "item", value))
-        elif kind == "done":
-            self._crashes = 0
-            worker.task, worker.deadline = None, float("inf")
-            self._events.put(Event(key, "done"))
-        else:
-            self._events.put(value)
-
-    def _on_exit(self, worker: _Worker, kind: Literal["died", "late"]) -> None:
-        """Remove a worker; a task that it had begun ends with this event."""
-        self._living.remove(worker)
-        how = self._reap(worker)
-        if kind == "died":
+    def _do(self, worker: "_Worker", task: _Task) -> bool:
+        """Have a worker do a task, and pass on its events; return whether it began."""
+        begun, given = False, time.monotonic()
+        worker.begin(task)
+        with suppress(EOFError):  # it died, possibly in the middle of a message
+            while True:
+                kind, value = worker.receive()
+                begun = True
+                if kind == b"item":
+                    self._crashes = 0
+                    self._events.put(Event(task.key, "item", value))
+                elif kind == b"done":
+                    self._crashes = 0
+                    worker.task = None
+                    self._finish(Event(task.key, "done"))
+                    return True
+                elif kind == b"fail":
+                    self._end(worker)
+                    self._finish(value)
+                    return True
+        how = self._end(worker)
+        late = how == "exit code 1" and time.monotonic() - given >= task.limit_s
+        if not late and not self._closing:
             self._count_crash(how)
-        if worker.task is None:
-            return
-        if kind == "died" and not worker.begun:  # the task was not read yet, so it cannot be the cause
-            self._waiting.appendleft(worker.task)
-        else:
-            self._events.put(Event(worker.task.key, kind, how))
+        if begun:
+            self._finish(Event(task.key, "late" if late else "died", how))
+        return begun
 
-    def _reap(self, worker: _Worker) -> str:
-        self._selector.unregister(worker.channel)
-        worker.channel.close()
-        worker.process.kill()  # the process may have closed its channel and still run
-        try:
-            worker.process.communicate(timeout=STUCK_S)
-        except subprocess.TimeoutExpired:  # blocked on a disk or a server, it ends when that call returns
-            return "no answer from the system"
-        code = worker.process.returncode
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+    def _finish(self, event: Event | Exception) -> None:
+        with self._changed:
+            self._idle += 1
+        self._events.put(event)
+
+    def _end(self, worker: "_Worker") -> str:
+        with self._changed:
+            self._living.remove(worker)
+        return worker.end()
 
     def _count_crash(self, how: str) -> None:
         self._crashes += 1
@@ -367,45 +239,158 @@ class WorkerPool:
             )
 
 
-def _serve(channel: Connection, pickled: bytes) -> None:
-    """Process tasks in a worker process until the channel is closed."""
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+class _Worker:
+    """A worker process, in its parent."""
+
+    def __init__(self, number: int, work: bytes, most_bytes: int | None) -> None:
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # multiprocessing's way
+        command = [sys.executable, *flags, "-c", _PROGRAM, *sys.path]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        self.task: _Task | None = None
+        self.ended = False
+        self._most_bytes = most_bytes
+        self._name = f"obygaze-{uuid.uuid4().hex}"
+        self._unpacker = Unpacker(self._name)
+        self._sending = threading.Lock()
+        self.send(b"work", pickle.dumps((number, self._name, sys.argv, most_bytes is None, work)))
+
+    def begin(self, task: _Task) -> None:
+        """Give it a task."""
+        self.task = task
+        limit_s = task.limit_s if isfinite(task.limit_s) else None
+        self.send(b"task", pickle.dumps((self._unpacker.take_free(), limit_s, task.pickled)))
+
+    def send(self, kind: bytes, message: bytes) -> None:
+        """Send a message; `receive` will notice if it has died."""
+        with self._sending, suppress(OSError):
+            _send(cast("BinaryIO", self.process.stdin), kind, message)
+
+    def receive(self) -> tuple[bytes, Any]:
+        """Wait for the next message; raise EOFError if it has died."""
+        kind, message = _receive(cast("BinaryIO", self.process.stdout), self._most_bytes)
+        if self._most_bytes is None:
+            return kind, self._unpacker.unpack(message) if message else None
+        return kind, RuntimeError(message.decode(errors="replace")) if kind == b"fail" else message
+
+    def end(self) -> str:
+        """Kill it; describe how it has ended."""
+        self.ended = True
+        self.process.kill()  # it may have closed its output and still run
+        with suppress(OSError):  # what was not sent is not needed
+            cast("BinaryIO", self.process.stdin).close()
+        cast("BinaryIO", self.process.stdout).close()
+        remove_names(self._name)
+        try:
+            code = self.process.wait(STUCK_S)
+        except subprocess.TimeoutExpired:  # blocked on a disk or a server, it ends when that call returns
+            return "no answer from the system"
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
+    stream.write(_HEAD.pack(kind, len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO, most_bytes: int | None = None) -> tuple[bytes, bytes]:
+    head = stream.read(_HEAD.size)
+    if len(head) == _HEAD.size:
+        kind, size = _HEAD.unpack(head)
+        if (most_bytes is None or size <= most_bytes) and len(message := stream.read(size)) == size:
+            return kind, message
+    raise EOFError
+
+
+# --- in a worker
+# ---------------------------------------------------------------------------
+class Parent:
+    """The parent of a worker, in the worker.
+
+    Attributes
+    ----------
+    number
+        Number of the worker in its pool, from 0; one that replaces another has its number.
+    """
+
+    def __init__(self, number: int, answers: BinaryIO, packer: Packer | None) -> None:
+        self.number = number
+        self._answers, self._packer = answers, packer
+        self.told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def send(self, item: Any) -> None:
+        """Send a part of the result."""
+        self.answer(b"item", item if self._packer is None else self._packer.pack(item))
+
+    def receive(self) -> Any:
+        """Wait for the next message that the current task is told."""
+        return pickle.loads(self.told.get())  # noqa: S301 - from our own process
+
+    def answer(self, kind: bytes, message: bytes = b"") -> None:
+        """Send a message of any kind."""
+        _send(self._answers, kind, message)
+
+    def fail(self, error: Exception) -> None:
+        """Send an error with its traceback, which pickling drops."""
+        text = "".join(traceback.format_exception(error))
+        if self._packer is None:
+            self.answer(b"fail", text.encode())
+            return
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled just above
+            error.add_note(f"In a worker:\n{text}")
+        except Exception:  # noqa: BLE001 - its class may raise anything
+            error = RuntimeError(f"in a worker:\n{text}")
+        self.answer(b"fail", self._packer.pack(error))
+
+
+_in_worker = False
+
+
+def in_worker() -> bool:
+    """Whether this process is a worker, and so shares the cores with others."""
+    return _in_worker
+
+
+def run_worker() -> None:
+    """Do the tasks that come through the standard input, until it ends."""
+    global _in_worker  # noqa: PLW0603 - a fact about this process
+    _in_worker = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to every process of a terminal
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = Path(os.devnull).open("r+b")  # noqa: SIM115 - as long as this process runs
+    os.dup2(nothing.fileno(), 0)  # programs that a library starts may read their standard input
+    os.dup2(2, 1)  # what libraries print is no message
     try:
-        begin, work = pickle.loads(pickled)  # noqa: S301 - from our own process
-        if begin is not None:
-            begin()
-    except Exception as error:  # noqa: BLE001 - raised again in the parent
-        channel.send(("error", _traced(error)))
+        # Ray has its workers import from the folder of the script that sys.argv names.
+        number, name, sys.argv, trusted, work = pickle.loads(_receive(requests)[1])  # noqa: S301 - from our own process
+    except EOFError:  # the parent has ended already
         return
-    with suppress(EOFError, OSError):  # the parent has ended
-        channel.send(("ready", None))
-        while True:
-            files = {number: recv_handle(channel) for number in channel.recv()}
-            message = channel.recv_bytes()
-            channel.send(("begun", None))
-            try:
-                for item in work(pickle.loads(message), files):  # noqa: S301 - from our own process
-                    channel.send(("item", item))
-                channel.send(("done", None))
-            except Exception as error:  # noqa: BLE001 - raised again in the parent
-                channel.send(("error", _traced(error)))
-            finally:
-                for descriptor in files.values():
-                    os.close(descriptor)
+    packer, tasks = Packer(name), queue.SimpleQueue[bytes]()
+    parent = Parent(number, answers, packer if trusted else None)
 
+    def listen() -> None:
+        """Pass on what the parent sends; end this process as soon as the parent has ended, even by a kill."""
+        with suppress(EOFError):
+            while True:
+                kind, message = _receive(requests)
+                (tasks if kind == b"task" else parent.told).put(message)
+        packer.end()
+        os._exit(1)
 
-def _leave_with_parent() -> None:
-    """End this process as soon as its parent has ended, even if the parent was killed."""
-    os.read(_lifeline, 1)
-    os._exit(1)
-
-
-def _traced(error: Exception) -> Exception:
-    """Add the traceback to an error, since pickling drops it; convert an error that cannot be pickled."""
-    where = "".join(traceback.format_exception(error))
+    threading.Thread(target=listen, daemon=True).start()
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled just above
-    except Exception:  # noqa: BLE001 - its class may raise anything
-        return RuntimeError(f"in a worker:\n{where}")
-    error.add_note(f"In a worker:\n{where}")
-    return error
+        function = pickle.loads(work)  # noqa: S301 - from our own process
+        while True:
+            free, limit_s, task = pickle.loads(tasks.get())  # noqa: S301 - the same
+            packer.take_back(free)
+            parent.answer(b"busy")
+            if limit_s is not None:
+                faulthandler.dump_traceback_later(limit_s, exit=True, file=nothing)  # holds in any C code
+            function(pickle.loads(task), parent)  # noqa: S301 - the same
+            faulthandler.cancel_dump_traceback_later()
+            parent.answer(b"done")
+    except Exception as error:  # noqa: BLE001 - raised again in the parent
+        with suppress(BrokenPipeError):  # the parent has ended
+            parent.fail(error)
+    threading.Event().wait()  # to be killed, or ended by `listen`

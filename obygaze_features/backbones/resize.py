@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.workers import in_child
+from obygaze_features.workers import in_worker
 
 PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
 OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
@@ -113,7 +113,7 @@ def opencv() -> Any:
         cv2 = importlib.import_module("cv2")
     except ImportError:
         return None
-    if in_child():  # workers already share the cores
+    if in_worker():  # workers already share the cores
         cv2.setNumThreads(1)
     return cv2
 

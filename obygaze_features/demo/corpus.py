@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import WorkerError
 from obygaze_features.io import csv_line, write_whole
-from obygaze_features.workers import WorkerPool
+from obygaze_features.workers import Parent, WorkerPool
 
 HEIGHT, WIDTH, RATE = 96, 160, 24
 SEED = 13
@@ -175,7 +175,7 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
         (folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
     with WorkerPool(workers, _work) as pool:
         for planned in movies:
-            pool.put(planned.movie, (planned, folder / "films" / planned.movie), float("inf"))
+            pool.put(planned.movie, (planned, folder / "films" / planned.movie))
         left = len(movies)
         while left:
             event = pool.get(POLL_S)
@@ -188,10 +188,9 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     return _write_labels(movies, folder / "labels.csv")
 
 
-def _work(task: tuple[DemoMovie, Path], _files: Mapping[int, int]) -> Iterator[None]:
+def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
     """Write a film in a worker; there is nothing to send back."""
     _write_movie(*task)
-    yield from ()
 
 
 def _write_movie(planned: DemoMovie, folder: Path) -> None:

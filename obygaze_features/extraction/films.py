@@ -19,7 +19,6 @@ from zipfile import BadZipFile
 
 from obygaze_features.errors import ExtractError, VideoError
 from obygaze_features.extraction.decode import PIECE_CLIPS, DecodeTask, pieces
-from obygaze_features.extraction.slots import Held
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
@@ -50,6 +49,16 @@ class Stretch:
         return self.edges[self.number + 1]
 
 
+class KeptFrames:
+    """Frames of a stretch that other windows need, in a file that is removed when nothing refers to this."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __del__(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
     """Clips that a worker decodes in one pass.
@@ -67,7 +76,7 @@ class Piece:
     tasks: Sequence[DecodeTask]
     stretch: Stretch | None = None
     others: Sequence[DecodeTask] = ()
-    known: Sequence[Held] = ()
+    known: Sequence[KeptFrames] = ()
 
 
 class Films:
@@ -198,7 +207,7 @@ class WorkQueue:
         """Take the next piece; None if there is none now."""
         return self._pieces.popleft() if self._pieces else None
 
-    def done(self, stretch: Stretch, left: Iterable[DecodeTask], known: Held | None) -> None:
+    def done(self, stretch: Stretch, left: Iterable[DecodeTask], known: KeptFrames | None) -> None:
         """Add the windows that need no further stretch.
 
         Parameters
@@ -223,7 +232,7 @@ class _Film:
         self._edges = stretches[0].edges
         self._tasks: dict[str, DecodeTask] = {}
         self._waiting: dict[str, DecodeTask] = {}
-        self._known: dict[int, Held] = {}
+        self._known: dict[int, KeptFrames] = {}
 
     def takes(self, task: DecodeTask) -> bool:
         """Take a window if it begins in a stretch that is to be decoded."""
@@ -242,7 +251,7 @@ class _Film:
         mine = [task for task in near if self._first(task) == stretch.number]
         return Piece(mine, stretch, [task for task in near if self._first(task) != stretch.number])
 
-    def done(self, number: int, left: Iterable[DecodeTask], known: Held | None) -> list[Piece]:
+    def done(self, number: int, left: Iterable[DecodeTask], known: KeptFrames | None) -> list[Piece]:
         """Return the windows that need no further stretch, and forget frames that no window needs."""
         self._pending.discard(number)
         if known is not None:

@@ -1,16 +1,14 @@
 """Run the local engine once per GPU: one process for each GPU, with the cores divided among them."""
 
-import contextlib
 import dataclasses
 import os
 import pickle
 import signal
-import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from obygaze_features.backbones import backbone_options
 from obygaze_features.cores import usable_cores
@@ -19,10 +17,11 @@ from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.local import run_local
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.report import OnCommit, RunReport
-from obygaze_features.store import ClipResult, Stage, read_stage
+from obygaze_features.messages import pickled_for_workers
+from obygaze_features.store import Stage, read_stage
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.provenance import differences
-from obygaze_features.workers import pickled_for_workers, start_process
+from obygaze_features.workers import Parent, WorkerPool
 
 ATTEMPTS = 3  # consecutive crashes of one GPU's process without a finished clip
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -40,7 +39,7 @@ def run_gpus(
     stopped: Callable[[], bool] = lambda: False,
     on_commit: OnCommit = lambda *_: None,
 ) -> RunReport:
-    """Extract some clips into a stage with one process per GPU; each process takes every n-th clip.
+    """Extract some clips into a stage with one process per GPU; each process takes every n-th piece.
 
     A process that dies is restarted. Features do not depend on the assignment of clips to GPUs.
 
@@ -62,21 +61,37 @@ def run_gpus(
         raise ExtractError("several GPUs need a recipe for every backbone")
     each = max((workers or usable_cores()) // len(gpus), 1)
     settings = {"workers": each, "batch_size": batch_size, "timeout_s": timeout_s}
-    cards = [
-        _Card(gpu, job, stage, clip_ids[number :: len(gpus)], settings) for number, gpu in enumerate(gpus)
-    ]
-    try:
-        while running := [card for card in cards if card.process is not None]:
-            for card in running if stopped() else []:
-                card.stop()
-            for connection in wait([card.channel for card in running], POLL_S):
-                card = next(card for card in running if card.channel is connection)
-                results = card.receive()
-                if results:
-                    on_commit(_together(cards), results)
-    finally:
-        for card in cards:
-            card.end()
+    groups = {group.name: group.provenance for group in job.groups()}
+    # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
+    work = pickled_for_workers((dataclasses.replace(job, backbones=()), groups))
+    names = [_name(gpu) for gpu in gpus]
+    order = {piece: rank for rank, piece in enumerate(sorted({stage.piece(clip) for clip in clip_ids}))}
+    cards = {gpu: _Card(gpu, []) for gpu in gpus}
+    for clip in clip_ids:
+        cards[gpus[order[stage.piece(clip)] % len(gpus)]].left.append(clip)
+    waiting = [card for card in cards.values() if card.left]
+    running: set[int] = set()
+    with WorkerPool(len(gpus), _work) as pool:
+        while waiting or running:
+            for card in waiting:
+                pool.put(card.gpu, _Share(gpus, names, work, stage.path, card.left, settings))
+                running.add(card.gpu)
+            waiting.clear()
+            for gpu in running if stopped() else ():
+                pool.tell(gpu, "stop")
+            event = pool.get(POLL_S)
+            if event is None:
+                continue
+            card = cards[cast("int", event.key)]
+            if event.kind == "item":
+                card.now, results = event.value
+                card.crashes = 0
+                on_commit(_together(cards), results)
+                continue
+            running.remove(card.gpu)
+            if event.kind == "died":
+                card.resume(stage, event.value)
+                waiting += [card] if card.left else []
     return _together(cards)
 
 
@@ -114,94 +129,38 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
     return tuple(moved)
 
 
+@dataclasses.dataclass(slots=True)
 class _Card:
-    """Handle of one GPU's process in the main process.
+    """A GPU, the clips that its process has left, and the reports of that process and of its dead ones."""
 
-    Attributes
-    ----------
-    process
-        None when its clips are done.
-    report
-        Its last report, added to those of the dead processes that it replaces.
-    """
+    gpu: int
+    left: list[str]
+    before: list[RunReport] = dataclasses.field(default_factory=list)
+    now: RunReport = dataclasses.field(default_factory=RunReport)
+    crashes: int = 0
 
-    def __init__(
-        self, gpu: int, job: Job, stage: Stage, clip_ids: Sequence[str], settings: dict[str, Any]
-    ) -> None:
-        self.gpu = gpu
-        self._job, self._stage, self._settings = job, stage, settings
-        self._left = list(clip_ids)
-        self._before: list[RunReport] = []
-        self._now = RunReport()
-        self._crashes = 0
-        self._stopped = False
-        self.process: subprocess.Popen[bytes] | None = None
-        self._start()
-
-    @property
-    def report(self) -> RunReport:
-        return added([*self._before, self._now])
-
-    def _start(self) -> None:
-        if not self._left:
-            return
-        self._stopped = False
-        job = dataclasses.replace(self._job, backbones=())
-        groups = {group.name: group.provenance for group in self._job.groups()}
-        # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
-        work = pickled_for_workers((job, groups, self._stage.path, self._left, self._settings))
-        self.process, self.channel = start_process(_work, _name(self.gpu), work)
-
-    def receive(self) -> list[ClipResult]:
-        """Read one message; return the clips that it reports as written."""
-        try:
-            message = self.channel.recv()
-        except (EOFError, OSError):
-            self._on_exit()
-            return []
-        if isinstance(message, str):
-            raise ExtractError(f"GPU {self.gpu}: {message}")
-        if message is None:
-            self.end()
-            return []
-        results: list[ClipResult]
-        self._now, results = message
-        self._crashes = 0
-        written = {result.clip_id for result in results}
-        self._left = [clip for clip in self._left if clip not in written]
-        return results
-
-    def _on_exit(self) -> None:
-        code = self.end()
-        self._crashes += 1
-        if self._crashes == ATTEMPTS:
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    def resume(self, stage: Stage, how: str) -> None:
+        """Go on with what a dead process has not finished; what it reported may be of an open piece."""
+        self.crashes += 1
+        if self.crashes == ATTEMPTS:
             raise ExtractError(
-                f"the process of GPU {self.gpu} died {ATTEMPTS} times ({how}); {len(self._left)} of its "
+                f"the process of GPU {self.gpu} died {ATTEMPTS} times ({how}); {len(self.left)} of its "
                 "clips are left; the same command goes on"
             )
-        done = {clip for clip, entry in read_stage(self._stage.path).status().items() if is_done(entry)}
-        self._left = [clip for clip in self._left if clip not in done]
-        self._before, self._now = [*self._before, self._now], RunReport()
-        self._start()
+        done = {clip for clip, entry in read_stage(stage.path).status().items() if is_done(entry)}
+        self.left = [clip for clip in self.left if clip not in done]
+        self.before, self.now = [*self.before, self.now], RunReport()
 
-    def stop(self) -> None:
-        """Request the process to finish its current clips and end; once, for it reads no second request."""
-        if self._stopped:
-            return
-        self._stopped = True
-        with contextlib.suppress(OSError):  # it has just ended; the next read of its channel notices it
-            self.channel.send(None)
 
-    def end(self) -> int:
-        """Wait until the process ends, which it does when the channel is closed; return its exit code."""
-        if self.process is None:
-            return 0
-        self.channel.close()
-        self.process.communicate()
-        code = self.process.returncode
-        self.process = None
-        return code
+class _Share(NamedTuple):
+    """What the process of a GPU gets."""
+
+    gpus: Sequence[int]
+    names: Sequence[str]
+    work: bytes
+    stage: Path
+    clip_ids: Sequence[str]
+    settings: Mapping[str, Any]
 
 
 def added(reports: Sequence[RunReport]) -> RunReport:
@@ -223,8 +182,9 @@ def added(reports: Sequence[RunReport]) -> RunReport:
     return total
 
 
-def _together(cards: Sequence[_Card]) -> RunReport:
-    return dataclasses.replace(added([card.report for card in cards]), encoders=len(cards))
+def _together(cards: Mapping[int, _Card]) -> RunReport:
+    reports = [report for card in cards.values() for report in (*card.before, card.now)]
+    return dataclasses.replace(added(reports), encoders=len(cards))
 
 
 def _name(gpu: int) -> str:
@@ -233,37 +193,32 @@ def _name(gpu: int) -> str:
     return visible.split(",")[gpu].strip() if visible else str(gpu)
 
 
-def _work(channel: Connection, gpu: str, pickled: bytes) -> None:
+def _work(share: _Share, parent: Parent) -> None:
     """Process the clips of one GPU; runs in that GPU's process."""
-    os.environ[VISIBLE] = gpu
+    gpu = share.gpus[parent.number]
+    os.environ[VISIBLE] = share.names[parent.number]
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
     stop = threading.Event()
 
     def listen() -> None:
-        """Stop on any message, and when the main process has ended."""
-        with contextlib.suppress(EOFError, OSError):
-            channel.recv()
+        parent.receive()
         stop.set()
 
     try:
-        job, groups, path, clip_ids, settings = pickle.loads(pickled)  # noqa: S301 - from the main process
+        job, groups = pickle.loads(share.work)  # noqa: S301 - from the main process
         job = job.with_backbones()
         if fields := differences({group.name: group.provenance for group in job.groups()}, groups):
             raise ExtractError(f"gives other numbers than the first one ({', '.join(fields)})")
         threading.Thread(target=listen, daemon=True).start()
         run_local(
             job,
-            read_stage(path),
-            clip_ids,
-            **settings,
+            read_stage(share.stage),
+            share.clip_ids,
+            **share.settings,
             stopped=stop.is_set,
-            on_commit=lambda report, results: channel.send(
+            on_commit=lambda report, results: parent.send(
                 (report, [dataclasses.replace(result, groups={}) for result in results])
             ),
         )
-        channel.send(None)
     except ObygazeError as error:
-        with contextlib.suppress(OSError):
-            channel.send(str(error))
-    except BrokenPipeError:
-        return  # the main process has ended; written clips are safe
+        raise ExtractError(f"GPU {gpu}: {error}") from error

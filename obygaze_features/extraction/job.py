@@ -10,9 +10,9 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode import DecodeTask, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.manifest import Manifest
+from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.video import Sampling, is_still, keyframes, uniform
-from obygaze_features.workers import pickled_for_workers
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 

@@ -1,14 +1,14 @@
 """Decode clips in worker processes that can be killed, with back-pressure; yield clips as they finish."""
 
+import pickle
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from obygaze_features.extraction.decode import (
     PIECE_CLIPS,
@@ -20,10 +20,9 @@ from obygaze_features.extraction.decode import (
     decode_with_av,
 )
 from obygaze_features.extraction.decoders import PYAV, load_decoder
-from obygaze_features.extraction.films import Films, Piece, Stretch, WorkQueue
-from obygaze_features.extraction.slots import Held, Parcel, Slot, Slots, pack, read_parcel
+from obygaze_features.extraction.films import Films, KeptFrames, Piece, Stretch, WorkQueue
 from obygaze_features.video import Known, Rest, share_in
-from obygaze_features.workers import Event, WorkerPool
+from obygaze_features.workers import Event, Parent, WorkerPool
 
 REST = -1  # number of the item that a stretch gives beside its windows
 ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three crashes
@@ -51,24 +50,18 @@ class DecodePool:
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder
-        # Workers share what they compute for a large file: its packet index and its digest.
-        self._learnt = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
-        self._pool = WorkerPool(
-            workers, partial(_decode, decoder=decoder), partial(share_in, Path(self._learnt.name))
-        )
-        self._slots = Slots()
+        # Workers share what they compute for a large file, and frames that several of them need.
+        self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
+        self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
         self._keys = count()
         self._out: dict[Hashable, _Attempt] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.close()
-        self._slots.close()
-        self._learnt.cleanup()
+        self._shared.cleanup()
 
     def decode(
         self,
@@ -118,64 +111,42 @@ class DecodePool:
 
     def _put(self, piece: Piece, number: int = 1) -> None:
         key = next(self._keys)
-        slots = [self._slots.take() for _ in piece.tasks]
-        rest = self._slots.take() if piece.stretch else None
-        self._out[key] = _Attempt(dict(enumerate(piece.tasks)), slots, piece, rest, number)
-        work = _Work(
-            tuple(piece.tasks),
-            [slot.number for slot in slots],
-            piece.stretch,
-            tuple(piece.others),
-            rest.number if rest else REST,
-            [(held.slot.number, held.parcel) for held in piece.known],
-        )
-        opened = [*slots, *([rest] if rest else []), *(held.slot for held in piece.known)]
-        self._pool.put(
-            key,
-            work,
-            self.timeout_s * (PIECE_CLIPS if piece.stretch else len(piece.tasks)),
-            {slot.number: slot.descriptor for slot in opened},
-        )
+        kept = Path(self._shared.name, f"frames-{key}")
+        self._out[key] = _Attempt(dict(enumerate(piece.tasks)), piece, kept, number)
+        work = _Work(piece.tasks, piece.stretch, piece.others, kept, [frames.path for frames in piece.known])
+        self._pool.put(key, work, self.timeout_s * (PIECE_CLIPS if piece.stretch else len(piece.tasks)))
 
     def _take_rest(self, event: Event, films: Films) -> None:
         """Keep what a stretch gave beside its windows."""
         attempt = self._out[event.key]
-        _, parcel, measured, n_decoded, cpu_s = event.value
-        if attempt.piece.stretch is not None and attempt.rest is not None:
-            attempt.known, attempt.rest = Held(self._slots, attempt.rest, parcel), None
+        _, measured, n_decoded, cpu_s = event.value
+        if attempt.piece.stretch is not None:
+            attempt.known = KeptFrames(attempt.kept)
             films.keep(attempt.piece.stretch, measured, n_decoded, cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Queue the windows that a stretch has left, or the stretch again if its worker died."""
         attempt = self._out.pop(event.key)
-        self._free(attempt)
         left = list(attempt.left.values())
         if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
             self._put(replace(attempt.piece, tasks=left), attempt.number + 1)
         elif attempt.piece.stretch is not None:
             queue.done(attempt.piece.stretch, left, attempt.known)
 
-    def _free(self, attempt: "_Attempt") -> None:
-        for number in attempt.left:
-            self._slots.free(attempt.slots[number])
-        if attempt.rest is not None:
-            self._slots.free(attempt.rest)
-
     def _take(self, event: Event) -> list[DecodedClip]:
         """Return the clips of an event; retry the clips of a worker that died."""
         attempt = self._out[event.key]
         if event.kind == "item":
-            number, parcel = event.value
+            number, clip = event.value
             del attempt.left[number]
-            return [self._slots.unpack(attempt.slots[number], parcel)]
+            return [clip]
         del self._out[event.key]
-        self._free(attempt)
         left = list(attempt.left.values())
         if not left:  # every clip was yielded, even if the worker died after the last
             return []
         if event.kind == "done":
             reason = f"the decoder '{self.decoder}' gave nothing for this clip"
-        elif len(attempt.slots) > 1:
+        elif len(attempt.piece.tasks) > 1:
             for task in left:
                 self._put(Piece([task]))
             return []
@@ -191,33 +162,32 @@ class DecodePool:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips left in the `number`-th attempt at a piece, each with its slot; slot of a stretch's rest."""
+    """Clips left in the `number`-th attempt at a piece; the file for frames of its stretch."""
 
     left: dict[int, DecodeTask]
-    slots: list[Slot]
     piece: Piece
-    rest: Slot | None
-    number: int = 1
-    known: Held | None = None
+    kept: Path
+    number: int
+    known: KeptFrames | None = None
 
 
 class _Work(NamedTuple):
-    """What a worker gets: clips, with the numbers of their slots."""
+    """What a worker gets: clips, a file for the frames of a stretch, and files of such frames."""
 
     tasks: Sequence[DecodeTask]
-    slots: Sequence[int]
     stretch: Stretch | None
     others: Sequence[DecodeTask]
-    rest: int
-    known: Sequence[tuple[int, Parcel]]
+    kept: Path
+    known: Sequence[Path]
 
 
-def _decode(work: _Work, files: Mapping[int, int], *, decoder: str) -> Iterator[tuple[Any, ...]]:
-    """Decode clips in a worker, and write each into its slot."""
+def _decode(work: _Work, parent: Parent, *, decoder: str, folder: Path) -> None:
+    """Decode clips in a worker."""
+    share_in(folder)
     started, spent_s = time.process_time(), 0.0
     known: dict[int, Known[Pixels]] = {}
-    for number, parcel in work.known:
-        known |= read_parcel(parcel, files[number])
+    for path in work.known:
+        known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
     rests: list[Rest[Pixels]] = []
     decode = load_decoder(decoder)
     if work.stretch is not None:
@@ -227,7 +197,8 @@ def _decode(work: _Work, files: Mapping[int, int], *, decoder: str) -> Iterator[
         decode = partial(decode_with_av, known=known)
     for number, clip in decode_clips(work.tasks, decode):
         spent_s += clip.cpu_s
-        yield number, pack(clip, files[work.slots[number]])
+        parent.send((number, clip))
     for rest in rests:
-        parcel = pack(rest.known, files[work.rest])
-        yield REST, parcel, rest.measured.to_bytes(), rest.decoded, time.process_time() - started - spent_s
+        work.kept.write_bytes(pickle.dumps(rest.known))
+        cpu_s = time.process_time() - started - spent_s
+        parent.send((REST, rest.measured.to_bytes(), rest.decoded, cpu_s))

@@ -7,11 +7,11 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.encode import uses_gpu
@@ -23,7 +23,7 @@ from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import ClipResult, Stage
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.provenance import clipped
-from obygaze_features.workers import Event, WorkerPool
+from obygaze_features.workers import Event, Parent, WorkerPool
 
 LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
 
@@ -145,14 +145,13 @@ ANSWER_S = 10.0  # until the head accepts a connection
 JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
 LEAVE_S = 15.0
 LOST_S = 15.0  # without an answer; after 60 s Ray would end the child
-AHEAD = 4
-"""Most messages of the child that wait here: a slow disk then slows the cluster down."""
+RUN = "run"
 
 
-def _lead(order: Order, files: Mapping[int, int]) -> Iterator[Message]:
+def _lead(task: tuple[Order, Path], parent: Parent) -> None:
     from obygaze_features.extraction.ray_pipeline import lead  # noqa: PLC0415 - Ray, in the child alone
 
-    yield from lead(order, files)
+    lead(*task, parent)
 
 
 @contextmanager
@@ -161,25 +160,22 @@ def led(order: Order, stopped: Callable[[], bool]) -> Iterator[Iterator[Message]
 
     The child is killed at the end: a cluster that it started, and its work on another one, end with it.
     """
-    read, write = os.pipe()
-    with tempfile.TemporaryFile() as printed:
-        try:
-            with WorkerPool(1, _lead) as pool, _Watch() as watch:
-                pool.put("run", order, float("inf"), {0: printed.fileno(), 1: read})
-                yield _messages(order, _Child(pool, watch, printed, write), stopped)
-        finally:
-            os.close(read)
-            os.close(write)
+    with (
+        tempfile.NamedTemporaryFile(prefix="obygaze-") as printed,
+        WorkerPool(1, _lead) as pool,
+        _Watch() as watch,
+    ):
+        pool.put(RUN, (order, Path(printed.name)))
+        yield _messages(order, _Child(pool, watch, Path(printed.name)), stopped)
 
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    """The child, the watch on the head that it works with, what Ray prints, and the pipe of `lead`."""
+    """The child, the watch on the head that it works with, and what Ray prints."""
 
     pool: WorkerPool
     watch: "_Watch"
-    printed: IO[bytes]
-    pipe: int
+    printed: Path
 
     def event(self, where: str, left: str) -> Event | None:
         """Wait a moment for the next event.
@@ -202,7 +198,7 @@ class _Child:
 
     def end(self, how: str) -> str:
         """Describe how the child ended, with the last line that Ray printed."""
-        text = os.pread(self.printed.fileno(), 1 << 20, 0).decode(errors="replace")
+        text = self.printed.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return f"{how}: {clipped(lines[-1])}" if lines else how
 
@@ -211,7 +207,6 @@ def _messages(order: Order, child: _Child, stopped: Callable[[], bool]) -> Itera
     where, waiting = order.address or "this machine", len(order.tasks)
     left = "{} clips are left; the same command goes on"
     deadline = float("inf")
-    os.write(child.pipe, b"." * AHEAD)
     while not stopped():
         event = child.event(where, left.format(waiting)) if waiting else _last(child.pool)
         if not waiting and (event is None or event.kind != "item"):
@@ -228,7 +223,7 @@ def _messages(order: Order, child: _Child, stopped: Callable[[], bool]) -> Itera
                 f"the process that led the Ray cluster at {where} ended ({child.end(event.value)}). "
                 + left.format(waiting)
             )
-        os.write(child.pipe, b".")
+        child.pool.tell(RUN, "taken")
         message: Message = event.value
         if isinstance(message, Head):
             # A machine under load may take minutes to start a cluster of its own.

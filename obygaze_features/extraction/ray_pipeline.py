@@ -7,7 +7,8 @@ import os
 import queue
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from obygaze_features.backbones import backbone_options
@@ -17,27 +18,32 @@ from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.ray_cluster import join, ray
 from obygaze_features.extraction.ray_messages import Encoded, Head, Message, Order, Pools, Remark
 from obygaze_features.extraction.ray_nodes import CrashCounts, RayDecoder, RayEncoder, Refusal
+from obygaze_features.workers import Parent
 
+AHEAD = 4  # most messages that the parent has not taken
 FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before a note reports the wait
 
 
-def lead(order: Order, files: Mapping[int, int]) -> Iterator[Message]:
-    """Join the cluster, run the pipeline, and yield what the parent must know.
+def lead(order: Order, printed: Path, parent: Parent) -> None:
+    """Join the cluster, run the pipeline, and send what the parent must know.
 
     After an error Ray is not shut down, because that may end this process before the error is sent: the
     parent then kills it.
 
     Parameters
     ----------
-    files
-        0: file that takes what Ray prints. 1: pipe from which a byte is read before each message, so that
-        the parent limits how many wait.
+    printed
+        Takes what Ray prints.
+    parent
+        Tells of each message that it has taken, so that a slow disk slows the cluster down.
     """
-    for number in (1, 2):
-        os.dup2(files[0], number)
-    for message in _messages(order):
-        os.read(files[1], 1)
-        yield message
+    with printed.open("ab") as file:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+    for number, message in enumerate(_messages(order)):
+        if number >= AHEAD:
+            parent.receive()
+        parent.send(message)
     ray.shutdown()
 
 

@@ -26,7 +26,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.io import write_whole
 from obygaze_features.locks import locked
 from obygaze_features.video import at, decoder_versions, probe, read_frames, uniform
-from obygaze_features.workers import WorkerPool
+from obygaze_features.workers import Parent, WorkerPool
 from obygaze_studies.errors import TrainError
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
@@ -253,11 +253,9 @@ def digest_of(entries: Iterable[CachedClip]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _decode_one(
-    task: tuple[str, Path, Path], _files: Mapping[int, int], *, geometry: Any, most: int
-) -> Iterator[CachedClip]:
+def _decode_one(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
     """Decode one clip in a worker."""
-    yield _decode_clip(*task, geometry=geometry, most=most)
+    parent.send(_decode_clip(*task, geometry=geometry, most=most))
 
 
 def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> CachedClip:

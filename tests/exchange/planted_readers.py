@@ -20,9 +20,9 @@ class Listing(dict):
         super().__init__(found)
         self.happens = happens
 
-    def values(self):
+    def items(self):
         self.happens("listing")
-        return super().values()
+        return super().items()
 
 
 @contextmanager

@@ -312,7 +312,7 @@ READERS = """
 import json, resource, sys
 from pathlib import Path
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import end_kept_server
+from obygaze_features.exchange.import_items import end_reader
 from obygaze_features.exchange.import_tables import table_items
 
 def memory(name):
@@ -333,7 +333,7 @@ for name in sys.argv[1:]:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
         print(json.dumps([path.stem, reader, said]))
-end_kept_server()
+end_reader()
 print(json.dumps([memory("VmHWM") >> 20, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10]))
 """
 

@@ -92,7 +92,7 @@ def test_the_time_limit_of_windows_decoded_together_is_the_sum_of_theirs(monkeyp
     limits = []
     with DecodePool(2, 30.0) as pool:
         monkeypatch.setattr(
-            pool._pool, "put", lambda _key, task, limit_s, _files: limits.append((len(task.tasks), limit_s))
+            pool._pool, "put", lambda _key, task, limit_s: limits.append((len(task.tasks), limit_s))
         )
         monkeypatch.setattr(pool._pool, "get", lambda _timeout: None)
         wish = iter([False, True])

@@ -1,7 +1,7 @@
 """One process for each GPU: the bytes of one process, whoever dies. The GPUs are pretended."""
 
+import os
 import signal
-import subprocess
 from collections import Counter
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from obygaze_features.extraction import Job, Recipe, RunReport, gpus, run_local
 from obygaze_features.extraction.gpus import added, on_gpus, run_gpus
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, seal, staging_path
-from obygaze_features.workers import start_process
+from obygaze_features.workers import WorkerPool
 
 from . import stopping
 
@@ -60,16 +60,16 @@ def held_job(job, hold, monkeypatch) -> Job:
 
 
 @pytest.fixture
-def processes(monkeypatch) -> list[subprocess.Popen[bytes]]:
-    """All processes of GPUs that were started."""
+def pools(monkeypatch) -> list[WorkerPool]:
+    """The pool of the processes of GPUs, once it runs."""
     started = []
 
-    def start(*words):
-        process, channel = start_process(*words)
-        started.append(process)
-        return process, channel
+    class Pool(WorkerPool):
+        def __enter__(self):
+            started.append(self)
+            return super().__enter__()
 
-    monkeypatch.setattr(gpus, "start_process", start)
+    monkeypatch.setattr(gpus, "WorkerPool", Pool)
     return started
 
 
@@ -84,16 +84,16 @@ def alone(job, tmp_path_factory):
 
 @pytest.mark.long
 def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
-    held_job, hold, alone, processes, tmp_path, tree
+    held_job, hold, alone, pools, tmp_path, tree
 ):
     stage = begin(held_job, tmp_path / "films")
     killed, shown = [], []
 
     def kill_once(report, _) -> None:
         shown.append(report.clips)
-        for process in [] if killed else list(processes):
-            process.kill()
-            killed.append(process.pid)
+        for pid in [] if killed else pools[0].pids():
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
         hold.release()
 
     report = run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), on_commit=kill_once, **SETTINGS)
@@ -105,19 +105,19 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 
 
 @pytest.mark.long
-def test_a_process_that_dies_again_and_again_ends_the_run_by_name(held_job, processes, tmp_path, monkeypatch):
+def test_a_process_that_dies_again_and_again_ends_the_run_by_name(held_job, pools, tmp_path, monkeypatch):
     monkeypatch.setattr(gpus, "ATTEMPTS", 1)
     stage = begin(held_job, tmp_path / "films")
 
     def kill(*_: object) -> None:
-        for process in processes:
-            process.kill()
+        for pid in pools[0].pids():
+            os.kill(pid, signal.SIGKILL)
 
     with pytest.raises(
         ExtractError, match=r"the process of GPU 3 died 1 times \(signal 9\); \d+ of its clips"
     ):
         run_gpus(held_job, stage, stage.missing(), gpus=(3,), on_commit=kill, **SETTINGS)
-    assert [process.returncode for process in processes] == [-signal.SIGKILL]
+    assert pools[0].pids() == []
 
 
 @pytest.mark.long

@@ -132,13 +132,13 @@ def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
 
 def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkeypatch):
     clips = []
-    for i in range(3):
-        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
+    for i in range(18):  # a piece of 16 clips, and one of 2
+        frames = (np.full((48, 64, 3), 10 * i + t, np.uint8) for t in range(12))
         write_video(tmp_path / f"{i}.mp4", frames, 24)
-        clips.append(Clip(f"tt1-{i}", "tt1", f"{i}.mp4"))
+        clips.append(Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4"))
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
-    for task, done, left in ((1, 1, 2), (0, 3, 0)):
+    for task, done, left in ((1, 2, 16), (0, 18, 0)):
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
         said = obygaze(tmp_path, "extract", "films.csv", "films", "--n", 2, "--workers", 1, "--json")
         assert said.returncode == 0, said.stderr

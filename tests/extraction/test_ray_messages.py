@@ -115,14 +115,15 @@ def test_addresses_that_are_none_of_a_cluster_are_refused():
     ray_leader.reach("auto")
 
 
-def leading(order, files):
+def leading(task, parent):
     """Send what a test asks for, as the process that leads a cluster, and end as Ray ends it."""
+    order, printed = task
     for message in order.messages:
-        os.read(files[1], 1)
-        yield message
+        parent.send(message)
+        parent.receive()
     if order.error is not None:
         raise order.error
-    os.write(files[0], b"a warning\nlost the raylet\n\n")
+    printed.write_text("a warning\nlost the raylet\n\n", encoding="utf-8")
     os._exit(1)
 
 

@@ -20,7 +20,7 @@ CALLS = 400  # of functions while a clip is decoded, within which its worker is 
 
 
 def is_decode_worker() -> bool:
-    if not any("run_child" in word for word in sys.orig_argv):
+    if not any("run_worker" in word for word in sys.orig_argv):
         return False
     parent = Path(f"/proc/{os.getppid()}/cmdline").read_bytes() if os.environ["KILL_ENGINE"] == "ray" else b""
     return parent.startswith(b"ray::") or os.environ["KILL_ENGINE"] == "local"
@@ -43,41 +43,39 @@ def claim(path: Path) -> bool:
 
 
 def arm(state: str) -> None:
-    from multiprocessing import connection
+    from obygaze_features import workers
 
-    Channel = connection.Connection
-    receive, send = Channel._recv, Channel._send
-    clip, ready = "", False
+    receive, send = workers._receive, workers._send
+    clip = ""
     # Half of the idle workers die before their first task, the others after it.
-    tasks_before = random.randrange(2)
+    after_a_task = random.random() < 0.5
 
-    def receiving(self, size, *words):
-        nonlocal clip, tasks_before
-        if state == "idle" and ready and size == 4 and not tasks_before and not clip:
+    def receiving(stream, *words):
+        nonlocal clip
+        if state == "idle" and not clip and not after_a_task:
             kill()
-        buffer = receive(self, size, *words)
-        if found := re.findall(rb"tt\d+-\d{3}", buffer.getvalue()):
-            clip = found[0].decode()
-            tasks_before -= 1
-            if state == "decoding":
-                sys.setprofile(calls_until_killed(clip))
-        return buffer
+        kind, message = receive(stream, *words)
+        if kind == b"task":
+            clip = re.findall(rb"tt\d+-\d{3}", message)[0].decode()
+        return kind, message
 
-    def sending(self, buffer, *words):
-        nonlocal clip, ready
-        content = bytes(buffer)
-        ready = ready or b"ready" in content
+    def sending(stream, kind, message):
         if state == "starting":
             kill()
-        if b"done" in content:
-            clip = ""
-        if state == "sending" and b"Parcel" in content:
-            send(self, content[: len(content) // 2])
+        if state == "sending" and kind == b"item":
+            stream.write(workers._HEAD.pack(kind, len(message)) + message[: len(message) // 2])
+            stream.flush()
             kill(clip)
-            content = content[len(content) // 2 :]
-        return send(self, content, *words)
+            stream.write(message[len(message) // 2 :])
+            stream.flush()
+            return
+        if state == "decoding" and kind == b"busy":
+            sys.setprofile(calls_until_killed(clip))
+        send(stream, kind, message)
+        if state == "idle" and kind == b"done":
+            kill()
 
-    Channel._recv, Channel._send = receiving, sending
+    workers._receive, workers._send = receiving, sending
 
 
 def calls_until_killed(clip: str):

@@ -1,0 +1,210 @@
+"""Pickle what a process and its workers send each other; large arrays of a worker go through shared memory.
+
+A block is a file in /dev/shm that the worker writes and the parent maps. It has a name only until the parent
+has mapped it, so that the system frees it however the two processes end. The worker uses a block again when
+its last array in the parent has been garbage-collected. Without /dev/shm, or without space in it, the arrays
+are in the message.
+"""
+
+import errno
+import io
+import mmap
+import os
+import pickle
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import WorkerError
+
+SHARED = Path("/dev/shm")  # noqa: S108 - a block is created exclusively, for this user alone
+LARGE_BYTES = 1 << 16
+"""Size in bytes from which an array is put into a block, so that a small array does not hold one."""
+ALIGNMENT = 64
+"""Alignment in bytes: a cache line, which is also the width of the widest vector registers."""
+
+Span = tuple[int, int]
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    number: int
+    descriptor: int
+    size: int
+    new: bool = True  # until its parent is told of it
+
+
+class Packer:
+    """Pack objects in a worker.
+
+    Parameters
+    ----------
+    name
+        First part of the names of this worker's blocks, given by its parent.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._blocks: list[_Block] = []
+        self._free: list[_Block] = []
+        self._naming = threading.Lock()
+
+    def pack(self, thing: object) -> bytes:
+        """Pickle an object; its large arrays are written into a block, each once."""
+        large: list[memoryview] = []
+
+        def small(buffer: pickle.PickleBuffer) -> bool:
+            if buffer.raw().nbytes >= LARGE_BYTES:
+                large.append(buffer.raw())
+            return buffer.raw().nbytes < LARGE_BYTES
+
+        pickled = pickle.dumps(thing, protocol=5, buffer_callback=small)
+        try:
+            return pickle.dumps((pickled, self._write(large) if large else None))
+        except OSError:  # there is no shared memory, or not enough
+            return pickle.dumps((pickle.dumps(thing, protocol=5), None))
+
+    def take_back(self, numbers: Iterable[int]) -> None:
+        """Use these blocks again."""
+        self._free += [self._blocks[number] for number in numbers]
+
+    def end(self) -> None:
+        """Remove the names that are left; this process can make no more of them."""
+        self._naming.acquire()
+        remove_names(self._name)
+
+    def _write(self, buffers: list[memoryview]) -> tuple[int, bool, list[Span]]:
+        """Write buffers into a block; return its number, whether it is new, and the span of each buffer."""
+        spans: list[Span] = []
+        end = 0
+        for buffer in buffers:
+            spans.append((end, buffer.nbytes))
+            end += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
+        fitting = (block for block in reversed(self._free) if block.size >= end)
+        block = next(fitting, None) or self._create(end)
+        for (offset, _), buffer in zip(spans, buffers, strict=True):
+            os.lseek(block.descriptor, offset, os.SEEK_SET)
+            left = buffer
+            while left:
+                left = left[os.write(block.descriptor, left) :]
+        self._free.remove(block)
+        new, block.new = block.new, False
+        return block.number, new, spans
+
+    def _create(self, least: int) -> _Block:
+        number, size = len(self._blocks), 1 << (least - 1).bit_length()  # few sizes for all sizes of arrays
+        with self._naming:
+            descriptor = os.open(_path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.ftruncate(descriptor, size)  # takes no memory before it is written
+        block = _Block(number, descriptor, size)
+        self._blocks.append(block)
+        self._free.append(block)
+        return block
+
+
+class Unpacker:
+    """Unpack in the parent what one worker has packed.
+
+    Parameters
+    ----------
+    name
+        As for its `Packer`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._maps: dict[int, NDArray[np.uint8]] = {}
+        self._free: list[int] = []
+
+    def unpack(self, message: bytes) -> Any:
+        """Rebuild an object; its arrays are in shared memory until they are garbage-collected."""
+        pickled, block = pickle.loads(message)  # noqa: S301 - from our own process
+        if block is None:
+            return pickle.loads(pickled)  # noqa: S301 - the same
+        number, new, spans = block
+        if new:
+            self._maps[number] = _mapped(_path(self._name, number))
+        whole = np.asarray(_Lease(number, self._maps[number], self._free))
+        buffers = [whole[offset : offset + size] for offset, size in spans]
+        return pickle.loads(pickled, buffers=buffers)  # noqa: S301 - the same
+
+    def take_free(self) -> list[int]:
+        """List the blocks that became free since the last call."""
+        return [self._free.pop() for _ in range(len(self._free))]
+
+
+class _Lease:
+    """Owner of the memory of one object's arrays; frees the block when the last of them is collected."""
+
+    def __init__(self, number: int, memory: NDArray[np.uint8], free: list[int]) -> None:
+        self._number, self._memory, self._free = number, memory, free
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        self._free.append(self._number)
+
+
+def remove_names(name: str) -> None:
+    """Remove the names of a worker's blocks that its parent has not mapped."""
+    for path in SHARED.glob(f"{name}-*"):
+        path.unlink(missing_ok=True)
+
+
+def _path(name: str, number: int) -> Path:
+    return SHARED / f"{name}-{number}"
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """Map a new block, and remove its name."""
+    try:
+        memory = _map(path)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        import resource  # noqa: PLC0415 - not on Windows, where there is no /dev/shm
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # films on many cores: 16 blocks per worker
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        memory = _map(path)
+    path.unlink()
+    return memory
+
+
+def _map(path: Path) -> NDArray[np.uint8]:
+    with path.open("r+b") as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0), np.uint8)
+
+
+def pickled_for_workers(thing: object, owner: str = "this work") -> bytes:
+    """Pickle for a worker.
+
+    Raises
+    ------
+    WorkerError
+        A function or class in it cannot be imported by a worker; `owner` says whose it is.
+    """
+    try:
+        pickled = pickle.dumps(thing)
+        if b"__main__" in pickled:  # which may also be a word in a text
+            _ImportablePickler(io.BytesIO()).dump(thing)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise WorkerError(
+            f"{owner} cannot be sent to worker processes: {error}; put its functions and classes into a "
+            "module and import them"
+        ) from error
+    return pickled
+
+
+class _ImportablePickler(pickle.Pickler):
+    """Refuses functions and classes that only this process can import."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        name = getattr(thing, "__qualname__", None)
+        if name is not None and thing.__module__ == "__main__":
+            raise pickle.PicklingError(f"'{name}' is defined in __main__, which they never run")
+        return NotImplemented

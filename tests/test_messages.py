@@ -1,0 +1,99 @@
+"""Arrays of workers travel in shared memory that is used again once they are forgotten."""
+
+import os
+import resource
+import uuid
+
+import numpy as np
+import pytest
+
+from obygaze_features import messages
+from obygaze_features.messages import SHARED, Packer, Unpacker
+
+FRAMES = np.random.default_rng(0).integers(0, 256, (8, 96, 96, 3), dtype=np.uint8)
+
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs POSIX shared memory")
+
+
+@pytest.fixture
+def ends():
+    """Both ends of a worker, in this process."""
+    name = f"obygaze-test-{uuid.uuid4().hex}"
+    yield Packer(name), Unpacker(name)
+    assert not list(SHARED.glob(f"{name}*"))
+
+
+def test_an_object_comes_out_as_it_went_in_and_shared_arrays_stay_shared(ends):
+    packer, unpacker = ends
+    times = np.arange(8) / 24.0
+    message = packer.pack({"one": FRAMES, "two": FRAMES, "other": FRAMES[::2].copy(), "times": times})
+    assert len(message) < 2000
+    found = unpacker.unpack(message)
+    assert found["one"] is found["two"]
+    assert found["one"].flags.writeable
+    assert np.array_equal(found["one"], FRAMES)
+    assert np.array_equal(found["other"], FRAMES[::2])
+    assert np.array_equal(found["times"], times)
+
+
+def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
+    packer, unpacker = ends
+    frames = unpacker.unpack(packer.pack([FRAMES, np.zeros(3)]))[0]
+    part = frames[1]
+    del frames
+    assert unpacker.take_free() == []
+    second = unpacker.unpack(packer.pack(FRAMES[::-1].copy()))
+    assert np.array_equal(part, FRAMES[1])
+    del part
+    free = unpacker.take_free()
+    assert free == [0]
+    packer.take_back(free)
+    assert np.array_equal(unpacker.unpack(packer.pack(FRAMES)), FRAMES)
+    assert np.array_equal(second, FRAMES[::-1])
+    assert len(packer._blocks) == 2
+    packer.take_back(unpacker.take_free())
+    large = np.concatenate([FRAMES, FRAMES])
+    assert np.array_equal(unpacker.unpack(packer.pack(large)), large)
+    assert len(packer._blocks) == 3
+
+
+def test_small_arrays_take_no_block(ends):
+    packer, unpacker = ends
+    assert unpacker.unpack(packer.pack(np.arange(10))).tolist() == list(range(10))
+    assert packer._blocks == []
+
+
+def test_without_shared_memory_or_space_in_it_arrays_are_in_the_message(ends, monkeypatch, tmp_path):
+    packer, unpacker = ends
+    monkeypatch.setattr(messages, "SHARED", tmp_path / "none")
+    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
+    monkeypatch.undo()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
+    monkeypatch.undo()
+    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
+
+
+def test_more_blocks_than_files_may_be_open_at_first_are_mapped(ends):
+    packer, unpacker = ends
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    packed = [packer.pack(FRAMES) for _ in range(20)]
+    few = len(os.listdir("/dev/fd")) + 5  # noqa: PTH208
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        found = [unpacker.unpack(message) for message in packed]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert all(np.array_equal(frames, FRAMES) for frames in found)
+
+
+def test_nobody_else_may_read_a_block_and_no_name_is_left_by_a_worker_that_ends(ends):
+    packer, _ = ends
+    packer.pack(FRAMES)
+    (path,) = SHARED.glob(f"{packer._name}-*")
+    assert path.stat().st_mode & 0o777 == 0o600
+    packer.end()
