@@ -241,18 +241,24 @@ def _journal(sha256: Schema) -> Schema:
         "sha256": sha256,
         "device": {"type": "string", "minLength": 1},
     }
-    entry = _object(
+    required = ["row", "clip_id", "status", "attempt", "writer"]
+    row = _object(
         row={"type": "integer", "minimum": 0},
-        id={"type": "string", "minLength": 1},
+        clip_id={"type": "string", "minLength": 1},
         status={"enum": [*STATUSES[1:], STATUSES[0]]},
         reason=_TEXT,
         attempt={"type": "integer", "minimum": 1},
-        slot={"type": "integer", "minimum": -1},
-        sha256={"type": "string", "pattern": "^([0-9a-f]{64})*$"},
-        crc32c={"type": "string", "pattern": "^([0-9a-f]{8})*$"},
+        writer={"type": "string", "minLength": 1},
+        sha256={"type": "string", "pattern": "^([0-9a-f]{64}|-{64})*$"},
         source={"type": "object", "properties": source, "additionalProperties": False},
+        absent={
+            "description": "Group -> why it has no features of the clip",
+            "type": "object",
+            "additionalProperties": {"type": "string", "minLength": 1},
+        },
     )
-    entry["properties"]["time"] = _TEXT
+    rows: Schema = {"type": "array", "items": {**row, "required": required, "additionalProperties": False}}
+    entry = {**_object(rows=rows, whole={"const": True}), "required": ["rows"], "additionalProperties": False}
     return {
         "description": "A line of a stage's journal",
         **_object(crc32={"type": "string", "pattern": "^[0-9a-f]{8}$"}, entry=entry),

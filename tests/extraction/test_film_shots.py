@@ -131,7 +131,10 @@ def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film,
         assert not (tmp_path / "shots.csv").exists()
         assert len(list((tmp_path / "features.staging" / MEASURED).iterdir())) >= 2
     made = tmp_path / "windows.csv", tmp_path / "features"
-    store = extract(*made, n_frames=4, workers=1, **NAMED, shots=tmp_path / "shots.csv")
+    notes: list[str] = []
+    how = {"shots": tmp_path / "shots.csv", "note": notes.append}
+    store = extract(*made, n_frames=4, workers=1, **NAMED, **how)
+    assert len(notes) == 1  # how many clips of the piece that was open are done again
     assert content(store.path) == plain
     assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
 

@@ -19,14 +19,14 @@ from obygaze_features.workers import WorkerPool
 
 from . import stopping
 
-CLIPS = 10
+CLIPS = 24  # a piece of 16 for one card, and one of 8 for the other
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Job:
-    """Ten clips, one of them an empty file."""
+    """Clips of two pieces, one of them an empty file."""
     folder = tmp_path_factory.mktemp("films")
-    clips = [Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(CLIPS)]
+    clips = [Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4") for i in range(CLIPS)]
     for i in range(CLIPS - 1):
         write_video(
             folder / f"{i}.mp4", (np.full((48, 64, 3), 9 * i + t, np.uint8) for t in range(12 + i)), 24
