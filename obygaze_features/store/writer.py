@@ -256,10 +256,7 @@ class _Piece:
         self.entries[entry.row] = structs.replace(entry, **where)
 
     def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
-        """Copy the other rows from earlier attempts; return the entries whose bytes are others now.
-
-        An entry of a failed clip stays with the machine that tried it.
-        """
+        """Copy the other rows from earlier attempts; return the entries whose bytes are others now."""
         bad = []
         for row in self._layout.rows(self.attempt.piece):
             entry = best.get(row)
