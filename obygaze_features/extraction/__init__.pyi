@@ -7,7 +7,7 @@ from .job import Job as Job
 from .job import Recipe as Recipe
 from .job import array_shard as array_shard
 from .job import of_stills as of_stills
-from .local import run_local as run_local
+from .loop import run_local as run_local
 from .prepared import Extraction as Extraction
 from .report import RunReport as RunReport
 from .stop import Stop as Stop

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, pieces
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, passes
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
 from obygaze_features.extraction.job import Job
@@ -162,8 +162,8 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     present = {path: path.stat().st_size for path in paths if path.is_file()}
-    passes = pieces(tasks, workers)
-    strata = _strata([each for each in passes if each[0].path in present], present)
+    every = passes(tasks, workers)
+    strata = _strata([each for each in every if each[0].path in present], present)
     decode, index, infer = _Spent(), _Spent(), _Spent()
     tried = weight = 0
     learnt: set[Path | None] = set()
@@ -187,16 +187,16 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         weight += n_clips
     if not tried:
         return Estimate(
-            len(tasks), len(paths), len(paths) - len(present), len(passes), sum(present.values()),
+            len(tasks), len(paths), len(paths) - len(present), len(every), sum(present.values()),
             len(tasks) * job.bytes_per_clip(), None, None, None, 0, workers,
         )  # fmt: skip
-    scale = sum(map(len, passes)) / weight
+    scale = sum(map(len, every)) / weight
     decode, infer = decode.times(scale), infer.times(scale)
     decode += index.times(len(present) / max(len(learnt), 1))
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
     write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
     cores = usable_cores()
-    decoders = min(workers, len(passes))
+    decoders = min(workers, len(every))
     decoding = decode.cpu + decoders * _START_CPU_S
     busy = decoding + write + (0.0 if on_gpu else infer.cpu)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
@@ -206,7 +206,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         clips=len(tasks),
         files=len(paths),
         absent=len(paths) - len(present),
-        passes=len(passes),
+        passes=len(every),
         source_bytes=sum(present.values()),
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         seconds=seconds,
@@ -217,14 +217,14 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     )
 
 
-def _strata(passes: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
-    """Sort passes by bytes per clip, and cut them into strata with equal numbers of clips."""
+def _strata(every: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
+    """Sort every by bytes per clip, and cut them into strata with equal numbers of clips."""
 
     def cost(piece: list[DecodeTask]) -> tuple[float, str]:
         path = piece[0].path
         return (0.0 if path is None else float(sizes[path]), str(path))
 
-    ordered = sorted(passes, key=cost)
+    ordered = sorted(every, key=cost)
     total = sum(map(len, ordered))
     strata: list[list[list[DecodeTask]]] = [[] for _ in range(min(TRIALS, len(ordered)))]
     done = 0

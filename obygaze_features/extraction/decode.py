@@ -27,7 +27,7 @@ from obygaze_features.video import (
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
 Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
-PIECE_CLIPS = 16
+PASS_CLIPS = 16
 """Most clips that a worker decodes in one pass; limits the frames that it keeps in memory."""
 
 
@@ -139,10 +139,10 @@ class DecodedClip:
     remarks: tuple[str, ...] = ()
 
 
-def pieces(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
-    """Group tasks into pieces decoded in one pass: adjacent tasks that are spans of the same file.
+def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
+    """Group tasks that are decoded in one pass: adjacent tasks that are spans of the same file.
 
-    A piece has up to `PIECE_CLIPS` clips, and fewer if workers would otherwise have no piece.
+    A pass has up to `PASS_CLIPS` clips, and fewer if workers would otherwise have none.
     """
     runs: list[list[DecodeTask]] = []
     for task in tasks:
@@ -152,7 +152,7 @@ def pieces(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
             runs.append([task])
     cut = []
     for run in runs:
-        size = min(PIECE_CLIPS, -(-len(run) // workers))
+        size = min(PASS_CLIPS, -(-len(run) // workers))
         cut += [run[first : first + size] for first in range(0, len(run), size)]
     return cut
 

@@ -18,7 +18,7 @@ from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
-from obygaze_features.extraction.local import run_local
+from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, unwatched
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport

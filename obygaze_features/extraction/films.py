@@ -1,6 +1,6 @@
 """Find the shots of films on the frames that are decoded for their windows, each frame once.
 
-A film is cut into stretches, at the start of every `PIECE_CLIPS`-th window. A worker decodes a stretch whole:
+A film is cut into stretches, at the start of every `PASS_CLIPS`-th window. A worker decodes a stretch whole:
 it gives the windows inside it, the measurements of its frames, and the frames that windows across its ends
 need. Those windows are put together when all stretches they reach into are done. Measurements are kept in the
 stage, so that a run that was stopped measures only the stretches that are left. Where a stretch cannot be
@@ -18,7 +18,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from obygaze_features.errors import ExtractError, VideoError
-from obygaze_features.extraction.decode import PIECE_CLIPS, DecodeTask, pieces
+from obygaze_features.extraction.decode import PASS_CLIPS, DecodeTask, passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
@@ -60,7 +60,7 @@ class KeptFrames:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Pass:
     """Clips that a worker decodes in one pass.
 
     Parameters
@@ -181,7 +181,7 @@ class Films:
 
 
 class WorkQueue:
-    """Pieces of work in the order in which workers get them.
+    """Passes over files in the order in which workers get them.
 
     Parameters
     ----------
@@ -198,14 +198,14 @@ class WorkQueue:
         self._films = {movie: _Film(stretches) for movie, stretches in left.items()}
         by_path = {film.path: film for film in self._films.values()}
         others = [task for task in tasks if task.path not in by_path or not by_path[task.path].takes(task)]
-        self._pieces = deque(
-            [self._films[movie].piece(stretch) for movie, every in left.items() for stretch in every]
+        self._passes = deque(
+            [self._films[movie].pass_of(stretch) for movie, every in left.items() for stretch in every]
         )
-        self._pieces += [Piece(piece) for piece in pieces(others, workers)]
+        self._passes += [Pass(some) for some in passes(others, workers)]
 
-    def next(self) -> Piece | None:
-        """Take the next piece; None if there is none now."""
-        return self._pieces.popleft() if self._pieces else None
+    def next(self) -> Pass | None:
+        """Take the next pass; None if there is none now."""
+        return self._passes.popleft() if self._passes else None
 
     def done(self, stretch: Stretch, left: Iterable[DecodeTask], known: KeptFrames | None) -> None:
         """Add the windows that need no further stretch.
@@ -220,7 +220,7 @@ class WorkQueue:
             Its frames that other windows need; None if it was given up.
         """
         film = self._films[stretch.movie]
-        self._pieces.extendleft(reversed(film.done(stretch.number, left, known)))
+        self._passes.extendleft(reversed(film.done(stretch.number, left, known)))
 
 
 class _Film:
@@ -241,17 +241,17 @@ class _Film:
             return True
         return False
 
-    def piece(self, stretch: Stretch) -> Piece:
-        """Return the work of a stretch."""
+    def pass_of(self, stretch: Stretch) -> Pass:
+        """Return the pass over a stretch."""
         near = [
             task
             for task in self._tasks.values()
             if _end_s(task) > stretch.start_s and (task.start_s or 0.0) < stretch.end_s + NEAR_S
         ]
         mine = [task for task in near if self._first(task) == stretch.number]
-        return Piece(mine, stretch, [task for task in near if self._first(task) != stretch.number])
+        return Pass(mine, stretch, [task for task in near if self._first(task) != stretch.number])
 
-    def done(self, number: int, left: Iterable[DecodeTask], known: KeptFrames | None) -> list[Piece]:
+    def done(self, number: int, left: Iterable[DecodeTask], known: KeptFrames | None) -> list[Pass]:
         """Return the windows that need no further stretch, and forget frames that no window needs."""
         self._pending.discard(number)
         if known is not None:
@@ -264,14 +264,16 @@ class _Film:
         ready = [task for task in self._waiting.values() if self._pending.isdisjoint(self._reach(task))]
         for task in ready:
             del self._waiting[task.clip_id], self._tasks[task.clip_id]
-        pieces = [self._known_piece(ready[at : at + PIECE_CLIPS]) for at in range(0, len(ready), PIECE_CLIPS)]
+        ready_passes = [
+            self._known_pass(ready[at : at + PASS_CLIPS]) for at in range(0, len(ready), PASS_CLIPS)
+        ]
         reached = set[int]().union(*map(self._reach, self._tasks.values()))
         self._known = {at: held for at, held in self._known.items() if at in reached}
-        return pieces
+        return ready_passes
 
-    def _known_piece(self, tasks: Sequence[DecodeTask]) -> Piece:
+    def _known_pass(self, tasks: Sequence[DecodeTask]) -> Pass:
         reached = sorted(set[int]().union(*map(self._reach, tasks)))
-        return Piece(tasks, known=[self._known[at] for at in reached if at in self._known])
+        return Pass(tasks, known=[self._known[at] for at in reached if at in self._known])
 
     def _first(self, task: DecodeTask) -> int:
         return bisect_right(self._edges, task.start_s or 0.0) - 1
@@ -295,5 +297,5 @@ def _obstacle(path: Path) -> str:
 
 
 def _stretches(movie: str, path: Path, starts: Sequence[float]) -> list[Stretch]:
-    edges = (-inf, *dict.fromkeys(starts[PIECE_CLIPS::PIECE_CLIPS]), inf)
+    edges = (-inf, *dict.fromkeys(starts[PASS_CLIPS::PASS_CLIPS]), inf)
     return [Stretch(movie, path, number, edges) for number in range(len(edges) - 1)]

@@ -1,29 +1,21 @@
-"""Run the local engine once per GPU: one process for each GPU, with the cores divided among them."""
+"""Run the loop once per GPU: one process for each, with the cores divided among them."""
 
 import dataclasses
 import os
-import pickle
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Sequence
 
 from obygaze_features.backbones import backbone_options
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.job import Job, Recipe
-from obygaze_features.extraction.local import run_local
-from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.extraction.report import OnCommit, RunReport
-from obygaze_features.messages import pickled_for_workers
-from obygaze_features.store import Stage, read_stage
-from obygaze_features.store.journal import is_done
-from obygaze_features.store.provenance import differences
+from obygaze_features.extraction.loop import decode_pool
+from obygaze_features.extraction.report import OnCommit, RunReport, unwatched
+from obygaze_features.extraction.schedule import LoopWorker, share_out
+from obygaze_features.store import Stage
 from obygaze_features.workers import Parent, WorkerPool
 
-ATTEMPTS = 3  # consecutive crashes of one GPU's process without a finished clip
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -37,11 +29,9 @@ def run_gpus(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = lambda *_: None,
+    on_commit: OnCommit = unwatched,
 ) -> RunReport:
-    """Extract some clips into a stage with one process per GPU; each process takes every n-th piece.
-
-    A process that dies is restarted. Features do not depend on the assignment of clips to GPUs.
+    """Extract some clips into a stage with one process per GPU, which take the next pieces of the stage.
 
     Parameters
     ----------
@@ -57,42 +47,12 @@ def run_gpus(
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
-    if len(job.recipes) != len(job.backbones):
-        raise ExtractError("several GPUs need a recipe for every backbone")
     each = max((workers or usable_cores()) // len(gpus), 1)
-    settings = {"workers": each, "batch_size": batch_size, "timeout_s": timeout_s}
-    groups = {group.name: group.provenance for group in job.groups()}
-    # Unpickled in the process after its GPU is set: the settings of some networks initialise CUDA.
-    work = pickled_for_workers((dataclasses.replace(job, backbones=()), groups))
-    names = [_name(gpu) for gpu in gpus]
-    order = {piece: rank for rank, piece in enumerate(sorted({stage.piece(clip) for clip in clip_ids}))}
-    cards = {gpu: _Card(gpu, []) for gpu in gpus}
-    for clip in clip_ids:
-        cards[gpus[order[stage.piece(clip)] % len(gpus)]].left.append(clip)
-    waiting = [card for card in cards.values() if card.left]
-    running: set[int] = set()
-    with WorkerPool(len(gpus), _work) as pool:
-        while waiting or running:
-            for card in waiting:
-                pool.put(card.gpu, _Share(gpus, names, work, stage.path, card.left, settings))
-                running.add(card.gpu)
-            waiting.clear()
-            for gpu in running if stopped() else ():
-                pool.tell(gpu, "stop")
-            event = pool.get(POLL_S)
-            if event is None:
-                continue
-            card = cards[cast("int", event.key)]
-            if event.kind == "item":
-                card.now, results = event.value
-                card.crashes = 0
-                on_commit(_together(cards), results)
-                continue
-            running.remove(card.gpu)
-            if event.kind == "died":
-                card.resume(stage, event.value)
-                waiting += [card] if card.left else []
-    return _together(cards)
+    pool_settings = job.decoder, each, batch_size, timeout_s
+    card = _Card(LoopWorker(job, stage, batch_size), [_name(gpu) for gpu in gpus], gpus, pool_settings)
+    with WorkerPool(len(gpus), card) as pool:
+        report = RunReport(encoders=len(gpus))
+        return share_out(stage, clip_ids, pool, report, stopped=stopped, on_commit=on_commit)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
@@ -129,96 +89,34 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
     return tuple(moved)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True)
 class _Card:
-    """A GPU, the clips that its process has left, and the reports of that process and of its dead ones."""
+    """Does clips on one GPU, in that GPU's process."""
 
-    gpu: int
-    left: list[str]
-    before: list[RunReport] = dataclasses.field(default_factory=list)
-    now: RunReport = dataclasses.field(default_factory=RunReport)
-    crashes: int = 0
-
-    def resume(self, stage: Stage, how: str) -> None:
-        """Go on with what a dead process has not finished; what it reported may be of an open piece."""
-        self.crashes += 1
-        if self.crashes == ATTEMPTS:
-            raise ExtractError(
-                f"the process of GPU {self.gpu} died {ATTEMPTS} times ({how}); {len(self.left)} of its "
-                "clips are left; the same command goes on"
-            )
-        done = {clip for clip, entry in read_stage(stage.path).status().items() if is_done(entry)}
-        self.left = [clip for clip in self.left if clip not in done]
-        self.before, self.now = [*self.before, self.now], RunReport()
-
-
-class _Share(NamedTuple):
-    """What the process of a GPU gets."""
-
-    gpus: Sequence[int]
+    worker: LoopWorker
     names: Sequence[str]
-    work: bytes
-    stage: Path
-    clip_ids: Sequence[str]
-    settings: Mapping[str, Any]
+    gpus: Sequence[int]
+    pool_settings: tuple[str, int, int, float]
 
+    def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
+        os.environ[VISIBLE] = self.names[parent.number]
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
-def added(reports: Sequence[RunReport]) -> RunReport:
-    """Sum reports; the wall time is the longest."""
-    total = RunReport()
-    for field in dataclasses.fields(RunReport):
-        values = [getattr(report, field.name) for report in reports]
-        known = [value for value in values if value is not None]
-        if not known or field.name == "engine":
-            continue
-        if field.name in ("wall_s", "encoders"):
-            setattr(total, field.name, max(known))
-        elif isinstance(known[0], Counter):
-            setattr(total, field.name, sum(known, Counter()))
-        elif isinstance(known[0], dict):
-            setattr(total, field.name, {key: value for each in known for key, value in each.items()})
-        else:
-            setattr(total, field.name, sum(known))
-    return total
+        def listen() -> None:
+            parent.receive()
+            self.worker.stop()
 
-
-def _together(cards: Mapping[int, _Card]) -> RunReport:
-    reports = [report for card in cards.values() for report in (*card.before, card.now)]
-    return dataclasses.replace(added(reports), encoders=len(cards))
+        try:
+            self.worker.begin()
+            threading.Thread(target=listen, daemon=True).start()
+            with decode_pool(*self.pool_settings) as decode:
+                for item in self.worker.do(clip_ids, decode):
+                    parent.send(item)
+        except ObygazeError as error:
+            raise ExtractError(f"GPU {self.gpus[parent.number]}: {error}") from error
 
 
 def _name(gpu: int) -> str:
     """Return the value of CUDA_VISIBLE_DEVICES that selects this GPU in another process."""
     visible = os.environ.get(VISIBLE)
     return visible.split(",")[gpu].strip() if visible else str(gpu)
-
-
-def _work(share: _Share, parent: Parent) -> None:
-    """Process the clips of one GPU; runs in that GPU's process."""
-    gpu = share.gpus[parent.number]
-    os.environ[VISIBLE] = share.names[parent.number]
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
-    stop = threading.Event()
-
-    def listen() -> None:
-        parent.receive()
-        stop.set()
-
-    try:
-        job, groups = pickle.loads(share.work)  # noqa: S301 - from the main process
-        job = job.with_backbones()
-        if fields := differences({group.name: group.provenance for group in job.groups()}, groups):
-            raise ExtractError(f"gives other numbers than the first one ({', '.join(fields)})")
-        threading.Thread(target=listen, daemon=True).start()
-        run_local(
-            job,
-            read_stage(share.stage),
-            share.clip_ids,
-            **share.settings,
-            stopped=stop.is_set,
-            on_commit=lambda report, results: parent.send(
-                (report, [dataclasses.replace(result, groups={}) for result in results])
-            ),
-        )
-    except ObygazeError as error:
-        raise ExtractError(f"GPU {gpu}: {error}") from error

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from obygaze_features.backbones import Backbone, load_backbone
@@ -89,14 +89,6 @@ class Job:
     def sampling(self, backbone: Backbone) -> Sampling:
         """Return the sampling of frames for a backbone."""
         return POLICIES[self.policy](backbone.n_frames)
-
-    def without_backbones(self) -> "Job":
-        """Return a copy without backbones and clips, which can be sent to other processes."""
-        return replace(self, backbones=(), manifest=replace(self.manifest, clips=()))
-
-    def with_backbones(self) -> "Job":
-        """Return a copy with backbones built from their recipes."""
-        return replace(self, backbones=tuple(recipe.build() for recipe in self.recipes))
 
     def planned_clips(self) -> list[PlannedClip]:
         """List the clips in the form of the store's plan."""

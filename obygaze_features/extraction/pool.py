@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from obygaze_features.extraction.decode import (
-    PIECE_CLIPS,
+    PASS_CLIPS,
     DecodedClip,
     DecodeTask,
     Pixels,
@@ -20,7 +20,7 @@ from obygaze_features.extraction.decode import (
     decode_with_av,
 )
 from obygaze_features.extraction.decoders import PYAV, load_decoder
-from obygaze_features.extraction.films import Films, KeptFrames, Piece, Stretch, WorkQueue
+from obygaze_features.extraction.films import Films, KeptFrames, Pass, Stretch, WorkQueue
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.workers import Event, Parent, WorkerPool
 
@@ -78,7 +78,7 @@ class DecodePool:
         ----------
         ahead
             Most clips that are being decoded or waiting at any time; limits the memory. Every worker gets a
-            piece of the work in any case.
+            pass in any case.
         stopped
             Polled regularly; once true, nothing more is yielded. The workers are stopped with the pool.
         films
@@ -87,9 +87,9 @@ class DecodePool:
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
             while (len(self._out) < self.workers or self._n_out() < ahead) and (
-                piece := queue.next()
+                work := queue.next()
             ) is not None:
-                self._put(piece)
+                self._put(work)
             if not self._out:
                 return
             event = self._pool.get(POLL_S)
@@ -97,7 +97,7 @@ class DecodePool:
                 continue
             if event.kind == "item" and event.value[0] == REST and films is not None:
                 self._take_rest(event, films)
-            elif event.kind != "item" and self._out[event.key].piece.stretch is not None:
+            elif event.kind != "item" and self._out[event.key].work.stretch is not None:
                 self._end_stretch(event, queue)
             else:
                 yield from self._take(event)
@@ -109,29 +109,30 @@ class DecodePool:
     def _n_out(self) -> int:
         return sum(max(len(attempt.left), 1) for attempt in self._out.values())
 
-    def _put(self, piece: Piece, number: int = 1) -> None:
+    def _put(self, work: Pass, number: int = 1) -> None:
         key = next(self._keys)
         kept = Path(self._shared.name, f"frames-{key}")
-        self._out[key] = _Attempt(dict(enumerate(piece.tasks)), piece, kept, number)
-        work = _Work(piece.tasks, piece.stretch, piece.others, kept, [frames.path for frames in piece.known])
-        self._pool.put(key, work, self.timeout_s * (PIECE_CLIPS if piece.stretch else len(piece.tasks)))
+        self._out[key] = _Attempt(dict(enumerate(work.tasks)), work, kept, number)
+        known = [frames.path for frames in work.known]
+        task = _Task(work.tasks, work.stretch, work.others, kept, known)
+        self._pool.put(key, task, self.timeout_s * (PASS_CLIPS if work.stretch else len(work.tasks)))
 
     def _take_rest(self, event: Event, films: Films) -> None:
         """Keep what a stretch gave beside its windows."""
         attempt = self._out[event.key]
         _, measured, n_decoded, cpu_s = event.value
-        if attempt.piece.stretch is not None:
+        if attempt.work.stretch is not None:
             attempt.known = KeptFrames(attempt.kept)
-            films.keep(attempt.piece.stretch, measured, n_decoded, cpu_s)
+            films.keep(attempt.work.stretch, measured, n_decoded, cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Queue the windows that a stretch has left, or the stretch again if its worker died."""
         attempt = self._out.pop(event.key)
         left = list(attempt.left.values())
         if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
-            self._put(replace(attempt.piece, tasks=left), attempt.number + 1)
-        elif attempt.piece.stretch is not None:
-            queue.done(attempt.piece.stretch, left, attempt.known)
+            self._put(replace(attempt.work, tasks=left), attempt.number + 1)
+        elif attempt.work.stretch is not None:
+            queue.done(attempt.work.stretch, left, attempt.known)
 
     def _take(self, event: Event) -> list[DecodedClip]:
         """Return the clips of an event; retry the clips of a worker that died."""
@@ -146,14 +147,14 @@ class DecodePool:
             return []
         if event.kind == "done":
             reason = f"the decoder '{self.decoder}' gave nothing for this clip"
-        elif len(attempt.piece.tasks) > 1:
+        elif len(attempt.work.tasks) > 1:
             for task in left:
-                self._put(Piece([task]))
+                self._put(Pass([task]))
             return []
         elif event.kind == "late":
             reason = f"decoding took longer than the limit of {self.timeout_s:g} s"
         elif attempt.number < ATTEMPTS:
-            self._put(Piece(left), attempt.number + 1)
+            self._put(Pass(left), attempt.number + 1)
             return []
         else:
             reason = f"the decoder crashed on this file {ATTEMPTS} times ({event.value})"
@@ -162,16 +163,16 @@ class DecodePool:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips left in the `number`-th attempt at a piece; the file for frames of its stretch."""
+    """Clips left in the `number`-th attempt at a pass; the file for frames of its stretch."""
 
     left: dict[int, DecodeTask]
-    piece: Piece
+    work: Pass
     kept: Path
     number: int
     known: KeptFrames | None = None
 
 
-class _Work(NamedTuple):
+class _Task(NamedTuple):
     """What a worker gets: clips, a file for the frames of a stretch, and files of such frames."""
 
     tasks: Sequence[DecodeTask]
@@ -181,24 +182,24 @@ class _Work(NamedTuple):
     known: Sequence[Path]
 
 
-def _decode(work: _Work, parent: Parent, *, decoder: str, folder: Path) -> None:
+def _decode(task: _Task, parent: Parent, *, decoder: str, folder: Path) -> None:
     """Decode clips in a worker."""
     share_in(folder)
     started, spent_s = time.process_time(), 0.0
     known: dict[int, Known[Pixels]] = {}
-    for path in work.known:
+    for path in task.known:
         known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
     rests: list[Rest[Pixels]] = []
     decode = load_decoder(decoder)
-    if work.stretch is not None:
-        film, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
-        decode = partial(decode_stretch, path=film, stretch=ends, others=work.others, rests=rests)
+    if task.stretch is not None:
+        film, ends = task.stretch.path, (task.stretch.start_s, task.stretch.end_s)
+        decode = partial(decode_stretch, path=film, stretch=ends, others=task.others, rests=rests)
     elif known:
         decode = partial(decode_with_av, known=known)
-    for number, clip in decode_clips(work.tasks, decode):
+    for number, clip in decode_clips(task.tasks, decode):
         spent_s += clip.cpu_s
         parent.send((number, clip))
     for rest in rests:
-        work.kept.write_bytes(pickle.dumps(rest.known))
+        task.kept.write_bytes(pickle.dumps(rest.known))
         cpu_s = time.process_time() - started - spent_s
         parent.send((REST, rest.measured.to_bytes(), rest.decoded, cpu_s))

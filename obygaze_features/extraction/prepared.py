@@ -12,7 +12,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.report import OnCommit, RunReport
+from obygaze_features.extraction.report import OnCommit, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
@@ -207,6 +207,8 @@ class Extraction:
                 on_commit=committed,
                 **({} if films is None else {"films": films}),
             )
+        if report.clips:
+            write_report(report, folder)
         guard.refuse()
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)

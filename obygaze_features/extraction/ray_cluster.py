@@ -14,6 +14,8 @@ __all__ = ["join", "ray", "refusal"]  # import Ray from this module, so that the
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports to the developers of Ray
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call may start or join another cluster
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # the C++ part then prints only why it ends
+# Seconds after which Ray ends a process that has lost the head [60 without this].
+os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "30")
 # Ray gives its workers nice 15: beside four busy processes on two cores they wait for minutes.
 os.environ.setdefault("RAY_worker_niceness", "0")
 

@@ -1,31 +1,71 @@
-"""Start the process that leads a Ray cluster, and yield its messages; however it ends, say why."""
+"""Lead a run on a Ray cluster: start the process that drives it, and say why it ended."""
 
 import os
 import shutil
 import socket
 import tempfile
-import threading
 import time
+import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.extraction.ray_messages import Encoded, Head, Message, Order, Pools, Remark
-from obygaze_features.extraction.report import OnCommit, Recording, RunReport
+from obygaze_features.extraction.report import OnCommit, RunReport, unwatched
+from obygaze_features.extraction.schedule import LoopWorker, fail, share_out
 from obygaze_features.io import NO_SUCH_FILE
-from obygaze_features.store import ClipResult, Stage
+from obygaze_features.store import Stage
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.provenance import clipped
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
+ANSWER_S = 10.0  # until the head accepts a connection
+JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
+RUN, STOP = "run", "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that the child needs to drive a cluster.
+
+    Parameters
+    ----------
+    worker, mark
+        As for `RayEncoder`.
+    backbones
+        Names of the backbones.
+    on_gpu
+        Whether the backbones use a GPU here.
+    address
+        Address of the cluster; None starts one in `folder`.
+    """
+
+    worker: LoopWorker
+    mark: Path
+    backbones: Sequence[str]
+    decoder: str
+    on_gpu: bool
+    address: str | None
+    folder: str | None
+    workers: int | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Message of the child: the address of the cluster's head; empty when it begins to join.
+
+    Its other messages are notes for the user, the number of encoders once they take shares, and events.
+    """
+
+    address: str
 
 
 def run_ray(
@@ -37,13 +77,12 @@ def run_ray(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = lambda *_: None,
+    on_commit: OnCommit = unwatched,
     note: Callable[[str], object] = warnings.warn,
 ) -> RunReport:
     """Extract some clips into a stage on the Ray cluster at RAY_ADDRESS, or on one started for the run.
 
-    Results arrive in any order; only this process writes to the stage. Every node must have the videos, and
-    weights given as files, under the same path.
+    Every node must have the videos, the stage, and weights given as files, under the same path.
 
     Parameters
     ----------
@@ -54,72 +93,59 @@ def run_ray(
     timeout_s
         Time limit for decoding one clip, in seconds.
     stopped
-        Polled often; once true, nothing more is written and the run ends.
+        Polled often; once true, the current clips are finished and the run ends.
     on_commit
-        Called with the report so far and the clips that were just written.
+        Called with the report so far and the clips that were just written, without their features.
     note
         Called with messages for the user during the run: the nodes in use, a wait for cores.
 
     Raises
     ------
     ExtractError
-        If the job has no recipes, no cluster is available, its head is lost, a node lacks a video that this
-        process finds, a node would compute other features than this process, or the child ends.
+        If the job has no recipes, no cluster is available, its head is lost, a node lacks the stage or a
+        video that this process finds, a node would compute other features than this process, or the child
+        ends.
     """
-    if len(job.recipes) != len(job.backbones):
-        raise ExtractError("the engine 'ray' needs a recipe for every backbone")
+    worker = LoopWorker(job, stage, batch_size)
     report = RunReport(engine="ray")
-    with Recording(stage, clip_ids, report, on_commit) as recording:
-        if not clip_ids:
-            return report
-        tasks = [
-            replace(
-                task, path=task.path and task.path.absolute()
-            )  # workers have a working folder of their own
-            for task in job.tasks(clip_ids)
-        ]
-        absent = missing_files(task.path for task in tasks if task.path)
-        here = [task for task in tasks if task.path not in absent]
-        recording.commit(
-            [ClipResult(task.clip_id, "failed", NO_SUCH_FILE) for task in tasks if task.path in absent]
+    videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
+    absent = missing_files(path for path in videos.values() if path)
+    if failed := [clip for clip, path in videos.items() if path in absent]:
+        on_commit(report, fail(stage, failed, NO_SUCH_FILE, report))
+    here = [clip for clip, path in videos.items() if path not in absent]
+    if not here:
+        return report
+    address = os.environ.get("RAY_ADDRESS") or None
+    if address:
+        reach(address)
+    with _folder(address) as folder, _mark(stage.path.absolute()) as mark:
+        order = Order(
+            worker=worker,
+            mark=mark,
+            backbones=[backbone.name for backbone in job.backbones],
+            decoder=job.decoder,
+            on_gpu=any(uses_gpu(backbone) for backbone in job.backbones),
+            address=address,
+            folder=folder,
+            workers=workers,
+            timeout_s=timeout_s,
         )
-        if not here:
-            return report
-        address = os.environ.get("RAY_ADDRESS") or None
-        if address:
-            reach(address)
-        with _folder(address) as folder:
-            order = Order(
-                job=job.without_backbones(),
-                tasks=here,
-                provenance={group.name: group.provenance for group in job.groups()},
-                on_gpu=any(uses_gpu(backbone) for backbone in job.backbones),
-                address=address,
-                folder=folder,
-                workers=workers,
-                batch_size=batch_size,
-                timeout_s=timeout_s,
-            )
-            with led(order, stopped) as messages:
-                for message in messages:
-                    if isinstance(message, Remark):
-                        note(message.text)
-                    elif isinstance(message, Pools):
-                        report.encoders = message.encoders
-                    elif isinstance(message, Encoded):
-                        _count(message, report)
-                        report.waited_s = max(recording.elapsed_s() * report.encoders - report.infer_s, 0.0)
-                        recording.commit(message.results)
+        with RayCluster(order, stage, note) as cluster:
+            if cluster.join(stopped):
+                report.encoders = cluster.workers
+                return share_out(stage, here, cluster, report, stopped=stopped, on_commit=on_commit)
     return report
 
 
-def _count(encoded: Encoded, report: RunReport) -> None:
-    report.infer_s += encoded.infer_s
-    report.decode_cpu_s += encoded.decode_cpu_s
-    report.n_decoded += encoded.n_decoded
-    report.remarks.update(encoded.remarks)
-    if encoded.gpu_busy_s is not None:
-        report.gpu_busy_s = (report.gpu_busy_s or 0.0) + encoded.gpu_busy_s
+@contextmanager
+def _mark(stage: Path) -> Iterator[Path]:
+    """Make a file by which nodes know that they see the stage."""
+    mark = stage / f"run-{uuid.uuid4().hex}"
+    mark.touch()
+    try:
+        yield mark
+    finally:
+        mark.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -141,142 +167,109 @@ def _folder(address: str | None) -> Iterator[str | None]:
             time.sleep(0.1)
 
 
-ANSWER_S = 10.0  # until the head accepts a connection
-JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
-LEAVE_S = 15.0
-LOST_S = 15.0  # without an answer; after 60 s Ray would end the child
-RUN = "run"
+def _drive(task: tuple[Order, Path], parent: Parent) -> None:
+    from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
+
+    drive(*task, parent)
 
 
-def _lead(task: tuple[Order, Path], parent: Parent) -> None:
-    from obygaze_features.extraction.ray_pipeline import lead  # noqa: PLC0415 - Ray, in the child alone
+class RayCluster:
+    """The cluster that the child drives; it takes shares and gives their events, as a `WorkerPool`.
 
-    lead(*task, parent)
+    At the end the child is killed: a cluster that it started, and its work on another one, end with it.
 
-
-@contextmanager
-def led(order: Order, stopped: Callable[[], bool]) -> Iterator[Iterator[Message]]:
-    """Start the child; give its messages until all clips have come back or the run is stopped.
-
-    The child is killed at the end: a cluster that it started, and its work on another one, end with it.
+    Attributes
+    ----------
+    workers
+        Encoders; 0 before the child has joined.
     """
-    with (
-        tempfile.NamedTemporaryFile(prefix="obygaze-") as printed,
-        WorkerPool(1, _lead) as pool,
-        _Watch() as watch,
-    ):
-        pool.put(RUN, (order, Path(printed.name)))
-        yield _messages(order, _Child(pool, watch, Path(printed.name)), stopped)
 
+    def __init__(self, order: Order, stage: Stage, note: Callable[[str], object]) -> None:
+        self.workers = 0
+        self._order, self._stage, self._note = order, stage, note
+        self._where = order.address or "this machine"
+        self._head, self._deadline = "", float("inf")
+        self._pool = WorkerPool(1, _drive)
+        self._folder = tempfile.TemporaryDirectory(prefix="obygaze-")
+        self._printed = Path(self._folder.name, "printed")
 
-@dataclass(frozen=True, slots=True)
-class _Child:
-    """The child, the watch on the head that it works with, and what Ray prints."""
+    def __enter__(self) -> Self:
+        self._pool.put(RUN, (self._order, self._printed))
+        return self
 
-    pool: WorkerPool
-    watch: "_Watch"
-    printed: Path
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+        self._folder.cleanup()
 
-    def event(self, where: str, left: str) -> Event | None:
-        """Wait a moment for the next event.
+    def join(self, stopped: Callable[[], bool]) -> bool:
+        """Wait until the child has joined; return false if that was stopped."""
+        while not self.workers and not stopped():
+            self.get(POLL_S)
+        return self.workers > 0
+
+    def put(self, key: Hashable, task: Any) -> None:
+        """Queue a share."""
+        self._pool.tell(RUN, (key, task))
+
+    def tell(self, _key: Hashable, message: Any) -> None:
+        """Ask all encoders to stop."""
+        self._pool.tell(RUN, message)
+
+    def get(self, timeout_s: float) -> Event | None:
+        """Wait for the next event of a share.
 
         Raises
         ------
         ExtractError
-            If the head of the cluster at `where` does not answer any more, whatever the child says of that.
+            If the child did not join in time or has ended, because the head of the cluster was lost or for
+            another reason.
         """
-        lost = f"the Ray cluster at {where} was lost: its first node does not answer any more. {left}"
         try:
-            event = self.pool.get(POLL_S)
+            event = self._pool.get(timeout_s)
         except Exception as error:
-            if self.watch.answers():
-                raise
-            raise ExtractError(lost) from error
-        if self.watch.lost() or (event and event.kind == "died" and not self.watch.answers()):
-            raise ExtractError(lost)
-        return event
-
-    def end(self, how: str) -> str:
-        """Describe how the child ended, with the last line that Ray printed."""
-        text = self.printed.read_text(encoding="utf-8", errors="replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f"{how}: {clipped(lines[-1])}" if lines else how
-
-
-def _messages(order: Order, child: _Child, stopped: Callable[[], bool]) -> Iterator[Message]:
-    where, waiting = order.address or "this machine", len(order.tasks)
-    left = "{} clips are left; the same command goes on"
-    deadline = float("inf")
-    while not stopped():
-        event = child.event(where, left.format(waiting)) if waiting else _last(child.pool)
-        if not waiting and (event is None or event.kind != "item"):
-            return
-        if event is None:
-            if time.monotonic() > deadline:
-                raise ExtractError(
-                    f"the Ray cluster at {where} did not let this process in within {JOIN_S:.0f} s; "
-                    "`ray status` on its first node shows what it is about"
-                )
-            continue
-        if event.kind != "item":
+            self._refuse_lost_head(error)
+            raise
+        if event is None and time.monotonic() > self._deadline:
             raise ExtractError(
-                f"the process that led the Ray cluster at {where} ended ({child.end(event.value)}). "
-                + left.format(waiting)
+                f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
+                "`ray status` on its first node shows what it is about"
             )
-        child.pool.tell(RUN, "taken")
-        message: Message = event.value
+        if event is None or event.kind == "item":
+            return None if event is None else self._take(event.value)
+        self._refuse_lost_head()
+        how = f"ended ({self._last_words(event.value)})"
+        raise ExtractError(f"the process that drove the Ray cluster at {self._where} {how}. {self._left()}")
+
+    def _take(self, message: Event | Head | str | int) -> Event | None:
+        if isinstance(message, Event):
+            return message
         if isinstance(message, Head):
             # A machine under load may take minutes to start a cluster of its own.
-            deadline = time.monotonic() + JOIN_S if order.address and not message.address else float("inf")
-            child.watch.begin(message.address)
-        elif isinstance(message, Encoded):
-            waiting -= len(message.results)
-        yield message
+            joins = self._order.address and not message.address
+            self._deadline = time.monotonic() + JOIN_S if joins else float("inf")
+            self._head = message.address
+        elif isinstance(message, str):
+            self._note(message)
+        else:
+            self.workers = message
+        return None
 
+    def _refuse_lost_head(self, error: Exception | None = None) -> None:
+        host, _, port = self._head.rpartition(":")
+        if self._head and _obstacle(host, int(port)):
+            raise ExtractError(
+                f"the Ray cluster at {self._where} was lost: its first node does not answer any more. "
+                + self._left()
+            ) from error
 
-def _last(pool: WorkerPool) -> Event | None:
-    """Wait until the child has left the cluster; whatever goes wrong there costs nothing any more."""
-    with suppress(Exception):
-        return pool.get(LEAVE_S)
-    return None
+    def _left(self) -> str:
+        return f"{len(self._stage.missing())} clips are left; the same command goes on"
 
-
-class _Watch:
-    """Ask the head of the cluster every two seconds, in a thread, whether it still answers."""
-
-    def __init__(self) -> None:
-        self._address = ""
-        self._lost, self._ended = threading.Event(), threading.Event()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-
-    def begin(self, address: str) -> None:
-        """Watch the head at this address; an empty one is not known yet."""
-        self._address = address
-        if address:
-            threading.Thread(target=self._watch, daemon=True).start()
-
-    def lost(self) -> bool:
-        """Whether the head has not answered for a while."""
-        return self._lost.is_set()
-
-    def answers(self) -> bool:
-        """Ask the head now; true if its address is not known."""
-        host, _, port = self._address.rpartition(":")
-        return not self._address or _obstacle(host, int(port)) is None
-
-    def _watch(self) -> None:
-        answered = time.monotonic()
-        while not self._ended.wait(2.0):
-            if self.answers():
-                answered = time.monotonic()
-            elif time.monotonic() - answered > LOST_S:
-                self._lost.set()
-                return
+    def _last_words(self, how: str) -> str:
+        """Describe how the child ended, with the last line that Ray printed."""
+        text = self._printed.read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return f"{how}: {clipped(lines[-1])}" if lines else how
 
 
 def reach(address: str) -> None:

@@ -1,101 +1,40 @@
-"""Define the workers on the nodes of a Ray cluster: decoders, and encoders that hold the networks.
+"""Define what runs on the nodes of a Ray cluster: tasks that decode, and encoders that hold the networks."""
 
-A node at fault returns a `Refusal` in place of results.
-"""
-
-import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask
+from obygaze_features.errors import ExtractError, ObygazeError
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask, passes
 from obygaze_features.extraction.decoders import decoder_record
-from obygaze_features.extraction.encode import encode_batch, gpu_busy_s
-from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray
-from obygaze_features.extraction.ray_messages import Encoded
+from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.schedule import LoopWorker, worded_contrast
 from obygaze_features.store import ClipResult
 from obygaze_features.store.missing_videos import LOST, host_name, missing_files
-from obygaze_features.store.provenance import clipped, contrasts
 
-ATTEMPTS = 3  # a machine may also kill a worker: a clip fails after three crashes
-
-Encode = Callable[[Sequence[DecodedClip]], list[ClipResult]]
+KEPT_CLIPS = 2
+"""Clips of a decode task that wait to be taken; it then decodes no further."""
 
 
-class CrashCounts:
-    """Count how often each clip was begun and not finished; one object for all encoders of a run."""
-
-    def __init__(self) -> None:
-        self._begun: Counter[str] = Counter()
-
-    def begin(self, clip_ids: Sequence[str]) -> None:
-        """Record that an encoder begins these clips."""
-        self._begun.update(clip_ids)
-
-    def finish(self, clip_ids: Sequence[str]) -> None:
-        """Record that the encoder has finished these clips."""
-        for clip_id in clip_ids:
-            self._begun.pop(clip_id, None)
-
-    def crashes(self, clip_ids: Sequence[str]) -> list[int]:
-        """Count, for each clip, the encoders that crashed while encoding it."""
-        return [self._begun[clip_id] for clip_id in clip_ids]
-
-
-def encode_carefully(
-    clips: Sequence[DecodedClip], encode: Encode, ask: Callable[..., Any]
-) -> list[ClipResult]:
-    """Encode a batch; clip by clip if an encoder crashed on it before, so that only the crashing clip fails.
-
-    Parameters
-    ----------
-    encode
-        Turns decoded clips into results; it may crash the process.
-    ask
-        Calls a method of the run's `CrashCounts`, by name, and returns its result.
-    """
-    ids = [clip.clip_id for clip in clips]
-    crashes = ask("crashes", ids)
-    if not any(crashes):
-        return _noted(clips, encode, ask)
-    results = []
-    for clip, times in zip(clips, crashes, strict=True):
-        if times < ATTEMPTS:
-            results += _noted([clip], encode, ask)
-        else:
-            reason = f"the process that held the networks died on this clip {times} times"
-            results.append(ClipResult(clip.clip_id, "failed", reason, clip.source))
-    return results
-
-
-def _noted(clips: Sequence[DecodedClip], encode: Encode, ask: Callable[..., Any]) -> list[ClipResult]:
-    ids = [clip.clip_id for clip in clips]
-    ask("begin", ids)
-    results = encode(clips)
-    ask("finish", ids)
-    return results
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Reason why a worker cannot work. A value, because Ray turns an exception into a page of traceback.
+class NodeError(ExtractError):
+    """Reason why a node cannot work; returned, because Ray adds a page of traceback to what a node raises.
 
     Parameters
     ----------
     path
-        The video that the node lacks; None if the node would compute other features.
+        The video that the node lacks; None if it is at fault otherwise.
     """
 
-    reason: str
-    path: Path | None = None
+    def __init__(self, reason: str, path: Path | None = None) -> None:
+        super().__init__(reason, path)
+        self.reason, self.path = reason, path
 
     def error(self) -> ExtractError:
-        """Return the error; check the main process's machine once more for the video."""
+        """Return the error; look once more for the video on the machine of the main process."""
         if self.path is None:
             return ExtractError(self.reason)
         if missing_files([self.path]):
@@ -108,80 +47,115 @@ class Refusal:
         )
 
 
-class RayDecoder:
-    """Decode the clips of one file at a time, in a child process that can be killed.
+class RayEncoder:
+    """Runs the loop on a node; an actor.
+
+    Parameters
+    ----------
+    mark
+        File in the stage that the main process has just made.
+    decoders
+        What decodes for it.
+    """
+
+    def __init__(self, worker: LoopWorker, mark: Path, decoders: "RayDecoders") -> None:
+        self.worker, self.mark, self.decoders = worker, mark, decoders
+
+    def begin(self) -> NodeError | None:
+        """Build the networks and open the stage."""
+        if not self.mark.exists():
+            return NodeError(
+                f"node {_node()} does not see {self.mark.parent}, which all nodes write to: put it on a file "
+                "system that they share, or leave that node out. The same command goes on"
+            )
+        try:
+            self.worker.begin()
+        except ObygazeError as error:
+            return NodeError(f"node {_node()}: {error}")
+        return None
+
+    def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
+        """Do clips, as `LoopWorker`."""
+        try:
+            yield from self.worker.do(clip_ids, self.decoders.decode)
+        except NodeError as refusal:
+            yield refusal
+        except ObygazeError as error:
+            yield NodeError(f"node {_node()}: {error}")
+
+    def stop(self) -> None:
+        """Finish the current clips and do no others."""
+        self.worker.stop()
+
+
+class RayDecoders:
+    """Decode for an encoder, in tasks of one core each on any node.
+
+    Parameters
+    ----------
+    workers
+        Most tasks at once.
+    record
+        The decoder's record in the main process.
+    """
+
+    def __init__(self, workers: int, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
+        self.workers = workers
+        self._settings = timeout_s, decoder, record
+
+    def decode(self, tasks: Sequence[DecodeTask], stopped: Callable[[], bool]) -> Iterator[DecodedClip]:
+        """Decode clips until it is asked to stop, and yield them in the order in which they finish."""
+        remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
+            num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
+        )
+        waiting = deque(passes(tasks, self.workers))
+        running: dict[Any, dict[str, DecodeTask]] = {}
+        while not stopped():
+            while waiting and len(running) < self.workers:
+                some = waiting.popleft()
+                running[remote.remote(some, *self._settings)] = {task.clip_id: task for task in some}
+            if not running:
+                return
+            ready: list[Any] = ray.wait(list(running), timeout=POLL_S)[0]
+            for stream in ready:
+                left = running[stream]
+                clip: Any = next((ray.get(each) for each in stream), None)
+                if clip is None:
+                    del running[stream]
+                    if left:  # a task that Ray did again on another node may give the clips in another order
+                        waiting.append(list(left.values()))
+                elif isinstance(clip, NodeError):
+                    raise clip
+                elif left.pop(clip.clip_id, None):
+                    yield clip
+
+
+def decode_pass(
+    tasks: Sequence[DecodeTask], timeout_s: float, decoder: str, record: Mapping[str, Any]
+) -> Iterator[DecodedClip | NodeError]:
+    """Decode clips of one file, in a child process that can be killed; a task of Ray.
 
     The main process sends only videos that it finds, so a node that lacks one is at fault.
     """
-
-    def __init__(self, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
-        self.refusal = _refusal(decoder_record(decoder), record, "decoder")
-        self.pool = DecodePool(1, timeout_s, decoder)
-
-    def __call__(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Turn a row of tasks into one row per clip, with the decoded clip or the reason for the failure."""
-        tasks: list[DecodeTask] = row["tasks"]
-        if self.refusal:
-            return [{"clip": self.refusal}]
-        clips: list[DecodedClip | Refusal] = []
-        for clip in self.pool.decode(tasks, ahead=len(tasks)):
-            if clip.status == "failed" and clip.reason in LOST:
-                path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
-                clips.append(Refusal(f"node {_node()} does not find {path}", path))
-            else:
-                clips.append(clip)
-        return [{"clip": clip} for clip in clips]
-
-
-class RayEncoder:
-    """Build the backbones, and turn batches of decoded clips into features."""
-
-    def __init__(self, job: Job, provenance: Mapping[str, Any], crash_counts: Any) -> None:
-        self.crash_counts = crash_counts
-        try:
-            self.job = job.with_backbones()
-        except BackboneError as error:
-            self.refusal: Refusal | None = Refusal(f"node {_node()} cannot build a backbone: {error}")
-            return
-        here = {group.name: group.provenance for group in self.job.groups()}
-        self.refusal = _refusal(here, provenance, "provenance")
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Turn rows of decoded clips into one row with all their results."""
-        clips = list(batch["clip"])
-        refusals = [self.refusal, *(clip for clip in clips if isinstance(clip, Refusal))]
-        for refusal in refusals:
-            if refusal is not None:
-                return {"encoded": [refusal]}
-        backbones = self.job.backbones
-        busy_before = gpu_busy_s(backbones)
-        started = time.perf_counter()
-        results = encode_carefully(clips, lambda some: encode_batch(backbones, some), self._ask)
-        infer_s = time.perf_counter() - started
-        encoded = Encoded(
-            results,
-            infer_s,
-            None if busy_before is None else (gpu_busy_s(backbones) or 0.0) - busy_before,
-            sum(clip.cpu_s for clip in clips),
-            sum(clip.n_decoded for clip in clips),
-            tuple(remark for clip in clips for remark in clip.remarks),
+    if contrast := worded_contrast(decoder_record(decoder), record):
+        yield NodeError(
+            f"node {_node()} has another decoder than the main process: {contrast}; give every node the same "
+            "installation"
         )
-        return {"encoded": [encoded]}
+        return
+    for clip in _pool(timeout_s, decoder).decode(tasks, ahead=len(tasks)):
+        if clip.status == "failed" and clip.reason in LOST:
+            path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
+            yield NodeError(f"node {_node()} does not find {path}", path)
+        else:
+            yield clip
 
-    def _ask(self, method: str, *words: Any) -> Any:
-        return ray.get(getattr(self.crash_counts, method).remote(*words))
+
+@cache
+def _pool(timeout_s: float, decoder: str) -> DecodePool:
+    """Keep the child process for the next task in this process."""
+    return DecodePool(1, timeout_s, decoder)
 
 
 def _node() -> str:
     return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray
-
-
-def _refusal(there: object, leading: object, what: str) -> Refusal | None:
-    fields = contrasts(there, leading)
-    if not fields:
-        return None
-    contrast = "; ".join(f"{field} is {clipped(a)} there and {clipped(b)} here" for field, a, b in fields[:3])
-    return Refusal(
-        f"node {_node()} has another {what} than the process that leads the run: {contrast}; "
-        "give every node the same installation and the same kind of device"
-    )

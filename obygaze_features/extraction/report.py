@@ -1,4 +1,4 @@
-"""Count what a run does, commit its clips in a thread of its own, and leave a report in the stage."""
+"""Count what a run does, write its clips in a separate thread, and leave a report in the stage."""
 
 import json
 import queue
@@ -7,13 +7,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from itertools import count
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from obygaze_features.io import write_whole
+from obygaze_features.errors import StoreError
 from obygaze_features.store import ClipResult, Stage
 
 REPORTS = "reports"  # folder of a stage, one file per run
@@ -31,7 +33,7 @@ class RunReport:
     engine
         Name of the engine.
     encoders
-        Processes that hold the backbones: with the engine `ray` one per GPU, else 1.
+        Processes that hold the backbones: one, or one per GPU or node.
     waited_s, infer_s
         Seconds that all encoders together waited for decoded clips, and spent in the backbones.
     write_s
@@ -45,7 +47,7 @@ class RunReport:
         GPU, the seconds of both are added.
     gpus
         GPU model -> compute capability, memory, peak memory in use, libraries, and the final clips at once of
-        each backbone; empty without a GPU, and with the engine `ray`.
+        each backbone; empty without a GPU.
     devices
         GPU model, or `cpu` -> number of clips computed on it.
     remarks
@@ -72,6 +74,12 @@ class RunReport:
     def clips(self) -> int:
         """Clips processed in this run, including failed ones."""
         return self.ok + self.partial + self.failed
+
+    def count(self, result: ClipResult, n: int = 1) -> None:
+        """Count a clip that was written; with -1, one that was lost since."""
+        setattr(self, result.status, getattr(self, result.status) + n)
+        if result.status != "failed":
+            self.devices[str(result.source.get("device", "cpu"))] += n
 
     def shares(self) -> dict[str, float]:
         """Split the wall time of an encoder into waiting for decoding, inference and writing, in percent."""
@@ -122,31 +130,26 @@ class RunReport:
 OnCommit = Callable[[RunReport, list[ClipResult]], None]
 
 
-class Recording:
-    """Write the results of an engine through one writer of the stage; used as a context manager.
+def unwatched(_report: RunReport, _results: list[ClipResult]) -> None:
+    """Ignore what was written."""
 
-    A thread writes the clips while the engine continues. All clips are durable when the context ends. Every
-    run that ends, stopped or not, leaves `reports/NNNN.json` in the stage, where NNNN is the number of its
-    journal. The report is not sealed, because times do not affect the features.
+
+class Recording:
+    """Write the results of a run through one writer of the stage; used as a context manager.
+
+    A thread writes the clips while the run continues. All clips are durable when the context ends.
 
     Parameters
     ----------
     clip_ids
         The clips that this run will do.
-    on_commit
-        Called in the engine's thread with the report so far and the clips just written.
-
-    Attributes
-    ----------
     report
-        Report to which the engine adds its seconds.
+        Counts what is written.
     """
 
-    def __init__(self, stage: Stage, clip_ids: Iterable[str], report: RunReport, on_commit: OnCommit) -> None:
+    def __init__(self, stage: Stage, clip_ids: Iterable[str], report: RunReport) -> None:
         self.report = report
-        self._stage = stage
         self._writer = stage.writer(clip_ids)
-        self._on_commit = on_commit
         self._started = time.perf_counter()
         self._waiting: queue.Queue[list[ClipResult] | None] = queue.Queue(AHEAD)
         self._written: queue.SimpleQueue[tuple[list[ClipResult], float]] = queue.SimpleQueue()
@@ -162,59 +165,79 @@ class Recording:
     ) -> None:
         self._waiting.put(None)
         self._thread.join()
-        if kind is not None:
-            with suppress(OSError):
-                self._writer.close()
-            return
-        self._writer.close()
-        self._count_written()
-        self.report.wall_s = self.elapsed_s()
-        if self.report.clips:
-            folder = self._stage.path / REPORTS
-            folder.mkdir(exist_ok=True)
-            text = json.dumps(self.report.record(), indent=2) + "\n"
-            write_whole(folder / f"{self._writer.name}.json", text)
+        with suppress(*([] if kind is None else [OSError, StoreError])):
+            self._writer.close()
 
-    def elapsed_s(self) -> float:
-        """Seconds since the run began."""
-        return time.perf_counter() - self._started
-
-    def commit(self, results: list[ClipResult]) -> None:
-        """Queue clips to be written, and count those already written.
+    def commit(self, results: list[ClipResult]) -> list[ClipResult]:
+        """Queue clips to be written; return those that were written meanwhile.
 
         Raises
         ------
         StoreError, OSError
             As in `StageWriter.commit`, for these clips or earlier ones.
         """
-        self._count_written()
+        written = self.written()
         self._waiting.put(results)
+        return written
 
-    def _count_written(self) -> None:
+    def written(self) -> list[ClipResult]:
+        """Count and return the clips that were written since the last call."""
+        every: list[ClipResult] = []
         while not self._written.empty():
             results, seconds = self._written.get()
             self.report.write_s += seconds
-            for result in results:
-                setattr(self.report, result.status, getattr(self.report, result.status) + 1)
-                if result.groups:
-                    self.report.devices[str(result.source.get("device", "cpu"))] += 1
-            self.report.wall_s = self.elapsed_s()
-            self._on_commit(self.report, results)
+            every += results
+        for result in every:
+            self.report.count(result)
+        self.report.wall_s = time.perf_counter() - self._started
         if self._error is not None:
             raise self._error
+        return every
 
     def _write(self) -> None:
-        """Write queued clips; after an error, only empty the queue, so that the engine does not wait."""
+        """Write queued clips; after an error, only empty the queue, so that the run does not wait."""
         while (results := self._waiting.get()) is not None:
             if self._error is not None:
                 continue
             before = time.perf_counter()
             try:
                 self._writer.commit(results)
-            except BaseException as error:  # noqa: BLE001 - raised again in the engine's thread
+            except BaseException as error:  # noqa: BLE001 - raised again by the run
                 self._error = error
             else:
                 self._written.put((results, time.perf_counter() - before))
+
+
+def added(reports: Sequence[RunReport]) -> RunReport:
+    """Sum reports; the wall time is the longest."""
+    total = RunReport()
+    for each in fields(RunReport):
+        values = [getattr(report, each.name) for report in reports]
+        known = [value for value in values if value is not None]
+        if not known or each.name in ("engine", "encoders"):
+            continue
+        if each.name == "wall_s":
+            total.wall_s = max(known)
+        elif isinstance(known[0], Counter):
+            setattr(total, each.name, sum(known, Counter()))
+        elif isinstance(known[0], dict):
+            setattr(total, each.name, {key: value for record in known for key, value in record.items()})
+        else:
+            setattr(total, each.name, sum(known))
+    return total
+
+
+def write_report(report: RunReport, stage: Path) -> None:
+    """Leave the report of a run in `reports/NNNN.json` of its stage, numbered in the order of the runs.
+
+    It is not sealed, because times do not affect the features.
+    """
+    folder = stage / REPORTS
+    folder.mkdir(exist_ok=True)
+    for number in count(len(list(folder.iterdir())) + 1):
+        with suppress(FileExistsError), (folder / f"{number:04d}.json").open("x", encoding="utf-8") as file:
+            file.write(json.dumps(report.record(), indent=2) + "\n")
+            return
 
 
 def peak_memory_mb() -> float:

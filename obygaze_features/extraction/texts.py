@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import TextBackbone, Tokens
-from obygaze_features.extraction.report import OnCommit, Recording, RunReport
+from obygaze_features.extraction.report import OnCommit, Recording, RunReport, unwatched
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
@@ -126,7 +126,7 @@ def run_texts(
     *,
     batch_size: int,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = lambda *_: None,
+    on_commit: OnCommit = unwatched,
 ) -> RunReport:
     """Extract some texts into a stage, sorted by length, so that texts of a batch have similar lengths.
 
@@ -140,7 +140,7 @@ def run_texts(
         Called with the report so far and the texts just written.
     """
     report = RunReport(engine="local")
-    with Recording(stage, text_ids, report, on_commit) as recording:
+    with Recording(stage, text_ids, report) as recording:
         tokens = job.tokens(text_ids)
         for first in range(0, len(text_ids), SORTED_AT_ONCE):
             order = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)
@@ -150,7 +150,8 @@ def run_texts(
                 before = time.perf_counter()
                 results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
                 report.infer_s += time.perf_counter() - before
-                recording.commit(results)
+                on_commit(report, recording.commit(results))
+    on_commit(report, recording.written())
     return report
 
 

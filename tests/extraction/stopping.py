@@ -2,18 +2,23 @@
 
 `arm` is called in the process that writes the stage. Once STOP_AT clips stand in its journal and it has
 another to write, it sends itself the signal STOP_BY. Where STOP_FOLDER is given instead, it leaves a file
-there, named by its pid, and writes no more until the file `go` is there or a signal has come.
+there, named by its pid, and writes no more until the file `go` is there or a signal has come. A process whose
+environment was fixed before reads these variables from the file STOP_ORDER, if that is there.
 """
 
+import json
 import os
 import select
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 
 def arm() -> None:
     """Stop this process as the environment says; without STOP_AT do nothing."""
+    with suppress(KeyError, FileNotFoundError):
+        os.environ.update(json.loads(Path(os.environ["STOP_ORDER"]).read_text(encoding="utf-8")))
     if "STOP_AT" not in os.environ:
         return
     from obygaze_features.store.writer import StageWriter

@@ -10,12 +10,12 @@ import pytest
 
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction.decode import (
-    PIECE_CLIPS,
+    PASS_CLIPS,
     DecodedClip,
     DecodeTask,
     Request,
     decode_clip,
-    pieces,
+    passes,
 )
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.video import index as video_index
@@ -88,16 +88,16 @@ def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
     )
 
 
-def test_a_piece_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film):
+def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film):
     tasks = tasks_of(film)
     whole = replace(tasks[0], start_s=None, end_s=None)
-    assert [len(piece) for piece in pieces(tasks, 1)] == [PIECE_CLIPS, WINDOWS - PIECE_CLIPS]
-    assert [len(piece) for piece in pieces(tasks, 4)] == [5] * 4
-    assert [len(piece) for piece in pieces(tasks, 64)] == [1] * WINDOWS
-    assert [len(piece) for piece in pieces([whole, whole, *tasks[:2], whole], 1)] == [1, 1, 2, 1]
+    assert [len(some) for some in passes(tasks, 1)] == [PASS_CLIPS, WINDOWS - PASS_CLIPS]
+    assert [len(some) for some in passes(tasks, 4)] == [5] * 4
+    assert [len(some) for some in passes(tasks, 64)] == [1] * WINDOWS
+    assert [len(some) for some in passes([whole, whole, *tasks[:2], whole], 1)] == [1, 1, 2, 1]
     other = replace(tasks[0], path=Path("other.mkv"))
-    assert [len(piece) for piece in pieces([tasks[0], other, tasks[1]], 1)] == [1, 1, 1]
-    assert pieces([], 2) == []
+    assert [len(some) for some in passes([tasks[0], other, tasks[1]], 1)] == [1, 1, 1]
+    assert passes([], 2) == []
 
 
 def test_a_crash_costs_the_window_that_holds_it_alone(film):

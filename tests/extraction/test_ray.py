@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -161,7 +162,8 @@ def test_a_file_that_crashes_the_decoder_is_tried_three_times_by_either_engine(l
     reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
     assert set(reasons) == {CRASHED, GARBAGE, DEADLY}
     assert reasons[CRASHED] == "the decoder crashed on this file 3 times (signal 11)"
-    assert crashes.count("x") == 3
+    # Once more, if it was in the piece that the encoder which died had open.
+    assert crashes.count("x") in (3, 6)
     assert "3 times" in (local / "data" / "clips.csv").read_text(encoding="utf-8")
 
 
@@ -169,8 +171,8 @@ def test_a_clip_that_kills_the_encoder_fails_alone_after_three_crashes(by_ray):
     _, done, crashes = by_ray
     reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
     assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"
-    # Once beside another clip, then alone; or alone, if it came last.
-    assert crashes.replace("x", "") in ("211", "111")
+    # Once beside another clip, or alone if it came last; then alone, three times.
+    assert crashes.replace("x", "") in ("2111", "1111")
 
 
 def test_stdout_is_one_document_and_stderr_has_no_tracebacks(by_ray):
@@ -222,7 +224,7 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
 
 
 def workers_of(holder: int) -> list[int]:
-    """Find the actors of the cluster that a process holds."""
+    """Find the encoders and the busy decoders of the cluster that a process holds."""
     parents, names = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -236,4 +238,6 @@ def workers_of(holder: int) -> list[int]:
     def below(pid: int) -> bool:
         return pid == holder or (pid in parents and below(parents[pid]))
 
-    return [pid for pid, name in names.items() if "ray::MapWorker" in name and below(pid)]
+    return [
+        pid for pid, name in names.items() if re.match("ray::(RayEncoder|decode_pass)", name) and below(pid)
+    ]

@@ -2,18 +2,18 @@
 
 import os
 import socket
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import Recipe
-from obygaze_features.extraction.ray_messages import Encoded, Head, Pools, Remark
-from obygaze_features.store import ClipResult
+from obygaze_features.workers import Event
 
 pytest.importorskip("ray")
 
-from obygaze_features.extraction import ray_cluster, ray_leader, ray_nodes, ray_pipeline
+from obygaze_features.extraction import ray_cluster, ray_driver, ray_leader, ray_nodes
+from obygaze_features.extraction.ray_leader import Head
 
 
 @pytest.fixture
@@ -26,30 +26,32 @@ def resources(monkeypatch):
             "available_resources": lambda: free or {},
             "nodes": lambda: [{"Alive": True}, {"Alive": True}, {"Alive": False}],
         }
-        monkeypatch.setattr(ray_pipeline, "ray", SimpleNamespace(**pretended))
+        monkeypatch.setattr(ray_driver, "ray", SimpleNamespace(**pretended))
 
     return pretend
 
 
 def order(name: str, workers: int | None = None, *, on_gpu: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(job=SimpleNamespace(recipes=[Recipe(name)]), workers=workers, on_gpu=on_gpu)
+    return SimpleNamespace(backbones=[name], workers=workers, on_gpu=on_gpu)
 
 
 def test_decoders_take_the_cores_and_encoders_the_nodes_or_the_gpus(resources):
     resources({"CPU": 6.0, "GPU": 3.0})
-    assert ray_pipeline.choose_pools(order("descriptors")) == (
-        Pools(6, 2),
+    assert ray_driver.choose_pools(order("descriptors")) == (
+        6,
+        2,
         ["Ray: 2 nodes with 6 cores, 6 decoders, 2 encoders"],
     )
-    assert ray_pipeline.choose_pools(order("xclip", 99, on_gpu=True)) == (
-        Pools(6, 3),
+    assert ray_driver.choose_pools(order("xclip", 99, on_gpu=True)) == (
+        6,
+        3,
         ["Ray: 2 nodes with 6 cores, 6 decoders, 3 encoders"],
     )
 
 
 def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
     resources({"CPU": 2.0, "GPU": 3.0})
-    _, notes = ray_pipeline.choose_pools(order("xclip"))
+    _, _, notes = ray_driver.choose_pools(order("xclip"))
     assert notes[0] == "the 3 GPUs of the cluster are not used: run this command on a node that has one"
 
 
@@ -59,37 +61,47 @@ def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
 def test_a_cluster_without_what_is_needed_is_refused(resources, whole, on_gpu, words):
     resources(whole)
     with pytest.raises(ExtractError, match=words):
-        ray_pipeline.choose_pools(order("xclip", on_gpu=on_gpu))
+        ray_driver.choose_pools(order("xclip", on_gpu=on_gpu))
 
 
 def test_what_is_waited_for(resources):
     resources({"CPU": 4.0, "GPU": 1.0}, {"GPU": 1.0})
-    assert ray_pipeline._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
+    assert ray_driver._what_it_waits_for().endswith("0 of 4 CPUs, 1 of 1 GPUs")
 
 
 def test_an_error_on_a_node_is_one_line_that_names_it():
     text = "ray::MapWorker() (pid=7, ip=10.0.0.7)\n  File x\nModuleNotFoundError: No module named 'nap'\n"
-    error = ray_pipeline.explained(ray_cluster.ray.exceptions.RaySystemError(text))
+    error = ray_driver.explained(ray_cluster.ray.exceptions.RaySystemError(text))
     assert isinstance(error, ExtractError)
     assert str(error).startswith(
         "node 10.0.0.7 of the Ray cluster failed: ModuleNotFoundError: No module named 'nap'; "
     )
     bug = KeyError("ours")
-    assert ray_pipeline.explained(bug) is bug
+    assert ray_driver.explained(bug) is bug
 
 
 def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):
     monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")
-    assert ray_nodes._refusal({"av": "18.1.0"}, {"av": "18.1.0"}, "decoder") is None
-    refusal = ray_nodes._refusal({"av": "18.0.0"}, {"av": "18.1.0"}, "decoder")
-    assert "node n3 (10.0.0.3) has another decoder than" in refusal.reason
+    monkeypatch.setattr(ray_nodes, "decoder_record", lambda _: {"av": "18.0.0"})
+    (refusal,) = ray_nodes.decode_pass([], 600.0, "pyav", {"av": "18.1.0"})
+    assert "n3 (10.0.0.3)" in refusal.reason
     assert 'av is "18.0.0" there and "18.1.0" here' in refusal.reason
+
+
+def test_a_node_that_does_not_see_the_stage_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")
+    encoder = ray_nodes.RayEncoder(SimpleNamespace(begin=lambda: None), tmp_path / "mark", None)
+    refusal = encoder.begin()
+    assert "n3 (10.0.0.3)" in refusal.reason
+    assert str(tmp_path) in refusal.reason
+    (tmp_path / "mark").touch()
+    assert encoder.begin() is None
 
 
 def test_a_video_that_a_node_does_not_find_is_looked_for_once_more(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     path = tmp_path / "clip.mp4"
-    refusal = ray_nodes.Refusal("node n3 does not find clip.mp4", path)
+    refusal = ray_nodes.NodeError("node n3 does not find clip.mp4", path)
     assert "is not any more: node n3" in str(refusal.error())
     path.touch()
     assert "and n1, which leads the run, does: mount it on every node" in str(refusal.error())
@@ -115,54 +127,73 @@ def test_addresses_that_are_none_of_a_cluster_are_refused():
     ray_leader.reach("auto")
 
 
-def leading(task, parent):
-    """Send what a test asks for, as the process that leads a cluster, and end as Ray ends it."""
+def driving(task, parent):
+    """Send what a test asks for, as the process that drives a cluster, and end as Ray ends it."""
     order, printed = task
     for message in order.messages:
         parent.send(message)
-        parent.receive()
     if order.error is not None:
         raise order.error
+    if order.messages[-1] != "end":
+        threading.Event().wait()
     printed.write_text("a warning\nlost the raylet\n\n", encoding="utf-8")
     os._exit(1)
 
 
-@pytest.mark.parametrize("n_clips", [1, 2])
-def test_a_leader_that_ends_without_a_word_is_said_unless_all_clips_have_come(monkeypatch, n_clips):
-    monkeypatch.setattr(ray_leader, "_lead", leading)
-    results = [ClipResult(f"tt1-{i}", "failed", "no such file") for i in range(n_clips)]
-    messages = [Remark("note"), Encoded(results, 0.0, None, 0.0, 0, ())]
-    asked = SimpleNamespace(address=None, tasks=range(2), messages=messages, error=None)
-    with ray_leader.led(asked, lambda: False) as arrived:
-        assert [next(arrived), next(arrived)] == messages
-        if n_clips == 2:
-            assert list(arrived) == []
-            return
-        words = rf"ended \(exit code 1: lost the raylet\). {2 - n_clips} clips are left; the same command"
-        with pytest.raises(ExtractError, match=words):
-            next(arrived)
+@pytest.fixture
+def lead(monkeypatch):
+    """Lead a child that sends some messages and then ends, waits, or raises an error."""
+    monkeypatch.setattr(ray_leader, "_drive", driving)
+
+    def lead(*messages, address=None, error=None, notes=None):
+        order = SimpleNamespace(address=address, messages=messages, error=error)
+        stage = SimpleNamespace(missing=lambda: ["a", "b"])
+        return ray_leader.RayCluster(order, stage, ([] if notes is None else notes).append)
+
+    return lead
 
 
-def test_whatever_the_leader_says_of_a_head_that_is_gone_the_cluster_was_lost(monkeypatch):
-    monkeypatch.setattr(ray_leader, "_lead", leading)
+def events(cluster):
+    while True:
+        if (event := cluster.get(0.1)) is not None:
+            yield event
+
+
+def test_events_of_shares_are_passed_on_and_remarks_are_noted(lead):
+    notes, event = [], Event(0, "done")
+    with lead("two nodes", 2, event, notes=notes) as cluster:
+        assert cluster.join(lambda: False)
+        assert cluster.workers == 2
+        assert notes == ["two nodes"]
+        assert next(events(cluster)) == event
+
+
+def test_a_wait_for_the_cluster_can_be_stopped(lead):
+    with lead(Head("")) as cluster:
+        assert not cluster.join(lambda: True)
+
+
+def test_a_child_that_ends_without_a_word_is_said(lead):
+    with (
+        lead(1, "end") as cluster,
+        pytest.raises(ExtractError, match=r"exit code 1: lost the raylet\). 2 clips are left"),
+    ):
+        next(events(cluster))
+
+
+def test_whatever_the_child_says_of_a_head_that_is_gone_the_cluster_was_lost(lead):
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{head.getsockname()[1]}"
-        asked = SimpleNamespace(
-            address=address,
-            tasks=range(2),
-            messages=[Head(address)],
-            error=RuntimeError("RPC failed"),
-        )
-        with ray_leader.led(asked, lambda: False) as arrived:
-            assert next(arrived) == Head(address)
-            with pytest.raises(ExtractError, match=rf"cluster at {address} was lost: .* 2 clips are left"):
-                next(arrived)
+        fault = {"address": address, "error": RuntimeError("RPC failed")}
+        with (
+            lead(Head(address), **fault) as cluster,
+            pytest.raises(ExtractError, match=rf"cluster at {address} was lost: .* 2 clips are left"),
+        ):
+            next(events(cluster))
         head.listen()  # it answers: the error is another one
-        with ray_leader.led(asked, lambda: False) as arrived:
-            next(arrived)
-            with pytest.raises(RuntimeError, match="RPC failed"):
-                next(arrived)
+        with lead(Head(address), **fault) as cluster, pytest.raises(RuntimeError, match="RPC failed"):
+            next(events(cluster))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import extract as extract_clips
+from obygaze_features.extraction import RunReport
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
@@ -56,9 +57,10 @@ class Node:
                     results = [ClipResult(task.clip_id, "failed", reason)]
                     writer.commit(results)
                     self.done.append(task.clip_id)
-                    on_commit(None, results)
+                    on_commit(RunReport(), results)
                     if stopped():
                         break
+            return RunReport()
 
         object.__setattr__(work, "engine", engine)
         return work.run()[0]

@@ -1,17 +1,24 @@
-"""Run extraction on one machine: decode workers fill batches, this process encodes, a thread writes."""
+"""Do clips: decode workers fill batches, this process encodes, a thread writes the rows into the stage.
+
+This is the only loop. A process per GPU (`gpus`) and an actor per node of a Ray cluster (`ray_nodes`) run it
+on the pieces of the stage that `schedule` gives them; a task of a job array runs it on a shard of the pieces.
+"""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from obygaze_features.cores import usable_cores
-from obygaze_features.extraction.decode import DecodedClip
+from obygaze_features.extraction.decode import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.extraction.report import OnCommit, Recording, RunReport
+from obygaze_features.extraction.report import OnCommit, Recording, RunReport, unwatched
 from obygaze_features.store import ClipResult, Stage
+
+Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
+"""Decodes clips until it is asked to stop: in worker processes of this machine, or in tasks of a cluster."""
 
 
 def run_local(
@@ -23,49 +30,90 @@ def run_local(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = lambda *_: None,
+    on_commit: OnCommit = unwatched,
     films: Films | None = None,
 ) -> RunReport:
-    """Extract some clips into a stage; clips are encoded in the order in which they are decoded.
-
-    Memory holds at most `2 * workers + batch_size` prepared clips, and one full-size frame per worker.
-    Windows of a film are decoded in one pass: up to `PIECE_CLIPS` prepared clips per worker.
+    """Extract some clips into a stage, in this process and decode workers.
 
     Parameters
     ----------
     workers
         Decode processes; None is one per usable core.
-    batch_size
-        Clips encoded together. Features do not depend on it.
     timeout_s
         Time limit for decoding one clip, in seconds.
-    stopped
-        Polled often; once true, the current clips are finished and the run ends.
     on_commit
         Called with the report so far and the clips that were just written.
+    batch_size, stopped
+        As in `run_loop`.
     films
         Measure the stretches of these films that are not measured yet.
     """
-    workers = workers or usable_cores()
     report = RunReport(engine="local")
+    with decode_pool(job.decoder, workers or usable_cores(), batch_size, timeout_s, films) as decode:
+        loop = run_loop(job, stage, clip_ids, decode, batch_size=batch_size, report=report, stopped=stopped)
+        with closing(loop):
+            for results in loop:
+                on_commit(report, results)
+    if films is not None:
+        report.n_decoded += films.n_decoded
+        report.decode_cpu_s += films.cpu_s
+    return report
+
+
+@contextmanager
+def decode_pool(
+    decoder: str, workers: int, batch_size: int, timeout_s: float, films: Films | None = None
+) -> Iterator[Decode]:
+    """Decode in worker processes of this machine.
+
+    Memory holds at most `2 * workers + batch_size` prepared clips, and one full-size frame per worker. The
+    windows of a film are decoded in one pass: up to `PASS_CLIPS` prepared clips per worker.
+
+    Parameters
+    ----------
+    films
+        Measure the stretches of these films that are not measured yet.
+    """
+    with DecodePool(workers, timeout_s, decoder) as pool:
+        yield lambda tasks, stopped: pool.decode(tasks, 2 * workers + batch_size, stopped, films)
+
+
+def run_loop(
+    job: Job,
+    stage: Stage,
+    clip_ids: Sequence[str],
+    decode: Decode,
+    *,
+    batch_size: int,
+    report: RunReport,
+    stopped: Callable[[], bool],
+) -> Generator[list[ClipResult]]:
+    """Extract some clips into a stage, and yield those that were just written.
+
+    Clips are encoded in the order in which they are decoded.
+
+    Parameters
+    ----------
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    report
+        Updated during the run.
+    stopped
+        Polled often; once true, the current clips are finished and the run ends.
+    """
     if clip_ids:
         warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
-    with (
-        Recording(stage, clip_ids, report, on_commit) as recording,
-        DecodePool(workers, timeout_s, job.decoder) as pool,
-    ):
-        decoded = pool.decode(job.tasks(clip_ids), 2 * workers + batch_size, stopped, films)
+    with Recording(stage, clip_ids, report) as recording:
+        decoded = decode(job.tasks(clip_ids), stopped)
         batches = _batches(_timed(decoded, report), batch_size)
         for results in _encoded(Encoder(job.backbones), batches, report):
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
-            recording.commit(results)
+            if written := recording.commit(results):
+                yield written
         report.gpus = gpu_record(job.backbones)
-        if films is not None:
-            report.n_decoded += films.n_decoded
-            report.decode_cpu_s += films.cpu_s
-    return report
+    yield recording.written()
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
