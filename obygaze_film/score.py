@@ -130,7 +130,7 @@ def score_film(
         raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
     own = NO_SHOTS if shots is None else shots
     grid = make_grid(movie, movies[movie], own)
-    return _score(store, _load(store, models), grid, own, facts or FilmFacts())
+    return _score(store, _load(store, models, movie), grid, own, facts or FilmFacts())
 
 
 def score_films(
@@ -173,11 +173,12 @@ def score_films(
     return films
 
 
-def _load(store: Store, models: Sequence[Model | Path | str]) -> list[_Loaded]:
-    """Load the models, score the windows of all films, and give each model a unique key."""
+def _load(store: Store, models: Sequence[Model | Path | str], movie: str | None = None) -> list[_Loaded]:
+    """Load the models, score the windows of a film or of all, and give each model a unique key."""
     if not models:
         raise FilmError("no model given: name at least one model file")
     loaded: list[_Loaded] = []
+    movies = None if movie is None else {movie}
     for source in models:
         model = source if isinstance(source, Model) else load_model(source)
         local = not isinstance(source, Model) and Path(source).is_file()
@@ -185,7 +186,7 @@ def _load(store: Store, models: Sequence[Model | Path | str]) -> list[_Loaded]:
         while name in {earlier.key for earlier in loaded}:
             name, number = f"{model.card.model}-{number}", number + 1
         sha256 = file_sha256(Path(str(source))) if local else ""
-        loaded.append(_Loaded(name, model, sha256, predict(model, [store])))
+        loaded.append(_Loaded(name, model, sha256, predict(model, [store], movies=movies)))
     return loaded
 
 

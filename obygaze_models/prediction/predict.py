@@ -1,6 +1,6 @@
 """Apply a model to the clips of stores whose features are of the kind that it reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,7 @@ def predict(
     stores: Sequence[Store],
     manifest: Manifest | None = None,
     *,
+    movies: Collection[str] | None = None,
     progress: ShowProgress | None = None,
 ) -> Predicted:
     """Score every clip of some stores that has features.
@@ -95,6 +96,8 @@ def predict(
         No clip may be in two of them.
     manifest : Manifest, optional
         Gives the clips' videos, which stores do not keep.
+    movies : collection of str, optional
+        Score the clips of these movies alone.
     progress : callable, optional
         Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these.
 
@@ -127,11 +130,7 @@ def predict(
                     f"clip {clip.clip_id} is in two stores, {seen[clip.clip_id]} and {store.where}: give one"
                 )
             seen[clip.clip_id] = store.where
-        for row, clip in enumerate(store.clips):
-            reason = unusable(store, group, row)
-            if reason is not None:
-                excluded.setdefault(reason, []).append(clip.clip_id)
-        rows = np.flatnonzero(group.usable)
+        rows = _usable_rows(store, group, movies, excluded)
         if rows.size:
             X = read_rows(model.card, store, rows, progress=progress)
             parts.append(_table(model, store, X, rows, video_of))
@@ -141,6 +140,21 @@ def predict(
     table = pd.concat(parts, ignore_index=True)
     order = ["movie", "start_s", "end_s", "clip_id"]
     return Predicted(table.sort_values(order, kind="stable", ignore_index=True), excluded)
+
+
+def _usable_rows(
+    store: Store, group: Group, movies: Collection[str] | None, excluded: dict[str, list[str]]
+) -> NDArray[np.intp]:
+    """List the rows to score; add the clips without features to `excluded`, by reason."""
+    rows = []
+    for row, clip in enumerate(store.clips):
+        if movies is None or clip.movie in movies:
+            reason = unusable(store, group, row)
+            if reason is None:
+                rows.append(row)
+            else:
+                excluded.setdefault(reason, []).append(clip.clip_id)
+    return np.array(rows, np.intp)
 
 
 def _table(

@@ -358,3 +358,13 @@ def test_files_that_are_there_are_kept_unless_forced_and_licences_are_asked_for(
         save_models(shelf.run, shelf.data, ["linear"], folder)
     with pytest.raises(StoreError, match="licence"):
         save_models(shelf.run, shelf.data, ["linear"], folder / "other", licence="free for all")
+
+
+@pytest.mark.parametrize("name", [*DECIDING, "bank"])
+def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(shelf, more, name):
+    store, manifest = more
+    model = load_model(shelf.paths[name])
+    every = predict(model, [store], manifest).table
+    alone = predict(model, [store], manifest, movies={"g0"}).table
+    expected = every[every["movie"] == "g0"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, expected, check_exact=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import ExtractError, StoreError
-from obygaze_features.extraction import extract as extract_clips
 from obygaze_features.extraction import RunReport
+from obygaze_features.extraction import extract as extract_clips
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
