@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ from obygaze_features.exchange.transfer import FileProgress, download, in_thread
 from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, LineJournal, naming, read_lines, sync_name
 from obygaze_features.locks import hold, locked, require_locks
 from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
-from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
+from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
     CARD,
     CROISSANT,
@@ -204,9 +205,9 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None) -> None:
-    member = zipfile.ZipInfo(f"{files.name}/{name}", TIME)
+    member = zipfile.ZipInfo(f"{files.name}/{name}", (1980, 1, 1, 0, 0, 0))
     member.create_system = 3
-    member.external_attr = MODE << 16
+    member.external_attr = (stat.S_IFREG | 0o644) << 16
     member.file_size = size
     digest = hashlib.sha256()
     with archive.open(member, "w") as file:

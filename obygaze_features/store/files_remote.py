@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
-from obygaze_features.store.store_files import FolderFiles, OnPiece, StoreFiles, named
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, named, refuse_giants
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
@@ -36,9 +36,6 @@ STEP, SLOW_S = 1 << 16, 60.0
 
 ANSWER_S = 120.0
 """Seconds to wait for the headers of an answer; longer than the client's own retries."""
-
-LARGEST_READ = 1 << 30
-"""Most bytes of one file that are held in memory."""
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _ENDPOINTS = (
@@ -171,24 +168,8 @@ class HttpFiles:
         with asking(self.where, name):
             result = self._get(name, start, stop)
             first, last = result.range
-            if last - first > LARGEST_READ:
-                raise StoreError(
-                    f"{self.where}/{name}: {last - first} bytes are more than this file should have"
-                )
+            refuse_giants(last - first, f"{self.where}/{name}")
             return b"".join(self._blocks(result, name))
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; nothing else is held in memory."""
-        at, rest = 0, b""
-        for block in self.stream(name):
-            copied = min(len(block), len(buffer) - at)
-            buffer[at : at + copied] = block[:copied]
-            seen(buffer[at : at + copied])
-            at += copied
-            rest += block[copied : copied + 5]
-            if len(rest) >= 5:
-                break
-        return at, rest[:5]
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks as they come."""
@@ -261,14 +242,6 @@ class HttpFile:
     def read(self, start: int, stop: int) -> bytes:
         """Read a range of bytes in one request."""
         return HttpFiles(self.url.rpartition("/")[0], "", self.store).read(self.file, start, stop)
-
-    def fill(self, start: int, stop: int, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read a range in one request, its beginning into a buffer."""
-        data = self.read(start, stop)
-        filled = min(len(data), len(buffer))
-        buffer[:filled] = data[:filled]
-        seen(buffer[:filled])
-        return filled, data[filled:]
 
 
 @contextmanager
@@ -356,11 +329,6 @@ class HubFiles:
         """Read a file or a part of it."""
         path = self._here(name)
         return FolderFiles(path.parent).read(path.name, start, stop)
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer."""
-        path = self._here(name)
-        return FolderFiles(path.parent).fill(path.name, buffer, seen)
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
