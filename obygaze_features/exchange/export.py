@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, empty, naming, remove_tree, sync, sync_name, write_all
+from obygaze_features.io import PARTIAL_SUFFIX, empty, naming, remove_tree, sync, write_all
 from obygaze_features.locks import alone_in
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
@@ -260,4 +260,4 @@ def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
                 (work / path.name).replace(path)
         finally:
             remove_tree(work, ignore_errors=True)
-        sync_name(path)
+        sync(path.absolute().parent)

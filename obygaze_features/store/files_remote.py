@@ -7,10 +7,8 @@ services' own tools do (AWS_* variables, instance roles, `hf auth login`). A pla
 
 import os
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,8 +32,6 @@ READERS = 8
 STEP, SLOW_S = 1 << 16, 60.0
 """A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds."""
 
-ANSWER_S = 120.0
-"""Seconds to wait for the headers of an answer; longer than the client's own retries."""
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _ENDPOINTS = (
@@ -159,7 +155,7 @@ class HttpFiles:
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         with asking(self.where, name):
-            return self._answer(lambda: obstore.head(self.store, name), name)["size"]
+            return obstore.head(self.store, name)["size"]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it in one request."""
@@ -204,26 +200,7 @@ class HttpFiles:
             options["range"] = (start, stop)
         elif start:
             options["range"] = {"offset": start}
-        return self._answer(lambda: obstore.get(self.store, name, options=options), name)
-
-    def _answer(self, ask: Callable[[], T], name: str) -> T:
-        """Wait for the headers of an answer, for a limited time; the client itself sets no limit."""
-        answer: Future[T] = Future()
-
-        def wait() -> None:
-            try:
-                answer.set_result(ask())
-            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
-                answer.set_exception(error)
-
-        threading.Thread(target=wait, daemon=True).start()
-        try:
-            return answer.result(ANSWER_S)
-        except TimeoutError:
-            raise StoreError(
-                f"{self.where}/{name}: the server has not answered in {ANSWER_S:.0f} s; "
-                "run the command again later (a pull goes on where it stopped)"
-            ) from None
+        return obstore.get(self.store, name, options=options)
 
 
 @dataclass(frozen=True)

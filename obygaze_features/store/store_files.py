@@ -272,9 +272,7 @@ def listed(files: StoreFiles) -> dict[str, str]:
         digests, canonical = parse_digests(data)
         payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
         fitting = payload == digests.keys() if manifest == DIGESTS else not payload
-        fitting &= all(fits(digest, Hex64) for digest in digests.values()) and digests.keys().isdisjoint(
-            _folders(digests)
-        )
+        fitting &= all(fits(digest, Hex64) for digest in digests.values())
         if manifest == DIGESTS:
             fitting &= digests_by_name.get(DIGESTS) == hashlib.sha256(data).hexdigest()
         if lacking := sorted(ALWAYS[manifest] - digests.keys()):
@@ -285,12 +283,6 @@ def listed(files: StoreFiles) -> dict[str, str]:
             )
         digests_by_name |= digests
     return digests_by_name
-
-
-def _folders(names: Iterable[str]) -> set[str]:
-    """Return all folders of files with these names."""
-    parts = [name.split("/") for name in names]
-    return {"/".join(steps[:depth]) for steps in parts for depth in range(1, len(steps))}
 
 
 def named(files: StoreFiles) -> list[str]:

@@ -7,15 +7,13 @@ import random
 import shutil
 import stat
 import zipfile
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.errors import ObygazeError, StoreError
-from obygaze_features.exchange import publish
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
@@ -123,42 +121,6 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
 
 
-@pytest.mark.parametrize("left", [False, True], ids=["finished", "finished and a third began"])
-def test_a_zip_finished_between_opening_and_locking_is_never_written_into(
-    packed, tmp_path, monkeypatch, left
-):
-    other, out = sealed(tmp_path, 8, name="other"), tmp_path / "x.zip"
-    real = publish.hold
-
-    def late(descriptor, path, *, wait):
-        with monkeypatch.context() as patch:
-            patch.setattr(publish, "hold", real)
-            (tmp_path / "x.zip.partial").rename(out)
-            out.write_bytes(packed.read_bytes())
-            if left:
-                (tmp_path / "x.zip.partial").write_bytes(b"of a third")
-        return real(descriptor, path, wait=wait)
-
-    monkeypatch.setattr(publish, "hold", late)
-    with pytest.raises(StoreError, match=r"another process has just packed a store here; look at .*x\.zip"):
-        pack(FolderFiles(other), out)
-    assert out.read_bytes() == packed.read_bytes()
-
-
-def test_a_zip_that_came_before_the_lock_is_not_replaced(pristine, tmp_path, monkeypatch):
-    real = publish.hold
-
-    def late(descriptor, path, *, wait):
-        (tmp_path / "x.zip").write_bytes(b"mine")
-        return real(descriptor, path, wait=wait)
-
-    monkeypatch.setattr(publish, "hold", late)
-    with pytest.raises(StoreError, match="is there already"):
-        pack(FolderFiles(pristine), tmp_path / "x.zip")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
-    assert (tmp_path / "x.zip").read_bytes() == b"mine"
-
-
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_named_with_a_remedy(pristine, tmp_path, monkeypatch, number):
     def no_locks(*_):
@@ -166,8 +128,6 @@ def test_a_file_system_without_locks_is_named_with_a_remedy(pristine, tmp_path, 
 
     monkeypatch.setattr("fcntl.flock", no_locks)
     said = r"this file system has no file locks .*: have it mounted with them"
-    with pytest.raises(StoreError, match=said):
-        pack(FolderFiles(pristine), tmp_path / "x.zip")
     with pytest.raises(StoreError, match=said):
         download(FolderFiles(pristine), tmp_path / "copy")
     with pytest.raises(StoreError, match=said):
@@ -282,23 +242,3 @@ def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):
     assert b"PK\x06\x06" in path.read_bytes()
     assert verify(path).ok
     assert same_values(open_store(pristine), open_store(path))
-
-
-@pytest.mark.parametrize("way", ["pack", "export"])
-def test_where_only_the_name_could_not_be_forced_the_file_is_said_to_be_whole(tmp_path, monkeypatch, way):
-    store, out = open_store(sealed(tmp_path)), tmp_path / "toy.out.zip"
-
-    def no_disk(path):
-        if path == tmp_path and out.exists():
-            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-
-    monkeypatch.setattr("obygaze_features.io.sync", no_disk)
-    out = tmp_path / "toy.out.zip"
-    with pytest.raises(
-        ObygazeError, match=r"toy\.out\.zip: is whole and in its place, but its folder"
-    ) as said:
-        {"pack": partial(pack, store, out), "export": partial(export_hdf5, store, "toy", out)}[way]()
-    assert ".partial" not in str(said.value)
-    if way == "pack":
-        assert open_store(out).fingerprint == store.fingerprint
-    assert not out.with_name(f"{out.name}.partial").exists()

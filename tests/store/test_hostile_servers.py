@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import threading
 import time
 from functools import partial
 
@@ -136,51 +135,6 @@ def test_a_file_that_changes_while_it_is_sent_is_never_kept(root, tmp_path):
         said = everything(f"{site.url}/toy-1.0.0", tmp_path)
         assert sum(path.endswith(CHUNK) for _, path, _ in site.asked) < 20
     assert len(said) >= 3
-
-
-# --- headers
-
-
-@contextlib.contextmanager
-def answering(piece, pause):
-    """Answer every request with the beginning of headers, then a piece again and again."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def one(client):
-            with contextlib.suppress(OSError), client:
-                client.recv(1 << 16)
-                client.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
-                while not stop.wait(pause):
-                    client.sendall(piece)
-
-        def every():
-            with contextlib.suppress(OSError):
-                while True:
-                    client, _ = server.accept()
-                    threading.Thread(target=one, args=(client,), daemon=True).start()
-
-        stop = threading.Event()
-        threading.Thread(target=every, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.getsockname()[1]}"
-        finally:
-            stop.set()
-
-
-def test_headers_that_never_end_are_given_up_after_the_stated_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.files_remote.ANSWER_S", 0.2)
-    with answering(b"x", 0.02) as url:
-        said = everything(f"{url}/toy-1.0.0", tmp_path)
-    assert len(said) == 3
-    assert all("the server has not answered in 0 s" in text for text in said)
-
-
-def test_headers_without_end_are_refused():
-    with (
-        answering(b"y" * 65_000 + b"\r\nX-B: ", 0) as url,
-        pytest.raises(StoreError, match=r"zarr\.json: .*HTTP error"),
-    ):
-        open_store(f"{url}/toy-1.0.0")
 
 
 # --- bodies
