@@ -10,8 +10,8 @@ from shlex import quote
 from threading import Lock
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.transfer import FileProgress, download, in_threads
-from obygaze_features.io import NO_LICENCE, sha256_of, whole_file
+from obygaze_features.exchange.transfer import FileProgress, download, in_threads, new_file
+from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
@@ -125,7 +125,6 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     if out is None:
         out = folder_of(store).path.with_name(f"{files.name}.zip")
     out = Path(out)
-    _refuse_packed(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
     if unknown := sorted(set(files.names()) ^ set(names)):
@@ -135,20 +134,16 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
         )
     sizes = {name: files.size(name) for name in names}
     done = 0
-    with whole_file(out) as partial:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-            for name in names:
-                _add(archive, files, name, sizes[name], digests.get(name))
-                done += sizes[name]
-                if progress:
-                    progress(done, sum(sizes.values()))
-        _refuse_packed(out)  # made meanwhile
+    with (
+        new_file(out, "packing this store") as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name in names:
+            _add(archive, files, name, sizes[name], digests.get(name))
+            done += sizes[name]
+            if progress:
+                progress(done, sum(sizes.values()))
     return out
-
-
-def _refuse_packed(out: Path) -> None:
-    if out.exists():
-        raise StoreError(f"{out}: is there already; remove it, or name another file")
 
 
 def folder_of(store: Place) -> FolderFiles:

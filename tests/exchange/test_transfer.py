@@ -142,10 +142,15 @@ def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest, message)
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["../evil", "data/../../evil", "/evil", "data//x", "data/a\\b", "data/.x", "data/x.partial", "e/x"],
+    ("name", "digest"),
+    [
+        *((name, "a" * 64) for name in ("../evil", "data/../../evil", "/evil", "data//x", "data/a\\b")),
+        *((name, "a" * 64) for name in ("data/.x", "data/x.partial", "e/x", f"data/{'x' * 190}")),
+        ("data/extra", "x" * 64),
+        ("data/extra", "../" * 21 + "x"),
+    ],
 )
-def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name):
+def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name, digest):
     from obygaze_features.io import file_sha256
     from obygaze_features.store.store_files import digests_bytes, parse_digests
 
@@ -156,7 +161,7 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name)
         if manifest.startswith("tag"):
             digests["manifest-sha256.txt"] = file_sha256(site / "toy/manifest-sha256.txt")
         else:
-            digests[name] = "a" * 64
+            digests[name] = digest
         (site / "toy" / manifest).write_bytes(digests_bytes(digests))
     with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt: was changed"):
         pull(f"{served.url}/toy", tmp_path / "copy")

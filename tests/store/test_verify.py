@@ -135,49 +135,26 @@ def set_row(row, value):
     return change
 
 
-FORGERIES = [
-    (
-        "rows swapped",
-        "toy",
-        "frames",
-        swap_rows,
-        "toy/frames",
-        "clip tt0000-é: is not what data/clips.csv has a digest of",
-    ),
-    (
-        "NaN for a clip",
-        "alone",
-        "pooled",
-        set_row(0, np.nan),
-        "alone/pooled",
-        "clip tt0000-é: nothing is stored",
-    ),
-    ("one number", "toy", "time_s", set_row((2, 1), 0.5), "toy/time_s", "clip tt0002-é: is not what"),
-    (
-        "a failed clip filled",
-        "toy",
-        "tokens",
-        set_row(3, 0),
-        "toy/tokens",
-        "clip tt0003-é: is failed, yet something",
-    ),
-    ("status changed", "toy", "status", set_row(3, 1), "toy/status", "clip tt0003-é: code 1, but failed"),
-    ("status nonsense", "toy", "status", set_row(0, 9), "toy/status", "clip tt0000-é: code 9, but ok"),
-    ("an id changed", "toy", "clip", set_row(0, "tt"), "toy/clip", "does not hold the ids"),
-]
+FORGERIES = {
+    "rows swapped": ("toy", "frames", swap_rows),
+    "NaN for a clip": ("alone", "pooled", set_row(0, np.nan)),
+    "one number": ("toy", "time_s", set_row((2, 1), 0.5)),
+    "a failed clip filled": ("toy", "tokens", set_row(3, 0)),
+    "status changed": ("toy", "status", set_row(3, 1)),
+    "status nonsense": ("toy", "status", set_row(0, 9)),
+    "an id changed": ("toy", "clip", set_row(0, "tt")),
+}
 
 
-@pytest.mark.parametrize(
-    ("_what", "node", "array", "change", "file", "message"), FORGERIES, ids=[f[0] for f in FORGERIES]
-)
-def test_forged_content_with_fitting_manifests_is_found_by_full_alone(
-    store, _what, node, array, change, file, message
-):
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, what):
+    node, array, change = FORGERIES[what]
     rewrite(store, node, array, change)
     rebag(store)
     assert verify(store, "digests").ok
-    problems = verify(store, "full").problems
-    assert any(p.file == f"data/features.zarr/{file}" and message in p.what for p in problems), problems
+    assert f"data/features.zarr/{node}/{array}" in {
+        problem.file for problem in verify(store, "full").problems
+    }
 
 
 @pytest.mark.parametrize(
