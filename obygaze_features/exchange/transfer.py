@@ -246,13 +246,10 @@ def download(
     check_version(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
-    _refuse_another(files, destination, digests[DIGESTS])
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:
-            _refuse_another(
-                files, destination, digests[DIGESTS]
-            )  # another process may have finished meanwhile
+            _refuse_another(files, destination, digests[DIGESTS])
         except StoreError:
             with suppress(OSError):  # not empty: an earlier transfer left files
                 building.rmdir()

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import itertools
 import os
 import shutil
 from urllib.parse import unquote
@@ -15,7 +14,6 @@ from obygaze_features.exchange import transfer as transferring
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
-from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
@@ -390,27 +388,6 @@ def test_http_is_not_pushed_to(root):
         push(FolderFiles(root / "toy-1.0.0"), "https://example.org/toy")
 
 
-# --- kills
-
-
-def test_unpacking_goes_on_where_it_was(root, whole, tmp_path, monkeypatch):
-    calls = itertools.count()  # from several threads
-    real = transferring.download_file
-
-    def stop_soon(files, name, *rest):
-        if next(calls) >= 10:
-            raise StoreError("stopped")
-        real(files, name, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(transferring, "download_file", stop_soon)
-        with pytest.raises(StoreError, match="stopped"):
-            download(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
-    done = download(open_zip(root / "toy-1.0.0.zip"), tmp_path / "out")
-    assert tree(tmp_path / "out") == whole
-    assert done.kept >= 10
-
-
 def test_a_file_that_never_ends_is_given_up_at_the_size_of_the_whole_store(root, tmp_path):
     blocks = 0
 
@@ -428,9 +405,3 @@ def test_a_file_that_never_ends_is_given_up_at_the_size_of_the_whole_store(root,
         download(Endless(root / "toy-1.0.0"), tmp_path / "copy")
     assert blocks == 17  # 16 MB are granted to every store
     assert not (tmp_path / "copy").exists()
-
-
-def test_a_file_is_streamed_from_where_it_is_asked_for(root):
-    files = FolderFiles(root / "toy-1.0.0")
-    whole = files.read("data/clips.csv")
-    assert b"".join(files.stream("data/clips.csv", 7)) == whole[7:]

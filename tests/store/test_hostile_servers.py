@@ -109,34 +109,6 @@ def test_a_body_without_length_and_end_is_refused(root, tmp_path):
     assert len(said) >= 3
 
 
-# --- content
-
-
-class Changing(Handler):
-    """Sends another chunk in its second half than in its first, whatever is asked for."""
-
-    def do_GET(self):  # noqa: N802
-        if not self.path.endswith(CHUNK):
-            super().do_GET()
-            return
-        body = (self.server.root / self.path.lstrip("/").replace("%20", " ")).read_bytes()
-        half = len(body) // 2
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", f'"{len(self.server.asked)}"')
-        self.end_headers()
-        self.server.asked.append((self.command, self.path, ""))
-        if self.command != "HEAD":
-            self.wfile.write(body[:half] + bytes(len(body) - half))
-
-
-def test_a_file_that_changes_while_it_is_sent_is_never_kept(root, tmp_path):
-    with serving(root, Changing) as site:
-        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
-        assert sum(path.endswith(CHUNK) for _, path, _ in site.asked) < 20
-    assert len(said) >= 3
-
-
 # --- bodies
 
 
