@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
+from obygaze_features.store.files_zip import ZIP_SUFFIX, open_within
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, named, refuse_giants
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     above, _, name = url.rpartition("/")
     if name.lower().endswith(ZIP_SUFFIX):
-        return open_ranges(HttpFile(connect(above), name, url), url, READERS)
+        return open_within(HttpFiles(above, "", connect(above)), name, url)
     return HttpFiles(url, name, connect(url))
 
 
@@ -201,24 +200,6 @@ class HttpFiles:
         elif start:
             options["range"] = {"offset": start}
         return obstore.get(self.store, name, options=options)
-
-
-@dataclass(frozen=True)
-class HttpFile:
-    """One file on a server, read by ranges."""
-
-    store: "ObjectStore"
-    file: str
-    url: str
-
-    @cached_property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return HttpFiles(self.url.rpartition("/")[0], "", self.store).size(self.file)
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Read a range of bytes in one request."""
-        return HttpFiles(self.url.rpartition("/")[0], "", self.store).read(self.file, start, stop)
 
 
 @contextmanager

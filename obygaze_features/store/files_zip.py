@@ -8,12 +8,12 @@ import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import FEATURES, ZARR_METADATA
-from obygaze_features.store.store_files import BLOCK, is_safe, refuse_giants
+from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_giants
 
 ZIP_SUFFIX = ".zip"
 ROOT = f"{FEATURES}/{ZARR_METADATA}"
@@ -25,50 +25,28 @@ _TAIL = 1 << 16
 _LARGEST_DIRECTORY = 1 << 26
 
 
-class Ranges(Protocol):
-    """A file of known size that any range of bytes can be read of."""
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Read the bytes from `start` to `stop`; fewer where it ends before."""
-
-
-@dataclass(frozen=True)
-class LocalFile:
-    """A file on this machine; it is opened for every read, so that threads and forks share nothing."""
-
-    path: Path
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return self.path.stat().st_size
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Read a range of bytes."""
-        with self.path.open("rb", buffering=0) as file:
-            file.seek(start)
-            return file.read(stop - start)
-
-
 @dataclass(frozen=True)
 class ZipFiles:
     """A store that is a zip.
 
     Attributes
     ----------
+    files, file
+        Where the zip is: the files beside it, and its name among them.
     members
         Name -> (where its bytes begin, size).
     """
 
     where: str
     name: str
-    ranges: Ranges
+    files: StoreFiles
+    file: str
     members: dict[str, tuple[int, int]]
-    readers: int = 1
+
+    @property
+    def readers(self) -> int:
+        """Number of members to read concurrently."""
+        return self.files.readers
 
     def names(self) -> list[str]:
         """List every member."""
@@ -88,7 +66,7 @@ class ZipFiles:
         first = max(0, size + start) if start < 0 else min(start, size)
         last = size if stop is None else max(first, min(stop, size))
         refuse_giants(last - first, f"{self.where}/{name}")
-        data = self.ranges.read(offset + first, offset + last) if last > first else b""
+        data = self.files.read(self.file, offset + first, offset + last) if last > first else b""
         if len(data) != last - first:
             raise StoreError(f"{self.where}: ends within {name}; it was cut short")
         return data
@@ -109,11 +87,11 @@ def open_zip(path: Path) -> ZipFiles:
     """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
-    return open_ranges(LocalFile(path), str(path))
+    return open_within(FolderFiles(path.parent), path.name, str(path))
 
 
-def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
-    """Open a zip by its directory, which lies at its end; its members are left alone.
+def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
+    """Open a zip among files by its directory, which lies at its end; its members are left alone.
 
     Raises
     ------
@@ -121,7 +99,7 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
         If it is no zip, or not one of a store that `pack` made.
     """
     try:
-        with zipfile.ZipFile(_Tail(ranges, where)) as archive:
+        with zipfile.ZipFile(_Tail(files, file, where)) as archive:
             members, end = archive.infolist(), archive.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
         if isinstance(error, StoreError):
@@ -145,17 +123,17 @@ def open_ranges(ranges: Ranges, where: str, readers: int = 1) -> ZipFiles:
         places[name], end = (start, member.file_size), member.header_offset
     if ROOT not in places:
         raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
-    return ZipFiles(where, prefix, ranges, places, readers)
+    return ZipFiles(where, prefix, files, file, places)
 
 
 class _Tail(io.RawIOBase):
     """The end of a file for zipfile to read the directory of, in one request or two."""
 
-    def __init__(self, ranges: Ranges, where: str) -> None:
-        self._ranges, self._where = ranges, where
-        self._size = ranges.size
+    def __init__(self, files: StoreFiles, file: str, where: str) -> None:
+        self._read_from, self._where = partial(files.read, file), where
+        self._size = files.size(file)
         self._start = max(0, self._size - _TAIL)
-        self._data = ranges.read(self._start, self._size)
+        self._data = self._read_from(self._start, self._size)
         self._at = 0
 
     def seekable(self) -> bool:
@@ -178,7 +156,7 @@ class _Tail(io.RawIOBase):
         if self._at >= self._start:
             data = self._data[self._at - self._start : stop - self._start]
         else:
-            self._data = self._ranges.read(self._at, self._size)
+            self._data = self._read_from(self._at, self._size)
             self._start = self._at
             data = self._data[: stop - self._at]
         self._at += len(data)

@@ -59,20 +59,9 @@ def cycle(file):
     file["a/b/c"] = file["a"]
 
 
-def root_in_itself(file):
-    file["a/x"] = row("a")
-    file["b"] = file["/"]
-
-
 def clip_in_itself(file):
     file["a/x"] = row("a")
     file["a/again"] = file["a"]
-
-
-def one_clip_with_a_thousand_names(file):
-    file["0/x"] = row("a")
-    for number in range(1, 1000):
-        file[f"{number}"] = file["0"]
 
 
 def more_paths_than_can_be_walked(file):
@@ -151,9 +140,7 @@ def secret(file):
 
 GROUPS = [
     cycle,
-    root_in_itself,
     clip_in_itself,
-    one_clip_with_a_thousand_names,
     more_paths_than_can_be_walked,
     soft_link,
     external_link,
@@ -269,10 +256,6 @@ def codes_beyond_the_categories(file):
     categories(anndata(file, ids=()), (0, 2))
 
 
-def codes_before_the_categories(file):
-    categories(anndata(file, ids=()), (0, -2))
-
-
 def status_shorter_than_the_ids(file):
     anndata(file)["status"] = ["ok"]
 
@@ -289,7 +272,6 @@ ANNDATA = [
     codes_linked,
     codes_huge,
     codes_beyond_the_categories,
-    codes_before_the_categories,
     status_shorter_than_the_ids,
     text_of_two_gigabytes,
 ]
