@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import match
@@ -331,10 +330,3 @@ def test_categorical_ids_come_in_and_a_missing_one_is_empty(tmp_path):
         categories(anndata(file, ids=()), (1, -1))
     with table_items(tmp_path / "x.h5ad", None) as (found, _):
         assert list(found) == ["b", ""]
-
-
-def test_bytes_that_are_no_hdf5_are_refused(tmp_path):
-    (tmp_path / "text.h5").write_bytes(np.random.default_rng(0).bytes(3000))
-    for reader in (hdf5_items(tmp_path / "text.h5"), table_items(tmp_path / "text.h5", None)):
-        with pytest.raises(StoreError, match=r"text\.h5: not readable as HDF5"), reader:
-            pass
