@@ -1,7 +1,6 @@
 """Packing: one zip, the same bytes every time, read where it lies; every other zip is refused in one line."""
 
 import copy
-import errno
 import os
 import random
 import shutil
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, verify
@@ -117,20 +115,6 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
     (tmp_path / "x.zip").write_bytes(b"mine")
     with pytest.raises(StoreError, match="is there already"):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
-
-
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_named_with_a_remedy(pristine, tmp_path, monkeypatch, number):
-    def no_locks(*_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr("fcntl.flock", no_locks)
-    said = r"this file system has no file locks .*: have it mounted with them"
-    with pytest.raises(StoreError, match=said):
-        download(FolderFiles(pristine), tmp_path / "copy")
-    with pytest.raises(StoreError, match=said):
-        export_hdf5(open_store(pristine), "toy", tmp_path / "x.h5")
-    assert not list(tmp_path.iterdir())
 
 
 def forge(path, packed, change):
