@@ -193,7 +193,7 @@ def test_a_store_goes_out_as_hdf5_and_comes_back(here, run):
         assert file["X"].shape == (2, 4)
     code, _, err = run("export", "films", "films.h5", "--to", "hdf5")
     assert code == 1
-    assert "films.h5: exists" in err
+    assert "films.h5: is there already" in err
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "h5ad"])

@@ -3,7 +3,6 @@
 import functools
 import http.server
 import os
-import sys
 import threading
 
 import numpy as np
@@ -137,20 +136,6 @@ def test_push_to_a_folder_and_what_is_refused(run):
     code, _, err = run("push", "stores/films", "https://example.org/films")
     assert code == 1
     assert "nothing can be pushed over HTTP" in err
-
-
-def test_without_the_extra_the_message_says_what_to_install(run, monkeypatch):
-    class NotInstalled:
-        def find_spec(self, name, *_):
-            if name.partition(".")[0] == "obstore":
-                raise ModuleNotFoundError("No module named 'obstore'", name="obstore")
-
-    for name in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
-    code, _, err = run("inspect", "https://example.org/films-1.0.0")
-    assert code == 1
-    assert "obygaze[remote]" in err
 
 
 def test_a_zip_in_place_of_a_folder_or_the_reverse_is_one_line(run):
