@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from obygaze_models.report import Block, Picture, Report, cell
+from obygaze_models.report import Block, Picture, Report
+from obygaze_studies.columns import block, plain
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, str]
@@ -167,5 +168,4 @@ def audit_report(
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
     """Show some columns of rows."""
-    cells = tuple(tuple(cell(row[column]) for column in columns) for row in rows)
-    return Block(title, tuple(name.replace("_", " ") for name in columns), cells, tuple(notes))
+    return block(title, plain(columns), rows, notes)
