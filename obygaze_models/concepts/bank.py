@@ -209,7 +209,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         """Fit the scaler, and ridge CAVs at penalties chosen by movie."""
         names = self.concepts_.tolist()
-        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, names, self.clip)
+        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, names, clip=self.clip)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
 
@@ -233,6 +233,7 @@ def tuned_by_movie(
     present: NDArray[np.float64],
     groups: ArrayLike | None,
     names: Sequence[str],
+    *,
     clip: float | None,
 ) -> Tuned:
     """Tune ridge CAVs by movie (`tuned_ridge`), refusing by name what can't be learnt so.

@@ -119,7 +119,7 @@ class LinearCAV(BinaryClassifier):
         self.candidates_: tuple[Candidate, ...] = ()
         if self.C is None:
             names = [str(self.classes_[1])]
-            tuned = tuned_by_movie(self.kind, features, present, groups, names, self.clip)
+            tuned = tuned_by_movie(self.kind, features, present, groups, names, clip=self.clip)
             self.scaler_, planes = tuned.scaler, tuned.planes
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)

@@ -134,7 +134,9 @@ Roots = list[NDArray[np.float64]]
 
 @dataclass(eq=False, slots=True)
 class _Axes:
-    """The scaler of X, if there is one, the scaled X's mean [D], its axes V [D, R], the sum of squares along each [R], and X in them, T [N, R].
+    """X's scaler, if there is one; the scaled X's mean [D], axes V [D, R], and X in them, T [N, R].
+
+    `spread` [R] is the sum of squares along each axis.
 
     `unit` is that of the penalties. `roots` are the factors of `left_out` for the movies in `movies`: they
     know no concept, so that all concepts share them. `tuned` are results for presences and movies.
