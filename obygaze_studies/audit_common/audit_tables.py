@@ -2,8 +2,10 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -169,3 +171,12 @@ def audit_report(
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
     """Show some columns of rows."""
     return block(title, plain(columns), rows, notes)
+
+
+def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
+    """Draw by a function of `audit_figures`, which is imported when it is needed: matplotlib is slow."""
+
+    def draw(path: Path) -> None:
+        getattr(import_module("obygaze_studies.audit_common.audit_figures"), name)(path=path, **given)
+
+    return draw
