@@ -194,7 +194,9 @@ def score(
     output.check()
     scored = together(_scored(truth, runs, trec, qrels, double))
     record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
-    output.finish(make_report(scored, record))
+    report = make_report(scored, record)
+    output.write(report)
+    output.show(report)
 
 
 def _scored(

@@ -79,12 +79,16 @@ class Output:
             report.pictures[0].draw(self.figure)
         write_page(report, self.html, force=self.force)
 
-    def finish(self, report: "Report") -> None:
-        """Write a report where it is asked for, and print it."""
+    def show(self, report: "Report") -> None:
+        """Print a report."""
         from obygaze_models.report import plain, to_json
 
-        self.write(report)
         click.echo(to_json(report) if self.as_json else plain(report), nl=False)
+
+    def finish(self, report: "Report") -> None:
+        """Write a report where it is asked for, print it, and say where it is."""
+        self.write(report)
+        self.show(report)
         if self.out:
             click.echo(f"results kept in {self.out}", err=True)
 
