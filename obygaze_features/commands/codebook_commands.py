@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import FILE, Output, json_option, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -69,12 +69,7 @@ def check(file: Path) -> None:
 
 
 @click.command()
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write (.toml).",
-)
+@click.option("--out", required=True, type=FILE, help="File to write (.toml).")
 def init(out: Path) -> None:
     """Write a commented template of a codebook. An existing file is never replaced.
 
@@ -97,14 +92,8 @@ def init(out: Path) -> None:
 
 @click.command()
 @click.argument("what", metavar="NAME|FILE|MANIFEST")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write: text_id, concept, kind, text.",
-)
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-def texts(what: str, out: Path, force: bool) -> None:
+@output("CSV file to write: text_id, concept, kind, text.", kind=FILE, required=True)
+def texts(what: str, output: Output) -> None:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
     Definitions (or names, where there is none), names of instances and their examples.
@@ -117,18 +106,18 @@ def texts(what: str, out: Path, force: bool) -> None:
           --texts stores/thesaurus
     """
     from obygaze_features.errors import ManifestError
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_features.io import csv_line, write_whole
     from obygaze_features.manifest import concept_texts
 
-    refuse_existing(out, force=force)
+    output.refuse_existing()
     codebook = _codebook_of(what)
     texts = concept_texts(codebook)
     if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     rows = [("text_id", "concept", "kind", "text")]
     rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
-    write_whole(out, "".join(csv_line(list(row)) for row in rows))
-    click.echo(f"{out}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
+    write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
+    click.echo(f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
 
 
 def _codebook_of(what: str) -> "Codebook":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import json_option
+from obygaze_features.options import Output, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     help="Save a contact sheet (.png): thumbnails with their index and time.",
 )
 @click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
-@json_option
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@output(json=True, force="Replace existing files.")
 def frames(
     video: Path,
     n: int | None,
@@ -62,8 +61,7 @@ def frames(
     npz: Path | None,
     sheet: Path | None,
     strict: bool,
-    as_json: bool,
-    force: bool,
+    output: Output,
 ) -> None:
     """Show or save the frames an extraction would use.
 
@@ -79,8 +77,8 @@ def frames(
     from obygaze_features.video.sheet import contact_sheet
 
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
-    check_output(npz, video, ".npz", force=force)
-    check_output(sheet, video, ".png", force=force)
+    check_output(npz, video, ".npz", force=output.force)
+    check_output(sheet, video, ".png", force=output.force)
     keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
     taken = read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
     if npz is not None:
@@ -89,7 +87,7 @@ def frames(
         thumbnails = [small for _, small in taken.images if small is not None]
         png = contact_sheet(thumbnails, taken.index, taken.time_s)
         write_whole(sheet, png)
-    click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
+    click.echo(as_document(video, sampling, start, end, taken) if output.as_json else as_table(video, taken))
     for path in (npz, sheet):
         if path is not None:
             click.echo(f"saved {path}", err=True)

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.manifest_output import (
-    folder_of,
-    force_option,
-    out_option,
-    refuse_to_replace,
-    write,
-)
-from obygaze_features.options import PATH, json_option
+from obygaze_features.commands.manifest_output import folder_for, write
+from obygaze_features.options import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,9 +67,7 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
     "--shots' finds them on the frames that it decodes anyway.",
 )
-@out_option
-@force_option
-@json_option
+@output("Manifest to write.", kind=FILE, required=True, json=True)
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
@@ -84,9 +76,7 @@ def film(
     store: Path | None,
     scenes: Path | None,
     shots: str,
-    out: Path,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
 
@@ -114,32 +104,30 @@ def film(
     from obygaze_features.manifest import Film, import_film, read_parts, shots_bytes, shots_file
     from obygaze_features.video import probe
 
-    refuse_to_replace(out, force)
-    beside = shots_file(out)
-    refuse_existing(beside if shots != "none" else None, force=force)
+    folder = folder_for(output)
+    beside = None if shots == "none" else shots_file(output.path)
+    refuse_existing(beside, force=output.force)
     window_s = _window_s(window, model, store, scenes)
     probed = [(path, probe(path)) for path in films]
     read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
     movies = [film.movie for film in read]
-    imported = import_film(
-        read, folder_of(out), window_s, hop, read_parts(scenes, movies) if scenes else None
-    )
+    imported = import_film(read, folder, window_s, hop, read_parts(scenes, movies) if scenes else None)
     if shots in DETECTORS:
         table = shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
-    write(imported, out, quiet=as_json)
-    if shots != "none":
+    write(imported, output)
+    if beside is not None:
         write_whole(beside, table)
-        if not as_json:
+        if not output.as_json:
             click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
-    if as_json:
+    if output.as_json:
         clips = Counter(clip.movie for clip in imported.manifest)
         cut = [
             {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
             for movie, seconds in imported.remainder_s.items()
         ]
-        record = {"manifest": str(out), "shots": None if shots == "none" else str(beside), "films": cut}
+        record = {"manifest": str(output.path), "shots": beside and str(beside), "films": cut}
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
 
 

@@ -1,13 +1,12 @@
 """`obygaze manifest inspect | project | sheets`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.manifest_output import force_option, out_option, refuse_to_replace, write
-from obygaze_features.options import PATH, json_option
+from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option(
-    "--out",
-    required=True,
-    type=PATH,
-    help="Folder to store the sheets in. They hold frames of the films, whose rights apply.",
-)
 @click.option(
     "--concept",
     "concepts",
@@ -40,18 +33,20 @@ if TYPE_CHECKING:
 @click.option(
     "--n", type=click.IntRange(min=1), default=24, show_default=True, help="Number of clips per sheet."
 )
-@click.option("--force", is_flag=True, help="Replace earlier sheets.")
-@json_option
+@output(
+    "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
+    required=True,
+    force="Replace earlier sheets.",
+    json=True,
+)
 def sheets(
     manifest: Path,
-    out: Path,
     concepts: tuple[str, ...],
     predictions: Path | None,
     model: str | None,
     task: str | None,
     n: int,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
@@ -84,19 +79,16 @@ def sheets(
         else error_groups(clips, predictions, model, task)
     )
     with progress_bar("drawing", "sheet") as progress:
-        drawn = write_sheets(clips, groups, out, n=n, force=force, progress=progress)
-    if as_json:
-        click.echo(json.dumps([asdict(sheet) for sheet in drawn], indent=2, ensure_ascii=False))
-    else:
-        rows = [
-            (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-")
-            for sheet in drawn
-        ]
-        click.echo(table(rows, ("sheet", "clips", "with video here", "drawn", "file"), right=range(1, 4)))
+        drawn = write_sheets(clips, groups, output.path, n=n, force=output.force, progress=progress)
+    rows = [
+        (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-") for sheet in drawn
+    ]
+    headers = ("sheet", "clips", "with video here", "drawn", "file")
+    output.show([asdict(sheet) for sheet in drawn], lambda: table(rows, headers, right=range(1, 4)))
     for sheet in drawn:
         for problem in sheet.problems:
             click.echo(f"left out {problem}", err=True)
-    click.echo(f"kept in {out}", err=True)
+    click.echo(f"kept in {output.path}", err=True)
 
 
 SHOWN_ROWS = 5
@@ -121,12 +113,9 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
 
     clips = read_manifest(manifest)
     summary = _summary(clips)
-    if as_json:
-        click.echo(json.dumps({"manifest": str(manifest), **summary}, indent=2, ensure_ascii=False))
-        return
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
-    click.echo(table(lines))
-    if rows and len(clips):
+    show({"manifest": str(manifest), **summary}, lambda: table(lines), as_json=as_json)
+    if rows and len(clips) and not as_json:
         every = {column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]] for column in FIELDS}
         filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
@@ -137,7 +126,7 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
 
 @click.command()
 @click.argument("annotations", type=PATH)
-@out_option
+@manifest_output
 @click.option("--onto", type=PATH, help="Manifest of the clips to label.")
 @click.option(
     "--window",
@@ -152,15 +141,13 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     help="Minimum share of a clip's duration that an annotation must cover to count.",
 )
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
-@force_option
 def project(
     annotations: Path,
-    out: Path,
     onto: Path | None,
     window: float | None,
     threshold: float,
     per_annotator: bool,
-    force: bool,
+    output: Output,
 ) -> None:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
@@ -180,7 +167,7 @@ def project(
     if (onto is None) == (window is None):
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
     marks = read_manifest(annotations)
-    refuse_to_replace(out, force, marks.codebook)
+    folder_for(output, marks.codebook)
     clips = read_manifest(onto) if onto is not None else windows(marks, window or 0.0)
     result = projected(marks, clips, threshold, per_annotator=per_annotator)
     notices = []
@@ -193,7 +180,7 @@ def project(
         notices.append(
             f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
         )
-    write(Imported(result.manifest, tuple(notices)), out)
+    write(Imported(result.manifest, tuple(notices)), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":

@@ -1,11 +1,10 @@
 """`obygaze search`: rank a store's clips by their similarity to a text."""
 
-import json
 from dataclasses import asdict
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import json_option, show
 from obygaze_features.screen import table
 
 
@@ -64,14 +63,13 @@ def search(
     ranking = ranked(
         store, query, text_store=text_store, backbone=backbone, weights=weights, top=top, device=device
     )
-    if as_json:
-        click.echo(json.dumps(asdict(ranking), indent=2, ensure_ascii=False, allow_nan=False))
-        return
     cells = [
         (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
         for hit in ranking
     ]
-    click.echo(table(cells, COLUMNS, right=(0, 3, 4, 5)))
+    show(asdict(ranking), lambda: table(cells, COLUMNS, right=(0, 3, 4, 5)), as_json=as_json)
+    if as_json:
+        return
     without = f"; {ranking.n_without} more have no features" if ranking.n_without else ""
     click.echo(f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}", err=True)
     for note in ranking.notes:

@@ -1,12 +1,12 @@
 """`obygaze store`: compare and merge stores."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL
+from obygaze_features.options import LOCAL, show
 from obygaze_features.screen import progress_bar
 
 DIFFERS = 3
@@ -34,13 +34,9 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
     from obygaze_features.store import open_store
 
     difference = compare(open_store(first), open_store(second))
-    if as_json:
-        click.echo(json.dumps(difference.record(), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        for line in in_words(difference, first, second, most=SHOWN):
-            click.echo(line)
-        if difference.equal:
-            click.echo("nothing differs")
+    lines = [*in_words(difference, first, second, most=SHOWN)]
+    lines += ["nothing differs"] if difference.equal else []
+    show(difference.record(), lambda: "\n".join(lines), as_json=as_json)
     if not difference.equal:
         context.exit(DIFFERS)
 
@@ -52,14 +48,7 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
 @click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")
-def merge(
-    stores: tuple[str, ...],
-    out: Path,
-    version: str,
-    licence: str | None,
-    citation: str | None,
-    corpus: str | None,
-) -> None:
+def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> None:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
     Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
@@ -77,15 +66,7 @@ def merge(
 
     opened = [open_store(store) for store in stores]
     with progress_bar("merge") as progress:
-        path = merge_stores(
-            opened,
-            out,
-            version=version,
-            licence=licence,
-            citation=citation,
-            corpus=corpus,
-            progress=progress,
-        )
+        path = merge_stores(opened, out, progress=progress, **stated)
     result = open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:

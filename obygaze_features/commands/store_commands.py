@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL, json_option, removed_option
+from obygaze_features.options import LOCAL, json_option, removed_option, show
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -178,18 +178,15 @@ def ls(folder: Path, as_json: bool) -> None:
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
-    if as_json:
-        records = [dict(zip(headers, row, strict=True)) for row in rows]
-        click.echo(json.dumps(records, indent=2, ensure_ascii=False))
-        return
-    if not rows:
+    if not rows and not as_json:
         click.echo(f"no stores in {folder}", err=True)
         return
-    damaged = {str(row[0]): str(row[-1]) for row in rows if row[1] == "-"}
-    shown = [(*row[:-1], "not readable") if row[0] in damaged else row for row in rows]
-    click.echo(table(shown, headers))
-    for message in damaged.values():
-        click.echo(message, err=True)
+    shown = [(*row[:-1], "not readable") if row[1] == "-" else row for row in rows]
+    records = [dict(zip(headers, row, strict=True)) for row in rows]
+    show(records, lambda: table(shown, headers), as_json=as_json)
+    for row in rows:
+        if row[1] == "-" and not as_json:
+            click.echo(row[-1], err=True)
 
 
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
@@ -240,19 +237,18 @@ def inspect(store: Path, as_json: bool) -> None:
     from obygaze_features.store import open_store
 
     record = _record(open_store(store))
-    if as_json:
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
-        return
-    groups = record.pop("groups")
-    click.echo(table(_flat(record)))
-    for name, group in groups.items():
+    show(record, lambda: _in_tables(record), as_json=as_json)
+
+
+def _in_tables(record: dict[str, Any]) -> str:
+    tables = [table(_flat({name: value for name, value in record.items() if name != "groups"}))]
+    for name, group in record["groups"].items():
         arrays = [
             (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
             for array, kind in group["arrays"].items()
         ]
-        click.echo(f"\n{name}")
-        click.echo(table(arrays, ("array", "dtype", "shape")))
-        click.echo(table(_flat(group["provenance"])))
+        tables += [f"\n{name}", table(arrays, ("array", "dtype", "shape")), table(_flat(group["provenance"]))]
+    return "\n".join(tables)
 
 
 def _record(store: "Store") -> dict[str, Any]:
@@ -318,15 +314,7 @@ def _shown(value: object) -> str:
 @click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
 )
-def seal(
-    name: Path,
-    licence: str,
-    citation: str,
-    version: str,
-    allow_missing: bool,
-    workers: int | None,
-    max_failed: int | None,
-) -> None:
+def seal(name: Path, **stated: Any) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -344,17 +332,7 @@ def seal(
     from obygaze_features.store import seal as seal_stage
 
     with progress_bar("seal", "row") as progress:
-        path = seal_stage(
-            None,
-            name,
-            version=version,
-            licence=licence,
-            citation=citation,
-            allow_missing=allow_missing,
-            max_failed=max_failed,
-            workers=workers,
-            progress=progress,
-        )
+        path = seal_stage(None, name, progress=progress, **stated)
     say_sealed(path)
 
 
@@ -378,14 +356,11 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
         raise click.UsageError("--quick or --full, not both")
     with progress_bar("verify", "file") as progress:
         report = verify_store(store, "quick" if quick else "full" if full else "digests", progress)
-    if as_json:
-        click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
-    else:
-        for problem in report.problems:
-            click.echo(visible(f"{problem.file}: {problem.what}", lines=False))
-        number = len(report.problems)
-        verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
-        counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
-        click.echo(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    number = len(report.problems)
+    verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
+    counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
+    lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
+    lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    show(report.record(), lambda: "\n".join(lines), as_json=as_json)
     if not report.ok:
         context.exit(PROBLEMS_FOUND)

@@ -11,7 +11,7 @@ import click
 
 from obygaze_features.commands.store_output import say_sealed
 from obygaze_features.errors import first_line
-from obygaze_features.options import LOCAL, LocalPath
+from obygaze_features.options import LOCAL, LocalPath, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
@@ -326,14 +326,11 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 
 @click.command()
 @click.argument("store")
-@click.option("--out", type=LOCAL, help="Folder for README.md and croissant.json, outside the store.")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
 @click.option("--citation", help="How to cite the store, if not as recorded in it.")
 @click.option("--url", help="URL of the store's folder, for croissant.json.")
-@click.option("--force", is_flag=True, help="Replace existing files.")
-def card(
-    store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None, force: bool
-) -> None:
+@output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
+def card(store: str, output: Output, **stated: str | None) -> None:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -348,7 +345,7 @@ def card(
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.store import open_store
 
-    files = card_files(open_store(store), licence=licence, citation=citation, url=url)
+    files, out = card_files(open_store(store), **stated), output.out
     if out is None:
         click.echo(files["README.md"].decode(), nl=False)
         return
@@ -356,7 +353,7 @@ def card(
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
         )
-    refuse_existing(*(out / name for name in files), force=force)
+    refuse_existing(*(out / name for name in files), force=output.force)
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import PATH
+from obygaze_features.options import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +26,6 @@ QUALITY = 80
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
 @click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    help="HTML file to write.",
-)
-@click.option(
     "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list of each film."
 )
 @click.option(
@@ -49,9 +42,9 @@ QUALITY = 80
     show_default=True,
     help="Language of the page.",
 )
-@click.option("--force", is_flag=True, help="Replace an earlier page.")
+@output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
 def report(
-    folders: tuple[Path, ...], out: Path, top: int, thumbnails: Path | None, language: str, force: bool
+    folders: tuple[Path, ...], top: int, thumbnails: Path | None, language: str, output: Output
 ) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
@@ -73,7 +66,8 @@ def report(
     from obygaze_film.page.html import read_stills
     from obygaze_film.timeline import found_films
 
-    refuse_existing(out, force=force)
+    out = output.out or Path("report.html")
+    refuse_existing(out, force=output.force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
     stills = None
@@ -86,7 +80,7 @@ def report(
             err=True,
         )
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
-    write_film_page(films, out, force=force, top=top, language=language, rates=rates, stills=stills)
+    write_film_page(films, out, force=output.force, top=top, language=language, rates=rates, stills=stills)
     for film in films:
         click.echo(film.heading, err=True)
     click.echo(out)
@@ -95,11 +89,6 @@ def report(
 @click.command()
 @click.argument("folder", type=PATH)
 @click.option("--as", "kind", required=True, type=click.Choice(FORMATS), help="Format.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write.  [default: the film's name in this folder, with the format's suffix]",
-)
 @click.option(
     "--tiers",
     metavar="NAME,...",
@@ -114,16 +103,15 @@ def report(
     default=0,
     help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
 def export(
     folder: Path,
     kind: str,
-    out: Path | None,
     tiers: str | None,
     fps: str,
     model: str | None,
     top: int,
-    force: bool,
+    output: Output,
 ) -> None:
     """Write a scored film for another tool.
 
@@ -151,8 +139,8 @@ def export(
     rate = _rate(fps)
     film = Timeline.read(folder)
     safe = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in film.movie).lstrip(".")
-    path = out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
-    refuse_existing(path, force=force)
+    path = output.out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
+    refuse_existing(path, force=output.force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
     notice = write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
     if notice:

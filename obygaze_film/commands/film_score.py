@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import html_option, json_option
-from obygaze_models.commands import write_page
+from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
@@ -14,19 +14,14 @@ if TYPE_CHECKING:
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
-PATH = click.Path(path_type=Path)
 folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar="FOLDER...")
 model_option = click.option(
     "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
 )
-force_option = click.option("--force", is_flag=True, help="Replace an earlier --out.")
 
 
 @click.command()
 @click.argument("arguments", nargs=-1, required=True, metavar="MODEL... STORE")
-@click.option(
-    "--out", type=PATH, required=True, help="Folder to write; of several films, a folder in it for each."
-)
 @click.option("--shots", type=PATH, help="Table of shots, as `obygaze manifest import film` writes it.")
 @click.option(
     "--flags",
@@ -38,19 +33,16 @@ force_option = click.option("--force", is_flag=True, help="Replace an earlier --
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
 @click.option("--title", help="Title of the film, if there is one only.")
-@force_option
-@json_option
+@output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
 @click.pass_context
 def score(
     ctx: click.Context,
     arguments: tuple[str, ...],
-    out: Path,
     shots: Path | None,
     flags: Path | None,
     films: Path | None,
     title: str | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
@@ -85,8 +77,9 @@ def score(
     movies = list(windows_of(store))
     if title is not None and len(movies) > 1:
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
+    out = output.path
     folder_of = {movie: out if len(movies) == 1 else out / _folder_name(movie) for movie in movies}
-    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=force)
+    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=output.force)
     facts = _facts(films) if films is not None else {}
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
@@ -96,7 +89,7 @@ def score(
     )
     for timeline in scored:
         timeline.write(folder_of[timeline.movie])
-    if as_json:
+    if output.as_json:
         import msgspec
 
         records = [msgspec.to_builtins(timeline.record) for timeline in scored]
@@ -191,21 +184,15 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     show_default=True,
     help="Seconds by which boundaries may differ; repeatable.",
 )
-@click.option("--out", type=PATH, required=True, help="Folder of the report.")
-@html_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@force_option
-@json_option
+@output("Folder of the report.", required=True, html=True, json=True)
 def evaluate(
     folders: tuple[Path, ...],
     truth: Path,
     key: str | None,
     collars: tuple[float, ...],
-    out: Path,
-    html: Path | None,
     seed: int,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
@@ -224,19 +211,13 @@ def evaluate(
     from obygaze_features.manifest import read_manifest
     from obygaze_film.evaluation import evaluate_films, evaluation_report
     from obygaze_film.timeline import read_films
-    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+    from obygaze_models.report import check_folder
 
-    check_folder(out, force=force)
-    refuse_existing(html, force=force)
+    check_folder(output.path, force=output.force)
+    refuse_existing(output.html, force=output.force)
     films = read_films(folders)
-    report = evaluation_report(
-        evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed)
-    )
-    with new_folder(out, force=force) as folder:
-        write_report(report, folder)
-    write_page(report, html, force=force)
-    click.echo(to_json(report) if as_json else plain(report), nl=False)
-    click.echo(f"report kept in {out}", err=True)
+    evaluated = evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed)
+    finish(evaluation_report(evaluated), output)
 
 
 @click.command("next")
@@ -256,9 +237,8 @@ def evaluate(
 @click.option(
     "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
 )
-@click.option("--out", type=PATH, required=True, help="Manifest to write, to be filled in.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw.")
-@force_option
+@output("Manifest to write, to be filled in.", required=True)
 def next_(
     folders: tuple[Path, ...],
     n: int,
@@ -266,9 +246,8 @@ def next_(
     judged: tuple[Path, ...],
     key: str | None,
     codebook: Path | None,
-    out: Path,
     seed: int,
-    force: bool,
+    output: Output,
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
@@ -285,12 +264,12 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import Manifest, read_manifest, write_manifest
     from obygaze_film.timeline import read_films
     from obygaze_film.windows_to_judge import choose_next
 
-    refuse_existing(out, force=force)
+    output.refuse_existing()
+    out = output.path
     films = read_films(folders)
     done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
     clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)

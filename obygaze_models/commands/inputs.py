@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import join_options
+from obygaze_features.options import Output, join_options, removed_option
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
@@ -26,9 +26,22 @@ TASK_OPTIONS = join_options(
     click.option("--test", help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
-    click.option("--test-negative", multiple=True, help="Negative level of --test; repeatable."),
-    click.option("--test-positive", multiple=True, help="Positive level of --test; repeatable."),
+    removed_option("--test-negative", "--test takes a task of the codebook", value=True),
+    removed_option("--test-positive", "--test takes a task of the codebook", value=True),
 )
+
+
+def finish(report: "Report", output: Output) -> None:
+    """Write a report into a new folder and as a page, if asked for, print it, and say where it is."""
+    from obygaze_models.report import new_folder, plain, to_json, write_report
+
+    if output.out is not None:
+        with new_folder(output.out, force=output.force) as folder:
+            write_report(report, folder)
+    write_page(report, output.html, force=output.force)
+    click.echo(to_json(report) if output.as_json else plain(report), nl=False)
+    if output.out is not None:
+        click.echo(f"kept in {output.out}", err=True)
 
 
 def write_page(

@@ -45,7 +45,7 @@ manifest inspect in/segments.csv --rows 2
     0 | ann, bea | ... and 62 more
 manifest inspect in/films.csv --json
     0 | "missing": 6
-=manifest project in/segments.csv --window 8 --out out/projected.csv
+=manifest project in/segments.csv --window 8 --threshold 0.1 --out out/projected.csv
     0 | 4 movies
 manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
     0 | replaced the labels that 1 clips of | nobody annotated z | left out the annotations of m1
@@ -221,7 +221,7 @@ localise out/frames.csv in/segments.csv --concept Body --json
     0 | "measures"
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
-film score in/models/pcbm_lr.model in/alien --out out/alien
+film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3
 film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
@@ -233,12 +233,12 @@ film rate out/scored in/truth.csv --json
     0 out/film.html
 =film export out/scored --as vtt --out out/film.vtt
     0 out/film.vtt
-=film evaluate out/scored --truth in/truth.csv --out out/agreement --html out/agreement.html
+=film evaluate out/scored --truth in/truth.csv --collar 5 --out out/agreement --html out/agreement.html
     0 out/agreement.html
 manifest import eaf out/film.eaf --out out/eaf.csv
     1
 film export out/scored --as eaf --out out/film.eaf
-manifest import eaf out/film.eaf --codebook {BOOK} --out out/eaf.csv
+manifest import eaf out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
     3
 manifest import judgements out/next.csv --codebook {BOOK} --out out/judged.csv
     3 | 4 rows without a level

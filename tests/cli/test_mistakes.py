@@ -38,6 +38,22 @@ MISTAKES = f"""
     --consume is gone: the staging folder and the store share the tokens on the disk without it
 1 store seal in/films-1.0.0 --licence MIT
     films-1.0.0 is sealed; the name is
+2 manifest import eaf in/a.eaf --tier levels --out out/a.csv
+    --tier is gone: name the tier 'human: level' in ELAN
+2 manifest import eaf in/a.eaf --concept-tier seen --out out/a.csv
+    --concept-tier is gone: name the tier 'human: concepts' in ELAN
+2 manifest agreement in/segments.csv --threshold 0.1
+    --threshold is gone: the paper's value is used
+2 manifest agreement in/segments.csv --beta 2
+    --beta is gone: the paper's value is used
+2 manifest agreement in/segments.csv --shuffles 9
+    --shuffles is gone: the paper's value is used
+2 manifest agreement in/segments.csv --seed 1
+    --seed is gone: the paper's value is used
+2 evaluate in/marked.csv in/marked --task hn_s --test-negative EN
+    --test-negative is gone: --test takes a task of the codebook
+2 folds in/marked.csv --task hn_s --test-positive S
+    --test-positive is gone: --test takes a task of the codebook
 1 store merge in/films in/films --out in/films-1.0.0
     films-1.0.0 is sealed; the name is
 1 store merge in/stores/left in/stores/other --out out/merged
