@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import csv_line, write_whole
 from obygaze_features.options import FILE, Output, json_option, output
 from obygaze_features.screen import table
 
@@ -31,10 +34,8 @@ def show(what: str | None, as_json: bool) -> None:
       obygaze codebook show violence.toml
       obygaze codebook show films.csv --json
     """
-    from obygaze_features.manifest import BUILTIN, builtin_codebook
-
     if what is None:
-        built_in = [builtin_codebook(name) for name in BUILTIN]
+        built_in = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
         if as_json:
             _echo_json([{**codebook.record(), "digest": codebook.digest()} for codebook in built_in])
         else:
@@ -62,9 +63,7 @@ def check(file: Path) -> None:
     Examples:
       obygaze codebook check violence.toml
     """
-    from obygaze_features.manifest import load_codebook
-
-    codebook = load_codebook(file)
+    codebook = manifests.load_codebook(file)
     click.echo(f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
 
 
@@ -77,7 +76,6 @@ def init(out: Path) -> None:
     Examples:
       obygaze codebook init --out mine.toml
     """
-    from obygaze_features.errors import ManifestError
     from obygaze_features.manifest.codebook import starter
 
     if out.suffix.lower() != ".toml":
@@ -105,13 +103,9 @@ def texts(what: str, output: Output) -> None:
       obygaze evaluate films.csv stores/films --task concept:Body \\
           --texts stores/thesaurus
     """
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.io import csv_line, write_whole
-    from obygaze_features.manifest import concept_texts
-
     output.refuse_existing()
     codebook = _codebook_of(what)
-    texts = concept_texts(codebook)
+    texts = manifests.concept_texts(codebook)
     if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     rows = [("text_id", "concept", "kind", "text")]
@@ -121,12 +115,11 @@ def texts(what: str, output: Output) -> None:
 
 
 def _codebook_of(what: str) -> "Codebook":
-    from obygaze_features.manifest import BUILTIN, find_codebook, read_manifest
 
     path = Path(what)
-    if what not in BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
-        return read_manifest(path).codebook
-    return find_codebook(what)
+    if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
+        return manifests.read_manifest(path).codebook
+    return manifests.find_codebook(what)
 
 
 def _counts(codebook: "Codebook") -> str:
@@ -149,11 +142,10 @@ def _number(things: "Sequence[object]", noun: str) -> str:
 
 
 def _show(codebook: "Codebook") -> None:
-    from obygaze_features.manifest import policies_of
 
     click.echo(f"{codebook.name} {codebook.version}  {codebook.source}".rstrip())
     click.echo(f"digest {codebook.digest()}")
-    click.echo(f"label policies: {', '.join(policies_of(codebook))}\n")
+    click.echo(f"label policies: {', '.join(manifests.policies_of(codebook))}\n")
     _echo_table(
         [
             [level.name, level.title, "yes" if level.label else "no", ", ".join(level.synonyms)]

@@ -16,6 +16,7 @@ from obygaze_features.commands.extract_output import (
     show_estimate,
     show_outcome,
 )
+from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.options import LOCAL, PATH, GroupedCommand, json_option, removed_option
 
@@ -237,7 +238,6 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.errors import ExtractError
     from obygaze_features.extraction import prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
 

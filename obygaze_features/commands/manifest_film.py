@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_output import folder_for, write
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,22 +105,20 @@ def film(
       obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
           --shots transnet --out windows.csv
     """
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.manifest import Film, import_film, read_parts, shots_bytes, shots_file
-    from obygaze_features.video import probe
-
     folder = folder_for(output)
-    beside = None if shots == "none" else shots_file(output.path)
+    beside = None if shots == "none" else manifests.shots_file(output.path)
     refuse_existing(beside, force=output.force)
     window_s = _window_s(window, model, store, scenes)
-    probed = [(path, probe(path)) for path in films]
-    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
+    probed = [(path, of.probe(path)) for path in films]
+    read = [manifests.Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
     movies = [film.movie for film in read]
-    imported = import_film(read, folder, window_s, hop, read_parts(scenes, movies) if scenes else None)
+    imported = manifests.import_film(
+        read, folder, window_s, hop, manifests.read_parts(scenes, movies) if scenes else None
+    )
     if shots in DETECTORS:
-        table = shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
+        table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
-        table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
+        table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
     write(imported, output)
     if beside is not None:
         write_whole(beside, table)
@@ -135,8 +138,6 @@ def _window_s(
     window: float | str | None, model: Path | None, store: Path | None, scenes: Path | None
 ) -> float | None:
     """Return the window length in seconds; None for scenes."""
-    from obygaze_features.manifest import window_of_model
-
     if scenes is not None:
         if window is not None or model is not None or store is not None:
             raise click.UsageError("--scenes takes the place of --window, --model and --store")
@@ -149,18 +150,15 @@ def _window_s(
         raise click.UsageError(
             "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --scenes FILE.csv"
         )
-    return window_of_model(model) if model is not None else _window_of_store(store or Path())
+    return manifests.window_of_model(model) if model is not None else _window_of_store(store or Path())
 
 
 def _window_of_store(path: Path) -> float:
     """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
     import numpy as np
 
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.store import open_store
-
     lengths: list[float] = []
-    clips = [clip for clip in open_store(path).clips if clip.status != "failed"]
+    clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
     for clip in clips:
         if clip.start_s is not None and clip.end_s is not None:
             lengths.append(clip.end_s - clip.start_s)
@@ -176,11 +174,10 @@ def _window_of_store(path: Path) -> float:
 
 def _parts(film: "Film", detector: str) -> "Sequence[FilmPart]":
     """Find the shots of a film, with a progress bar."""
-    from obygaze_features.manifest import FilmPart
-    from obygaze_features.screen import progress_bar
     from obygaze_features.video import find_shots
 
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [
-            FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film.path, detector, show)
+            manifests.FilmPart(shot.start_s, shot.end_s, shot.flags)
+            for shot in find_shots(film.path, detector, show)
         ]

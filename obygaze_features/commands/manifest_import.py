@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_film import film
 from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.io import csv_line, refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, removed_option
 
 if TYPE_CHECKING:
@@ -49,10 +51,8 @@ def eaf(
       obygaze manifest import eaf film.eaf --annotator AB --out film.csv
       obygaze manifest import eaf film.eaf --movie tt0118715 --out film.csv
     """
-    from obygaze_features.manifest import find_codebook, import_eaf
-
-    labels = find_codebook(codebook) if codebook else None
-    imported = import_eaf(
+    labels = manifests.find_codebook(codebook) if codebook else None
+    imported = manifests.import_eaf(
         files,
         folder_for(output, labels),
         movie=movie,
@@ -78,10 +78,8 @@ def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) ->
       obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
       obygaze manifest import judgements blind-*.csv --out blind.csv
     """
-    from obygaze_features.manifest import find_codebook, import_judgements
-
-    labels = find_codebook(codebook) if codebook else None
-    _write_or_3(import_judgements(files, folder_for(output, labels), labels), output)
+    labels = manifests.find_codebook(codebook) if codebook else None
+    _write_or_3(manifests.import_judgements(files, folder_for(output, labels), labels), output)
 
 
 def _write_or_3(imported: "Imported", output: Output) -> None:
@@ -139,9 +137,7 @@ def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None
       obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
           --videos clips --out obygaze12.csv
     """
-    from obygaze_features.manifest import import_obygaze12
-
-    write(import_obygaze12(source, folder_for(output), videos), output)
+    write(manifests.import_obygaze12(source, folder_for(output), videos), output)
 
 
 @import_.command("mobygaze")
@@ -181,12 +177,9 @@ def import_mobygaze_(
       obygaze extract subtitles.csv stores/subtitles --backbone sentence
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
-    from obygaze_features.manifest import import_mobygaze
-
     folder = folder_for(output)
     refuse_existing(texts, force=output.force)
-    imported = import_mobygaze(source, folder, videos, records)
+    imported = manifests.import_mobygaze(source, folder, videos, records)
     write(imported, output)
     if texts is not None:
         lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
@@ -216,9 +209,7 @@ def import_mediaeval15_(source: Path, videos: Path | None, output: Output) -> No
           --out mediaeval15.csv
       obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
     """
-    from obygaze_features.manifest import import_mediaeval15
-
-    write(import_mediaeval15(source, folder_for(output), videos), output)
+    write(manifests.import_mediaeval15(source, folder_for(output), videos), output)
 
 
 @import_.command("folder")
@@ -258,12 +249,11 @@ def import_folder_(source: Path, spans: Path | None, codebook: str, rate: str | 
       obygaze manifest import folder films --spans fights.csv \\
           --codebook violence.toml --out fights-in.csv
     """
-    from obygaze_features.manifest import find_codebook, import_folder
     from obygaze_features.manifest.clip import frame_rate
 
     fps = None if rate is None else frame_rate(rate)
-    labels = find_codebook(codebook)
-    write(import_folder(source, folder_for(output, labels), spans, labels, fps), output)
+    labels = manifests.find_codebook(codebook)
+    write(manifests.import_folder(source, folder_for(output, labels), spans, labels, fps), output)
 
 
 @import_.command("images")
@@ -280,9 +270,7 @@ def import_images_(source: Path, output: Output) -> None:
       obygaze manifest import images stills --out stills.csv
       obygaze extract stills.csv stores/stills --backbone clip
     """
-    from obygaze_features.manifest import import_images
-
-    write(import_images(source, folder_for(output)), output)
+    write(manifests.import_images(source, folder_for(output)), output)
 
 
 import_.add_command(film)

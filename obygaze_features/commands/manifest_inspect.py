@@ -1,13 +1,15 @@
 """`obygaze manifest inspect | project | sheets`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
 from obygaze_features.options import PATH, Output, json_option, output, show
-from obygaze_features.screen import table
+from obygaze_features.screen import progress_bar, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,18 +63,14 @@ def sheets(
       obygaze manifest sheets films.csv --predictions run/predictions.csv \\
           --model mlp --out errors
     """
-    from dataclasses import asdict
-
     from obygaze_features.extraction.sheets import concept_groups, error_groups, write_sheets
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.screen import progress_bar
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")
     alone = next((name for name, value in (("model", model), ("task", task)) if value), None)
     if predictions is None and alone:
         raise click.UsageError(f"--{alone} is for --predictions")
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     groups = (
         concept_groups(clips, concepts)
         if predictions is None
@@ -109,14 +107,15 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
       obygaze manifest inspect films.csv --rows 20
       obygaze manifest inspect films.csv --json
     """
-    from obygaze_features.manifest import FIELDS, read_manifest
-
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
     show({"manifest": str(manifest), **summary}, lambda: table(lines), as_json=as_json)
     if rows and len(clips) and not as_json:
-        every = {column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]] for column in FIELDS}
+        every = {
+            column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]]
+            for column in manifests.FIELDS
+        }
         filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
         click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
@@ -161,15 +160,12 @@ def project(
       obygaze manifest project segments.csv --window 46 --per-annotator \\
           --out windows.csv
     """
-    from obygaze_features.manifest import Imported, read_manifest, windows
-    from obygaze_features.manifest import project as projected
-
     if (onto is None) == (window is None):
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
-    marks = read_manifest(annotations)
+    marks = manifests.read_manifest(annotations)
     folder_for(output, marks.codebook)
-    clips = read_manifest(onto) if onto is not None else windows(marks, window or 0.0)
-    result = projected(marks, clips, threshold, per_annotator=per_annotator)
+    clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
+    result = manifests.project(marks, clips, threshold, per_annotator=per_annotator)
     notices = []
     replaced = sum(clip.level is not None for clip in clips)
     if replaced:
@@ -180,13 +176,12 @@ def project(
         notices.append(
             f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
         )
-    write(Imported(result.manifest, tuple(notices)), output)
+    write(manifests.Imported(result.manifest, tuple(notices)), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":
-    from obygaze_features.manifest import statistics
 
-    counts = statistics(manifest)
+    counts = manifests.statistics(manifest)
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
     missing = sorted(str(path) for path in paths if not path.is_file())
     spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]

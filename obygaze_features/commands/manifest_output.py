@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError
 from obygaze_features.options import FILE, Output, output
 
 if TYPE_CHECKING:
@@ -18,13 +20,10 @@ manifest_output = output("Manifest to write.", kind=FILE, required=True)
 
 def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
     """Return the folder of the manifest to write; refuse to replace one, before any work is done."""
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.manifest import BUILTIN, codebook_file, holds_codebook
-
     out, force, folder = output.path, output.force, output.path.absolute().parent
-    beside = codebook_file(out)
-    if beside.exists() and not (codebook and holds_codebook(beside, codebook)):
-        if codebook is None or codebook.name in BUILTIN:
+    beside = manifests.codebook_file(out)
+    if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
+        if codebook is None or codebook.name in manifests.BUILTIN:
             raise ManifestError(
                 f"{beside} would be taken for the codebook of {out.name}, and it is another one; "
                 "choose another --out, or remove it"
@@ -43,9 +42,7 @@ def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
 
 def write(imported: "Imported", output: Output) -> None:
     """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr."""
-    from obygaze_features.manifest import write_manifest
-
-    written = write_manifest(imported.manifest, output.path)
+    written = manifests.write_manifest(imported.manifest, output.path)
     for notice in imported.notices:
         click.echo(notice, err=True)
     if output.as_json:
@@ -59,9 +56,8 @@ def _count(things: "Sized", noun: str) -> str:
 
 
 def _levels(manifest: "Manifest") -> str:
-    from obygaze_features.manifest import statistics
 
-    counts = statistics(manifest)
+    counts = manifests.statistics(manifest)
     levels = [f"{number:,} {level}" for level, number in counts.clips.items() if number]
     if counts.unlabelled:
         levels.append(f"{counts.unlabelled:,} without level")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import obygaze_features as of
 from obygaze_features.commands.store_output import say_sealed
 from obygaze_features.options import LOCAL, show
 from obygaze_features.screen import progress_bar
@@ -31,9 +32,8 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
     """
     from obygaze_features.exchange.diff import diff as compare
     from obygaze_features.exchange.diff import in_words
-    from obygaze_features.store import open_store
 
-    difference = compare(open_store(first), open_store(second))
+    difference = compare(of.open_store(first), of.open_store(second))
     lines = [*in_words(difference, first, second, most=SHOWN)]
     lines += ["nothing differs"] if difference.equal else []
     show(difference.record(), lambda: "\n".join(lines), as_json=as_json)
@@ -62,12 +62,11 @@ def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> None:
           --licence CC-BY-4.0 --corpus "A and B"
     """
     from obygaze_features.exchange.merge import merge as merge_stores
-    from obygaze_features.store import open_store
 
-    opened = [open_store(store) for store in stores]
+    opened = [of.open_store(store) for store in stores]
     with progress_bar("merge") as progress:
         path = merge_stores(opened, out, progress=progress, **stated)
-    result = open_store(path)
+    result = of.open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:
             click.echo(f"left out: the stores' corpus.{field} differs, so the result has none", err=True)

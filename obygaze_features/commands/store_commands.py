@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
 from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.errors import StoreError
 from obygaze_features.options import LOCAL, json_option, removed_option, show
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
@@ -56,8 +58,6 @@ def gc(folder: Path, yes: bool) -> None:
       obygaze store gc
       obygaze store gc /data/features --yes
     """
-    from obygaze_features.errors import StoreError
-
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
     removable = []
@@ -87,7 +87,6 @@ def _kind(path: Path) -> str:
     StoreError
         If it is not a store or stage itself, or is in use.
     """
-    from obygaze_features.errors import StoreError
     from obygaze_features.store import read_stage
 
     if path.is_symlink():
@@ -105,8 +104,7 @@ def _kind(path: Path) -> str:
 
 def _still_needed(path: Path) -> str:
     """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
-    from obygaze_features.errors import StoreError
-    from obygaze_features.store import open_store, read_stage
+    from obygaze_features.store import read_stage
 
     stage = read_stage(path)
     if left := len(stage.missing()):
@@ -120,7 +118,7 @@ def _still_needed(path: Path) -> str:
     status = stage.status()
     for version in sealed:
         try:
-            store = open_store(version)
+            store = of.open_store(version)
         except (StoreError, OSError):
             continue
         clips = {clip.clip_id: clip for clip in store.clips}
@@ -172,8 +170,6 @@ def ls(folder: Path, as_json: bool) -> None:
       obygaze store ls
       obygaze store ls /data/features
     """
-    from obygaze_features.errors import StoreError
-
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
@@ -190,8 +186,7 @@ def ls(folder: Path, as_json: bool) -> None:
 
 
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
-    from obygaze_features.errors import StoreError
-    from obygaze_features.store import STATUSES, open_store, read_stage
+    from obygaze_features.store import STATUSES, read_stage
     from obygaze_features.store.records import absent_counts
 
     for path in sorted(folder.iterdir()):
@@ -202,7 +197,7 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
                 statuses += [STATUSES[0]] * (total - len(statuses))
             elif _may_be_sealed(path):
-                store = open_store(path)
+                store = of.open_store(path)
                 statuses = [clip.status for clip in store.clips]
                 absent = absent_counts(store.clips)
                 names = tuple(
@@ -234,9 +229,7 @@ def inspect(store: Path, as_json: bool) -> None:
       obygaze store inspect stores/films            the highest version of it
       obygaze store inspect stores/films-1.0.0 --json
     """
-    from obygaze_features.store import open_store
-
-    record = _record(open_store(store))
+    record = _record(of.open_store(store))
     show(record, lambda: _in_tables(record), as_json=as_json)
 
 
@@ -350,12 +343,10 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
       obygaze store verify stores/films-1.0.0
       obygaze store verify stores/films --full --json
     """
-    from obygaze_features.store import verify as verify_store
-
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
     with progress_bar("verify", "file") as progress:
-        report = verify_store(store, "quick" if quick else "full" if full else "digests", progress)
+        report = of.verify(store, "quick" if quick else "full" if full else "digests", progress)
     number = len(report.problems)
     verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())

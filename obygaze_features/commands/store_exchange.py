@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.errors import first_line
+from obygaze_features.errors import StoreError, first_line
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, LocalPath, Output, output
+from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
@@ -103,7 +107,6 @@ def read_pth(path: Path) -> "NDArray[Any]":
     """
     import torch
 
-    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_items import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
@@ -203,15 +206,13 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
-    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
-    from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
-    table = read_manifest(manifest)
+    table = manifests.read_manifest(manifest)
     pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} else "{video}")
     if backbone is not None:
         _check_group_name(backbone)
@@ -255,8 +256,6 @@ def import_(
 
 def _check_group_name(backbone: str) -> None:
     """Refuse an invalid group name before any file is read."""
-    from obygaze_features.schema import Name, expected, fits
-
     if not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
 
@@ -296,9 +295,8 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
           --backbone xclip-base-patch16 --manifest films.csv
     """
     from obygaze_features.exchange.export import export_anndata, export_hdf5
-    from obygaze_features.store import open_store
 
-    opened = open_store(store)
+    opened = of.open_store(store)
     if backbone is None:
         if len(opened) != 1:
             raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
@@ -314,9 +312,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
     """Read the level and concepts of clips; count clips missing from the manifest."""
-    from obygaze_features.manifest import read_manifest
-
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     labels = {
         "level": {clip.clip_id: clip.level or "" for clip in clips},
         "concepts": {clip.clip_id: ";".join(clip.concepts) for clip in clips},
@@ -342,10 +338,8 @@ def card(store: str, output: Output, **stated: str | None) -> None:
           --url https://example.org/films-1.0.0
     """
     from obygaze_features.exchange.publish import card_files
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.store import open_store
 
-    files, out = card_files(open_store(store), **stated), output.out
+    files, out = card_files(of.open_store(store), **stated), output.out
     if out is None:
         click.echo(files["README.md"].decode(), nl=False)
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from obygaze_features.errors import BackboneError
 from obygaze_features.options import json_option, show
 
 
@@ -28,7 +29,6 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
       obygaze weights fetch openai/clip-vit-base-patch16 --revision main
     """
     from obygaze_features.backbones import weights
-    from obygaze_features.errors import BackboneError
 
     repository = weights.HUB.get(name, name)
     layout = weights.TRANSFORMERS
@@ -68,7 +68,6 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
       obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
     """
     from obygaze_features.backbones import weights
-    from obygaze_features.errors import BackboneError
 
     expected = sha256.strip().lower()
     if re.fullmatch("[0-9a-f]{64}", expected) is None:

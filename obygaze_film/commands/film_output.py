@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError, OutputError, VideoError
+from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.options import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
@@ -60,7 +63,6 @@ def report(
           --out films.html
       obygaze film report scored --language fr --out film.html
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import write_film_page
     from obygaze_film.page.html import read_stills
@@ -131,7 +133,6 @@ def export(
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
     from obygaze_film.timeline import Timeline
@@ -151,11 +152,9 @@ def export(
 
 
 def _rate(text: str) -> Fraction:
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.manifest import frame_rate
 
     try:
-        return frame_rate(text)
+        return manifests.frame_rate(text)
     except ManifestError as error:
         raise click.BadParameter(str(error), param_hint="--fps") from None
 
@@ -174,9 +173,6 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
       obygaze film thumbnails film.mkv --scored scored --out pictures
       obygaze film report scored --thumbnails pictures --out film.html
     """
-    from obygaze_features.errors import OutputError
-    from obygaze_features.io import whole_folder
-
     if out.exists():
         raise OutputError(f"{out} exists already: choose another --out")
     peaks = {film: _peaks(scored, film.stem) for film in films}
@@ -194,15 +190,12 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
 
 def _peaks(scored: Path, movie: str) -> dict[int, float]:
     """Read the time of each segment's highest point by rank; of the first model, which the page shows."""
-    from obygaze_features.errors import OutputError
-    from obygaze_features.manifest import read_table
-
     places = [path for path in (scored / movie / "segments.csv", scored / "segments.csv") if path.is_file()]
     if not places:
         raise OutputError(
             f"{scored}: no segments.csv of film {movie!r}: give a folder of 'obygaze film score'"
         )
-    rows = read_table(places[0], needed=("movie", "model", "rank", "peak_s")).rows
+    rows = manifests.read_table(places[0], needed=("movie", "model", "rank", "peak_s")).rows
     own = [row.cells for row in rows if row.cells["movie"] == movie]
     if rows and not own:
         raise OutputError(f"{places[0]} is of film {rows[0].cells['movie']!r}, not of {movie!r}")
@@ -211,7 +204,6 @@ def _peaks(scored: Path, movie: str) -> dict[int, float]:
 
 def _pictures(film: Path, times: dict[int, float]) -> dict[int, bytes]:
     """Take the first frame from each time on, in one pass over the film, as JPEG."""
-    from obygaze_features.errors import VideoError
     from obygaze_features.video import read_windows, uniform
 
     ranks = list(times)

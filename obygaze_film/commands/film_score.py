@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import OutputError
+from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
@@ -61,7 +66,6 @@ def score(
       obygaze film score pcbm_lr.model mlp.model stores/films \\
           --shots films.shots.csv --films films-facts.csv --out scored
     """
-    from obygaze_features.store import open_store
     from obygaze_film.rows import read_shots, windows_of
     from obygaze_film.score import FilmFacts, score_films
     from obygaze_film.timeline import RECORD
@@ -73,7 +77,7 @@ def score(
     if flags is not None and shots is None:
         raise click.UsageError("--flags replaces flags of shots: give --shots too")
     refuse_wrong_order(models[0], [*models[1:], store_path])
-    store = open_store(store_path)
+    store = of.open_store(store_path)
     movies = list(windows_of(store))
     if title is not None and len(movies) > 1:
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
@@ -109,9 +113,6 @@ def _folder_name(movie: str) -> str:
 
 def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
     """Refuse to replace a scored film, and to write into a folder of something else."""
-    from obygaze_features.errors import OutputError
-    from obygaze_features.io import refuse_existing
-
     refuse_existing(*records, force=force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
@@ -119,12 +120,10 @@ def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
 
 def _facts(path: Path) -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films."""
-    from obygaze_features.manifest import read_table
-    from obygaze_film.errors import FilmError
     from obygaze_film.score import FilmFacts
 
     facts = {}
-    for row in read_table(path, needed=("movie",)).rows:
+    for row in manifests.read_table(path, needed=("movie",)).rows:
         year = row.cells.get("year", "")
         if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
@@ -207,8 +206,6 @@ def evaluate(
       obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
           --out agreement
     """
-    from obygaze_features.io import refuse_existing
-    from obygaze_features.manifest import read_manifest
     from obygaze_film.evaluation import evaluate_films, evaluation_report
     from obygaze_film.timeline import read_films
     from obygaze_models.report import check_folder
@@ -216,7 +213,7 @@ def evaluate(
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
     films = read_films(folders)
-    evaluated = evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed)
+    evaluated = evaluate_films(films, manifests.read_manifest(truth), key=key, collars=collars, seed=seed)
     finish(evaluation_report(evaluated), output)
 
 
@@ -264,17 +261,18 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
     from obygaze_film.timeline import read_films
     from obygaze_film.windows_to_judge import choose_next
 
     output.refuse_existing()
     out = output.path
     films = read_films(folders)
-    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
+    done = [clip for path in judged for clip in manifests.read_manifest(path, spreadsheet_safe=True)]
     clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
     book = _codebook(films[0].model(key).codebook, codebook)
-    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
+    manifests.write_manifest(
+        manifests.Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True
+    )
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     click.echo(
@@ -288,17 +286,14 @@ def next_(
 
 def _codebook(name: str, path: Path | None) -> "Codebook":
     """Find the codebook of the judgements."""
-    from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
-    from obygaze_film.errors import FilmError
-
     if path is not None:
-        book = load_codebook(path)
+        book = manifests.load_codebook(path)
         if book.name != name:
             raise FilmError(f"{path}: its codebook is {book.name!r}, the model's is {name!r}")
         return book
-    if name not in BUILTIN:
+    if name not in manifests.BUILTIN:
         raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
-    return builtin_codebook(name)
+    return manifests.builtin_codebook(name)
 
 
 @click.command()
@@ -322,12 +317,11 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     """
     import msgspec
 
-    from obygaze_features.manifest import read_manifest
     from obygaze_film.judged_rate import correct_rate, write_rates
     from obygaze_film.timeline import read_films
     from obygaze_models.prediction import json_text
 
-    truth = read_manifest(judgements, spreadsheet_safe=True)
+    truth = manifests.read_manifest(judgements, spreadsheet_safe=True)
     every = []
     for timeline in read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]

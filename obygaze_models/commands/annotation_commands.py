@@ -1,11 +1,14 @@
 """`obygaze manifest agreement` and `obygaze localise`: compare marked segments."""
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from obygaze_features import manifest as manifests
+from obygaze_features.io import json_bytes, write_whole
 from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
 from obygaze_features.screen import table
 
@@ -67,14 +70,11 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
       obygaze manifest agreement segments.csv --alpha 1
       obygaze manifest agreement segments.csv --window 60 --json
     """
-    from obygaze_features.manifest import agreement as compared
-    from obygaze_features.manifest import project as projected
-    from obygaze_features.manifest import read_manifest, windows
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned, mean_defined
     from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
     from obygaze_models.evaluation.unitising import unitised_agreement
 
-    labels = read_manifest(manifest)
+    labels = manifests.read_manifest(manifest)
     pairs: Sequence[PairAgreement | PairUnits]
     chance = {"shuffles": SHUFFLES, "seed": 0}
     if alpha > 0:
@@ -88,8 +88,8 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         share = None if window is None else DEFAULT_THRESHOLD
         if window is not None:
             click.echo(f"projected onto windows of {window:g} s, threshold {share:g}", err=True)
-            labels = projected(labels, windows(labels, window), per_annotator=True).manifest
-        pairs = compared(labels, **chance)
+            labels = manifests.project(labels, manifests.windows(labels, window), per_annotator=True).manifest
+        pairs = manifests.agreement(labels, **chance)
         how = {"window_s": window, "threshold": share, **chance}
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
@@ -147,10 +147,9 @@ def _number(value: float | None) -> str:
 
 
 def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
-    from obygaze_features.manifest import Gamma
 
     error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
-    if isinstance(gamma, Gamma):
+    if isinstance(gamma, manifests.Gamma):
         shuffled = "" if gamma.shuffled is None else f"{gamma.shuffled:.3f}{error}"
         return str(gamma.n_clips), _number(gamma.value), shuffled
     return (
@@ -161,7 +160,6 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
 
 
 def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
-    from dataclasses import asdict
 
     return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
 
@@ -200,13 +198,11 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise frames.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_features.io import json_bytes, write_whole
-    from obygaze_features.manifest import read_manifest
     from obygaze_models.evaluation.localise import localise as compare
     from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
 
     output.refuse_existing()
-    marked = marked_segments(read_manifest(manifest), positive, concept)
+    marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
     results = {name: compare(scored, segments, score) for name, segments in marked.items()}
     by_movie = movies_table(results)

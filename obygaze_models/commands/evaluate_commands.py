@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
 from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
@@ -219,12 +220,11 @@ def evaluate(
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
     """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
-    from obygaze_features.store import open_store
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":
         raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
-    texts = open_store(path)
+    texts = of.open_store(path)
     return texts.fingerprint, zero_shot_models(data, texts, target)
 
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
 from obygaze_features.options import Output, join_options, removed_option
+from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
@@ -63,22 +66,17 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     UsageError
         The first is a store, or one of the others a manifest.
     """
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import open_store
-
     if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     wrong = next((store for store in stores if store.is_file() and store.suffix == ".csv"), None)
     if wrong is not None:
         raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
-    return read_manifest(manifest), [open_store(store) for store in stores]
+    return manifests.read_manifest(manifest), [of.open_store(store) for store in stores]
 
 
 @contextmanager
 def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
     """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
-    from obygaze_features.screen import progress_bar
-
     if not rule:
         yield None
         return
@@ -88,15 +86,13 @@ def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":
     """Read labels under a policy; report how many it changed (under raw: how many the paper's would)."""
-    from obygaze_features.manifest import LabelPolicy, apply_policy
-
-    labelled = apply_policy(clips, LabelPolicy(policy))
+    labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
         changed = _changed(clips, labelled)
         left_out = len(clips) - len(labelled)
         return labelled, [f"label policy {policy}: {changed} clips changed level, {left_out} left out"]
     if "paper" in clips.codebook.policies:
-        changed = _changed(clips, apply_policy(clips, LabelPolicy.PAPER))
+        changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
         if changed:
             return labelled, [
                 (

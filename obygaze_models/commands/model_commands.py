@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
 from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_features.screen import table
+from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
     from obygaze_models.persistence.model_file import ModelFile
@@ -51,8 +54,6 @@ def predict(
       obygaze predict run/attention.model stores/more-films --frames frames.csv
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import open_store
     from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.frames import predict_frames, write_frames
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
@@ -62,9 +63,11 @@ def predict(
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
     loaded = load_model(model)
-    opened = [open_store(store) for store in stores]
+    opened = [of.open_store(store) for store in stores]
     with reducing(loaded.card.reduced_by) as show:
-        scored = score(loaded, opened, None if manifest is None else read_manifest(manifest), progress=show)
+        scored = score(
+            loaded, opened, None if manifest is None else manifests.read_manifest(manifest), progress=show
+        )
     of_frames = None if frames is None else predict_frames(loaded, opened)
     if output.out is not None:
         scored.write(output.out)
@@ -162,7 +165,6 @@ def explain(
           --clip tt9000007-003 --set Body=0.95
       obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
-    from obygaze_features.store import open_store
     from obygaze_models.prediction.explain import as_json as to_json
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
@@ -172,7 +174,7 @@ def explain(
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)
     loaded = load_model(model)
-    explained = explain_clip(loaded, [open_store(store) for store in stores], clip_id, set_to)
+    explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     if as_json:
         click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))
         return
@@ -194,7 +196,6 @@ def inspect(model: str, as_json: bool) -> None:
       obygaze model inspect models/pcbm_lr.model
       obygaze model inspect https://lab.example.org/pcbm_lr.model --json
     """
-    from obygaze_models.errors import ModelError
     from obygaze_models.persistence.model_file import construct, read_model
     from obygaze_models.prediction.predict import json_text
 

@@ -114,7 +114,7 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
         "boundaries, 15 s",
     ):
         assert words in out
-    assert "report kept in" in err
+    assert "kept in" in err
     with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
         rows = {
             (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])
