@@ -141,49 +141,40 @@ def _number(things: "Sequence[object]", noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
+LEVELS = {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"}
+CONCEPTS = {
+    "concept": "name",
+    "group": "group",
+    "visual": "visual",
+    "also spelled": "synonyms",
+    "definition": "definition",
+}
+TASKS = {"task": "name", "negative": "negatives", "positive": "positives"}
+SCALES = {"scale": "name", "levels": "levels", "cuts": "cuts"}
+"""Heading -> attribute."""
+
+
+def _cell(thing: object, name: str) -> str:
+    value = getattr(thing, name)
+    if isinstance(value, tuple):
+        named = (getattr(item, "name", item) for item in value)
+        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in named)
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
 def _show(codebook: "Codebook") -> None:
 
     click.echo(f"{codebook.name} {codebook.version}  {codebook.source}".rstrip())
     click.echo(f"digest {codebook.digest()}")
     click.echo(f"label policies: {', '.join(manifests.policies_of(codebook))}\n")
-    _echo_table(
-        [
-            [level.name, level.title, "yes" if level.label else "no", ", ".join(level.synonyms)]
-            for level in codebook.levels
-        ],
-        ["level", "title", "in tasks", "also spelled"],
-    )
-    if codebook.concepts:
-        _echo_table(
-            [
-                [
-                    concept.name,
-                    concept.group,
-                    "yes" if concept.visual else "no",
-                    ", ".join(concept.synonyms),
-                    concept.definition,
-                ]
-                for concept in codebook.concepts
-            ],
-            ["concept", "group", "visual", "also spelled", "definition"],
-        )
-    if codebook.tasks:
-        _echo_table(
-            [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks],
-            ["task", "negative", "positive"],
-        )
-    if codebook.scales:
-        _echo_table(
-            [
-                [
-                    scale.name,
-                    ", ".join(level.name for level in scale.levels),
-                    ", ".join(f"{cut:g}" for cut in scale.cuts),
-                ]
-                for scale in codebook.scales
-            ],
-            ["scale", "levels", "cuts"],
-        )
+    for things, columns in (
+        (codebook.levels, LEVELS),
+        (codebook.concepts, CONCEPTS),
+        (codebook.tasks, TASKS),
+        (codebook.scales, SCALES),
+    ):
+        if things:
+            _echo_table([[_cell(thing, name) for name in columns.values()] for thing in things], [*columns])
     if codebook.sub_constructs:
         click.echo(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
     for line in _instances(codebook):

@@ -1,6 +1,7 @@
 """`obygaze search`: rank a store's clips by their similarity to a text."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -30,16 +31,7 @@ from obygaze_features.screen import table
     "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
 )
 @json_option
-def search(
-    store: str,
-    query: str,
-    text_store: str | None,
-    backbone: str | None,
-    weights: str | None,
-    top: int,
-    device: str,
-    as_json: bool,
-) -> None:
+def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
     """Find the clips of STORE (a path or URL) whose pooled vectors are nearest to the text QUERY.
 
     QUERY is encoded with the text half of the network that made the store, which must have the same weights:
@@ -58,11 +50,9 @@ def search(
     from obygaze_features.text_search import COLUMNS
     from obygaze_features.text_search import search as ranked
 
-    if text_store is not None and weights is not None:
+    if chosen["text_store"] is not None and chosen["weights"] is not None:
         raise click.UsageError("--weights is for a text that is encoded now; leave it out with --text-store")
-    ranking = ranked(
-        store, query, text_store=text_store, backbone=backbone, weights=weights, top=top, device=device
-    )
+    ranking = ranked(store, query, **chosen)
     cells = [
         (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
         for hit in ranking

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 YES = click.option("--yes", is_flag=True, help="Remove without asking.")
-VERSION = re.compile(r"-\d+\.\d+\.\d+")
 
 
 @click.command()
@@ -109,16 +108,12 @@ def _still_needed(path: Path) -> str:
     stage = read_stage(path)
     if left := len(stage.missing()):
         return f"{left} of {len(stage.clips)} clips are still to do"
-    name = path.name.removesuffix(STAGING_SUFFIX)
-    sealed = [
-        version
-        for version in sorted(path.parent.glob(f"{_literal(name)}-*"))
-        if VERSION.fullmatch(version.name[len(name) :]) and not version.is_symlink()
-    ]
+    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
+    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
     status = stage.status()
-    for version in sealed:
+    for folder in sealed:
         try:
-            store = of.open_store(version)
+            store = of.open_store(folder)
         except (StoreError, OSError):
             continue
         clips = {clip.clip_id: clip for clip in store.clips}
@@ -129,10 +124,6 @@ def _still_needed(path: Path) -> str:
         ):
             return ""
     return "no sealed store has all of its clips" if sealed else "it is not sealed"
-
-
-def _literal(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:

@@ -180,11 +180,8 @@ def import_(
     pattern: str | None,
     declared: Path | None,
     dtype: str | None,
-    licence: str,
-    citation: str,
     corpus: str | None,
-    version: str,
-    allow_missing: bool,
+    **stated: Any,
 ) -> None:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
@@ -235,7 +232,7 @@ def import_(
         _say_unknown(matched.unknown)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
-        if allow_missing and (absent := len(table) - len(matched.features)):
+        if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
             nameless = len(table) - len(wanted)
             why = f" ({nameless} of them have no video in the manifest)" if nameless else ""
             click.echo(f"missing: {absent} of {len(table)} clips have no features{why}", err=True)
@@ -245,11 +242,8 @@ def import_(
             Declared(called, array, known, dtype),
             store,
             corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
-            licence=licence,
-            citation=citation,
-            version=version,
-            allow_missing=allow_missing,
             progress=progress,
+            **stated,
         )
     say_sealed(path)
 

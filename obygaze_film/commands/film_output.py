@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -106,15 +106,7 @@ def report(
     help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
 @output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
-def export(
-    folder: Path,
-    kind: str,
-    tiers: str | None,
-    fps: str,
-    model: str | None,
-    top: int,
-    output: Output,
-) -> None:
+def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -143,7 +135,7 @@ def export(
     path = output.out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
     refuse_existing(path, force=output.force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
-    notice = write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
+    notice = write_export(film, kind, path, tiers=names, rate=rate, **chosen)
     if notice:
         click.echo(notice, err=True)
     if KNOWN[kind].loses:

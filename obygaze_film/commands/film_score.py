@@ -1,7 +1,7 @@
 """`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -185,14 +185,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @output("Folder of the report.", required=True, html=True, json=True)
-def evaluate(
-    folders: tuple[Path, ...],
-    truth: Path,
-    key: str | None,
-    collars: tuple[float, ...],
-    seed: int,
-    output: Output,
-) -> None:
+def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
     Each annotator of the manifest is the truth once; the others are measured as the model is. So are
@@ -213,7 +206,7 @@ def evaluate(
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
     films = read_films(folders)
-    evaluated = evaluate_films(films, manifests.read_manifest(truth), key=key, collars=collars, seed=seed)
+    evaluated = evaluate_films(films, manifests.read_manifest(truth), **how)
     finish(evaluation_report(evaluated), output)
 
 
@@ -237,14 +230,7 @@ def evaluate(
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw.")
 @output("Manifest to write, to be filled in.", required=True)
 def next_(
-    folders: tuple[Path, ...],
-    n: int,
-    blind: bool,
-    judged: tuple[Path, ...],
-    key: str | None,
-    codebook: Path | None,
-    seed: int,
-    output: Output,
+    folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
@@ -268,8 +254,8 @@ def next_(
     out = output.path
     films = read_films(folders)
     done = [clip for path in judged for clip in manifests.read_manifest(path, spreadsheet_safe=True)]
-    clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
-    book = _codebook(films[0].model(key).codebook, codebook)
+    clips = choose_next(films, judged=done, **draw)
+    book = _codebook(films[0].model(draw["key"]).codebook, codebook)
     manifests.write_manifest(
         manifests.Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True
     )
@@ -278,7 +264,7 @@ def next_(
     click.echo(
         f"{out}: {len(clips)} windows of {movies} film{'' if movies == 1 else 's'}, {random} drawn at random"
     )
-    if blind:
+    if draw["blind"]:
         click.echo(
             "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
         )

@@ -27,6 +27,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.testing import seal_arrays, toy_group
+from obygaze_film.score import score_film
 from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
@@ -50,6 +51,7 @@ TABLES = {
     "codes.csv": ["video,start_s,end_s", "m1/a.mp4,00:00:01:00,00:00:02:12"],
     "fights.csv": ["video,start_s,end_s,level,concepts", "m1/a.mp4,0,2,violent,Gun", "m1/a.mp4,2,4,unsure,"],
     "same.csv": [FIELDS, "1,m,,0,1,S,,a", "2,m,,0,1,S,,b"],
+    "years.csv": ["movie,year", "m,soon"],
     "scenes.csv": [FIELDS, "s1,m0,,0,50,HN,,", "s2,z,,0,10,,,"],
     "ne.csv": [FIELDS, *(f"{movie},{movie},,0,9,{['EN', 'HN'][movie > 'b']},," for movie in "abcd")],
     "two.csv": [FIELDS, "m0-00,m0,,0,4,EN,,", "m1-01,m1,,0,4,S,,"],
@@ -102,7 +104,8 @@ def _planted(folder: Path) -> None:
     _, more = corpus(folder, "more", ("g0", "f0"), seed=1)
     write_manifest(more, folder / "more.csv")
     corpus(folder, "alien", ("g8",), seed=2, shift=30.0)
-    film_store(folder, "m", end_s=120.0)
+    store = film_store(folder, "m", end_s=120.0)
+    score_film(store, [trained.paths["pcbm_lr"]]).write(folder / "scored")
     truth = [Clip(f"m-{n}", "m", "", 20.0 * n, 20.0 * n + 20, ("calm", "violent")[n % 2]) for n in range(6)]
     write_manifest(Manifest(tuple(truth), folder, trained.manifest.codebook), folder / "truth.csv")
     rng = np.random.default_rng(0)

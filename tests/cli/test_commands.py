@@ -222,7 +222,7 @@ localise out/frames.csv in/segments.csv --concept Body --json
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
 film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
-    3
+    3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
 film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv

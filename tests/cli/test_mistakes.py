@@ -54,6 +54,28 @@ MISTAKES = f"""
     --test-negative is gone: --test takes a task of the codebook
 2 folds in/marked.csv --task hn_s --test-positive S
     --test-positive is gone: --test takes a task of the codebook
+2 film score in/m --out out/x
+    give one or more MODEL files, then the STORE
+1 film score in/m in/models/linear.model --out out/x
+    the order is MODEL STORE..., the model first
+1 film score in/models/linear.model in/m --out out/x --shots none.csv
+    none.csv
+1 film score in/models/linear.model in/m --out out/x --films in/years.csv
+    line 2, column year: 'soon' is no year
+2 film score in/models/linear.model in/m --out out/x --flags in/years.csv
+    --flags replaces flags of shots: give --shots too
+1 film evaluate in/scored --truth in/more.csv --out out/x
+    no scored film is annotated: the films are m; the manifest has g0, f0
+1 film next in/scored --out out/x.csv
+    codebook 'violence' is not built in: give its file with --codebook
+1 film thumbnails in/video.mp4 --scored in/m-1.0.0 --out out/x
+    no segments.csv
+1 film thumbnails in/video.mp4 --scored in/scored --out in/stills
+    in/stills exists already: choose another --out
+2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
+    --flags replaces flags of shots: there are none with --shots none
+2 film run in/video.mp4 --model in/models/linear.model --out in/stills
+    in/stills holds something else: choose another --out
 1 store merge in/films in/films --out in/films-1.0.0
     films-1.0.0 is sealed; the name is
 1 store merge in/stores/left in/stores/other --out out/merged
