@@ -240,7 +240,7 @@ def table_of_contents() -> Contents:
     version = click.Option(
         ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
     )
-    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
     return Contents("", read_contents(CONTENTS), help=HELP, params=[version], context_settings=settings)
 
 

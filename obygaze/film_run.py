@@ -46,17 +46,13 @@ LINE = 76  # and a backslash behind it
 @click.option(
     "--window",
     default="train",
-    show_default=True,
     metavar="train|SECONDS",
     help="Length of a window. train: median length of the clips the first model was trained on.",
 )
-@click.option(
-    "--hop", default="auto", show_default=True, metavar="auto|SECONDS", help="Time between windows' starts."
-)
+@click.option("--hop", default="auto", metavar="auto|SECONDS", help="Time between windows' starts.")
 @click.option(
     "--shots",
     default="own",
-    show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
     help="How shots are found. With own, and with none or a table, each frame is decoded once.",
 )
@@ -68,13 +64,7 @@ LINE = 76  # and a backslash behind it
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
-@click.option(
-    "--language",
-    type=click.Choice(["en", "fr"]),
-    default="en",
-    show_default=True,
-    help="Language of the page.",
-)
+@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @click.option(
     "--thumbnails",
     is_flag=True,

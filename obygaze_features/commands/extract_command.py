@@ -72,7 +72,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "names",
     multiple=True,
     default=["descriptors"],
-    help="Backbone to run; repeatable.  [default: descriptors]",
+    help="Backbone to run; repeatable.",
 )
 @click.option(
     "--n",
@@ -84,7 +84,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "--sampling",
     type=click.Choice(["uniform", "keyframes"]),
     default="uniform",
-    show_default=True,
     help="uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
     "faster, but not the same frames.",
 )
@@ -119,7 +118,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "--engine",
     type=click.Choice(["local", "ray"]),
     default="local",
-    show_default=True,
     help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
 )
 @click.option(
@@ -130,6 +128,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     metavar="0,1,...",
     callback=_numbers,
     default="",
+    show_default=False,
     help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
 )
 @click.option(
@@ -140,13 +139,11 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
-    show_default=True,
     help="Time limit for decoding one clip, in seconds.",
 )
 @click.option(
     "--decoder",
     default="pyav",
-    show_default=True,
     help="What decodes the videos: pyav, or a decoder that an installed package brings.",
 )
 @click.option(
@@ -165,11 +162,9 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
-@click.option("--licence", default=NO_LICENCE, show_default=True, help="SPDX licence of the features.")
-@click.option("--citation", default="", help="How to cite the store.")
-@click.option(
-    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
-)
+@click.option("--licence", default=NO_LICENCE, help="SPDX licence of the features.")
+@click.option("--citation", default="", show_default=False, help="How to cite the store.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the sealed store.")
 @click.option(
     "--append",
     type=PATH,

@@ -56,7 +56,6 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--hop",
     default="auto",
-    show_default=True,
     callback=_hop,
     metavar="auto|SECONDS",
     help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
@@ -67,7 +66,6 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--shots",
     default="own",
-    show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
     help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
     "--shots' finds them on the frames that it decodes anyway.",

@@ -28,8 +28,8 @@ codebook_option = click.option(
 @click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.eaf...")
 @removed_option("--tier", "name the tier 'human: level' in ELAN", value=True)
 @removed_option("--concept-tier", "name the tier 'human: concepts' in ELAN", value=True)
-@click.option("--movie", default="", help="The film, where a file does not say it.")
-@click.option("--annotator", default="", help="Who wrote on tiers that do not say it.")
+@click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
+@click.option("--annotator", default="", show_default=False, help="Who wrote on tiers that do not say it.")
 @codebook_option
 @manifest_output
 def eaf(
@@ -151,7 +151,6 @@ def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None
     "--records",
     type=click.Choice(["full", "speech", "vision", "EN"]),
     default="full",
-    show_default=True,
     help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
     "visual concept; of the level EN.",
 )
@@ -223,7 +222,6 @@ def import_mediaeval15_(source: Path, videos: Path | None, output: Output) -> No
 @click.option(
     "--codebook",
     default="obygaze12",
-    show_default=True,
     metavar="NAME|FILE",
     help="Codebook of the spans' levels and concepts: a built-in name or your own file.",
 )

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--model", help="With --predictions: the model, if the run has several.")
 @click.option("--task", help="With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
-@click.option(
-    "--n", type=click.IntRange(min=1), default=24, show_default=True, help="Number of clips per sheet."
-)
+@click.option("--n", type=click.IntRange(min=1), default=24, help="Number of clips per sheet.")
 @output(
     "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
     required=True,
@@ -94,9 +92,7 @@ SHOWN_ROWS = 5
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option(
-    "--rows", type=click.IntRange(0), default=SHOWN_ROWS, show_default=True, help="Number of clips to show."
-)
+@click.option("--rows", type=click.IntRange(0), default=SHOWN_ROWS, help="Number of clips to show.")
 @json_option
 def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     """Check a manifest; show its content and which videos are on this machine.
@@ -136,7 +132,6 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     "--threshold",
     type=click.FloatRange(0, 1),
     default=0.2,
-    show_default=True,
     help="Minimum share of a clip's duration that an annotation must cover to count.",
 )
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")

@@ -24,12 +24,8 @@ from obygaze_features.screen import table
     help="Weights of the text half: a file, folder or repository[@revision].  [default: those that the store "
     "names on the hub]",
 )
-@click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of clips to print."
-)
-@click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
-)
+@click.option("--top", type=click.IntRange(1), default=10, help="Number of clips to print.")
+@click.option("--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.")
 @json_option
 def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
     """Find the clips of STORE (a path or URL) whose pooled vectors are nearest to the text QUERY.

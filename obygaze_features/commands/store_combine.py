@@ -44,7 +44,7 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 @click.command()
 @click.argument("stores", nargs=-1, required=True)
 @click.option("--out", required=True, type=LOCAL, help="Name of the result.")
-@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the result.")
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
 @click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")

@@ -285,10 +285,8 @@ def _shown(value: object) -> str:
 @click.command()
 @click.argument("name", type=LOCAL)
 @click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, in one line.")
-@click.option(
-    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the store's content."
-)
+@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
 @removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 @removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")

@@ -153,7 +153,6 @@ SHOWN = 5
     "--array",
     type=click.Choice(FEATURE_ARRAYS),
     default=FEATURE_ARRAYS[0],
-    show_default=True,
     help="Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D].",
 )
 @click.option(
@@ -165,9 +164,9 @@ SHOWN = 5
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
 @click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
 @click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, in one line.")
+@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
-@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
 def import_(
     manifest: Path,

@@ -28,9 +28,7 @@ QUALITY = 80
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
-@click.option(
-    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list of each film."
-)
+@click.option("--top", type=click.IntRange(min=1), default=20, help="Segments to list of each film.")
 @click.option(
     "--thumbnails",
     type=PATH,
@@ -38,13 +36,7 @@ QUALITY = 80
     help="Put pictures of the segments into the page: what 'obygaze film thumbnails' saved, MOVIE/RANK.jpg "
     "or .png. The page then contains frames of films: pass it on only where you have the right to.",
 )
-@click.option(
-    "--language",
-    type=click.Choice(["en", "fr"]),
-    default="en",
-    show_default=True,
-    help="Language of the page.",
-)
+@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
 def report(
     folders: tuple[Path, ...], top: int, thumbnails: Path | None, language: str, output: Output
@@ -97,7 +89,7 @@ def report(
     help=f"What to write, of {', '.join(TIERS)}.  [default: all for eaf; segments and concepts for otio, "
     "fcpxml7, jsonld, iiif; segments for the others]",
 )
-@click.option("--fps", default="24", show_default=True, help="Frames per second, for otio, fcpxml7 and edl.")
+@click.option("--fps", default="24", help="Frames per second, for otio, fcpxml7 and edl.")
 @click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
 @click.option(
     "--top",

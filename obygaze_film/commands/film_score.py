@@ -180,10 +180,9 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     type=click.FloatRange(min=0, min_open=True),
     multiple=True,
     default=(5.0, 15.0),
-    show_default=True,
     help="Seconds by which boundaries may differ; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @output("Folder of the report.", required=True, html=True, json=True)
 def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
@@ -212,13 +211,7 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
 
 @click.command("next")
 @folders
-@click.option(
-    "--n",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Number of windows; --blind: of each film.",
-)
+@click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
 @click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
 @click.option(
     "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
@@ -227,7 +220,7 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
 @click.option(
     "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
 @output("Manifest to write, to be filled in.", required=True)
 def next_(
     folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any

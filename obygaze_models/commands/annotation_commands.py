@@ -44,7 +44,6 @@ def _removed(name: str) -> "Callable[[Command], Command]":
     "--alpha",
     type=click.FloatRange(0),
     default=0,
-    show_default=True,
     help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
 )
 @_removed("--threshold")
@@ -172,7 +171,6 @@ def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
 @click.option(
     "--score",
     default="weight",
-    show_default=True,
     metavar="COLUMN",
     help="Column of FRAMES to rank frames by: weight, contribution, Body_value, ...",
 )

@@ -66,18 +66,16 @@ GROUPS = {
     "--policy",
     type=click.Choice(["raw", "paper", "released"]),
     default="raw",
-    show_default=True,
     help="Label policy, if the codebook has one. raw: as annotated. paper: "
     "clips without a visual concept become EN. released: "
     "clips with only non-visual concepts are left out.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option(
     "--seeds",
     "n_seeds",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     metavar="K",
     help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
 )
@@ -95,7 +93,6 @@ GROUPS = {
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
-    show_default=True,
     help="Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is tuned. "
     "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
 )
