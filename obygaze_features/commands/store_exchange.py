@@ -42,34 +42,26 @@ def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        known = {"clip_id": clip.clip_id, "movie": clip.movie, "video": _stem(clip.video), **clip.extras}
+        known = {
+            "clip_id": clip.clip_id,
+            "movie": clip.movie,
+            "video": PurePosixPath(clip.video.replace("\\", "/")).stem,
+        }
+        known |= clip.extras
         for field in fields:
             if field not in known:
                 raise click.BadParameter(
                     f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern"
                 )
         if all(known[field] for field in fields):
-            names[clip.clip_id] = _filled(pattern, known)
+            names[clip.clip_id] = _FIELD.sub(lambda field, known=known: known[field[1]], pattern)  # type: ignore[misc]
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
 
 
-def _filled(pattern: str, known: "Mapping[str, str]") -> str:
-    return _FIELD.sub(lambda field: known[field[1]], pattern)
-
-
-def _stem(video: str) -> str:
-    return PurePosixPath(video.replace("\\", "/")).stem
-
-
-def read_declared(path: Path | None) -> dict[str, object]:
-    """Read the declared provenance: one JSON object."""
-    return {} if path is None else parse_declared(path.read_text(encoding="utf-8"), str(path))
-
-
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Parse a declaration; `where` names it in messages."""
+    """Parse declared provenance, one JSON object; `where` names it in messages."""
     try:
         declared = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -210,15 +202,15 @@ def import_(
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = manifests.read_manifest(manifest)
     pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} else "{video}")
-    if backbone is not None:
-        _check_group_name(backbone)
+    if backbone is not None and not fits(backbone, Name):
+        raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
     with open_source(source, kind, ids) as (items, about), progress_bar("import") as progress:
-        known = (
-            parse_declared(about["provenance"], f"{source}, provenance")
-            if declared is None and about.get("provenance")
-            else read_declared(declared)
-        )
+        known: dict[str, object] = {}
+        if declared is not None:
+            known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
+        elif about.get("provenance"):
+            known = parse_declared(about["provenance"], f"{source}, provenance")
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
@@ -228,7 +220,9 @@ def import_(
                 f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
-        _say_unknown(matched.unknown)
+        if unknown := matched.unknown:
+            some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
+            click.echo(f"left out: {len(unknown)} that belong to no clip of the manifest: {some}", err=True)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
@@ -245,18 +239,6 @@ def import_(
             **stated,
         )
     say_sealed(path)
-
-
-def _check_group_name(backbone: str) -> None:
-    """Refuse an invalid group name before any file is read."""
-    if not fits(backbone, Name):
-        raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
-
-
-def _say_unknown(names: tuple[str, ...]) -> None:
-    if names:
-        some = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-        click.echo(f"left out: {len(names)} that belong to no clip of the manifest: {some}", err=True)
 
 
 @click.command()

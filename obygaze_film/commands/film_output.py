@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_film
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import refuse_existing, whole_folder
@@ -119,10 +120,9 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
     """
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
-    from obygaze_film.timeline import Timeline
 
     rate = _rate(fps)
-    film = Timeline.read(folder)
+    film = obygaze_film.Timeline.read(folder)
     safe = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in film.movie).lstrip(".")
     path = output.out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
     refuse_existing(path, force=output.force)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+import obygaze_film
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
@@ -67,7 +68,7 @@ def score(
           --shots films.shots.csv --films films-facts.csv --out scored
     """
     from obygaze_film.rows import read_shots, windows_of
-    from obygaze_film.score import FilmFacts, score_films
+    from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import RECORD
     from obygaze_models.prediction import json_text, refuse_wrong_order
 
@@ -88,7 +89,7 @@ def score(
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
-    scored = score_films(
+    scored = obygaze_film.score_films(
         store, models, shots=read_shots(shots, movies, flags) if shots else None, facts=facts
     )
     for timeline in scored:
@@ -198,14 +199,13 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
       obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
           --out agreement
     """
-    from obygaze_film.evaluation import evaluate_films, evaluation_report
-    from obygaze_film.timeline import read_films
+    from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
-    films = read_films(folders)
-    evaluated = evaluate_films(films, manifests.read_manifest(truth), **how)
+    films = obygaze_film.read_films(folders)
+    evaluated = obygaze_film.evaluate_films(films, manifests.read_manifest(truth), **how)
     finish(evaluation_report(evaluated), output)
 
 
@@ -240,12 +240,11 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_film.timeline import read_films
     from obygaze_film.windows_to_judge import choose_next
 
     output.refuse_existing()
     out = output.path
-    films = read_films(folders)
+    films = obygaze_film.read_films(folders)
     done = [clip for path in judged for clip in manifests.read_manifest(path, spreadsheet_safe=True)]
     clips = choose_next(films, judged=done, **draw)
     book = _codebook(films[0].model(draw["key"]).codebook, codebook)
@@ -297,12 +296,11 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     import msgspec
 
     from obygaze_film.judged_rate import correct_rate, write_rates
-    from obygaze_film.timeline import read_films
     from obygaze_models.prediction import json_text
 
     truth = manifests.read_manifest(judgements, spreadsheet_safe=True)
     every = []
-    for timeline in read_films([folder]):
+    for timeline in obygaze_film.read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         rates = []
         notices: list[str] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.io import json_bytes, write_whole
 from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
@@ -196,13 +197,12 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise frames.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_models.evaluation.localise import localise as compare
     from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
 
     output.refuse_existing()
     marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
-    results = {name: compare(scored, segments, score) for name, segments in marked.items()}
+    results = {name: om.localise(scored, segments, score) for name, segments in marked.items()}
     by_movie = movies_table(results)
     if output.out is not None:
         write_whole(output.out, str(by_movie.to_csv(index=False, lineterminator="\n")))

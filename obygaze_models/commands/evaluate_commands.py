@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
@@ -153,14 +154,11 @@ def evaluate(
           --save pcbm_lr --out run
     """
     from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
-    from obygaze_models.dataset import load_dataset
-    from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
-    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
+    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json
     from obygaze_models.models.registry import models_for
-    from obygaze_models.prediction.final import save_models
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
-    from obygaze_models.report.run_tables import excluded_summary, run_report
+    from obygaze_models.report.run_tables import excluded_summary
     from obygaze_models.report.write import latex
 
     read = {name: chosen.pop(name) for name in ("backbone", "features", "reduce")}
@@ -177,7 +175,7 @@ def evaluate(
     if read["reduce"] and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
     with reducing(read["reduce"]) as show:
-        data = load_dataset(opened, labelled, pool=pool or "max", progress=show, **read)
+        data = om.load_dataset(opened, labelled, pool=pool or "max", progress=show, **read)
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
@@ -194,7 +192,7 @@ def evaluate(
     check_free(folder, force=output.force)
     refuse_existing(output.html, force=output.force)
     with progress_bar("training", "model") as progress:
-        run = run_evaluation(
+        run = om.evaluate(
             data,
             specs if texts is not None else models or None,
             train,
@@ -203,12 +201,14 @@ def evaluate(
             progress=progress,
             **chosen,
         )
-    report = run_report(run)
-    write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=output.force)
+    report = om.run_report(run)
+    om.write_run(
+        run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=output.force
+    )
     write_page(report, output.html, force=output.force)
     kept = {}
     if save or licence:
-        kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
+        kept = om.save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if output.as_json else plain(report), nl=False)
     notices += excluded_summary(run.record["excluded"])
     notices += [f"{name} of all {len(set(data.movies))} movies kept in {file}" for name, file in kept.items()]
@@ -245,10 +245,5 @@ def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, ou
       obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
           --out hard-against-easy --html hard-against-easy.html
     """
-    from obygaze_models.evaluation.compare import compare as compare_sides
-    from obygaze_models.evaluation.compare import side
-    from obygaze_models.evaluation.run_folder import read_run
-    from obygaze_models.report.run_tables import comparison_report
-
-    a = side(read_run(run_a), model)
-    finish(comparison_report(compare_sides(a, side(read_run(run_b), against or a.model))), output)
+    a = om.side(om.read_run(run_a), model)
+    finish(om.comparison_report(om.compare(a, om.side(om.read_run(run_b), against or a.model))), output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import obygaze_features as of
+import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.options import Output, join_options, removed_option
 from obygaze_features.screen import progress_bar
@@ -36,11 +37,11 @@ TASK_OPTIONS = join_options(
 
 def finish(report: "Report", output: Output) -> None:
     """Write a report into a new folder and as a page, if asked for, print it, and say where it is."""
-    from obygaze_models.report import new_folder, plain, to_json, write_report
+    from obygaze_models.report import new_folder, plain, to_json
 
     if output.out is not None:
         with new_folder(output.out, force=output.force) as folder:
-            write_report(report, folder)
+            om.write_report(report, folder)
     write_page(report, output.html, force=output.force)
     click.echo(to_json(report) if output.as_json else plain(report), nl=False)
     if output.out is not None:
@@ -51,10 +52,8 @@ def write_page(
     reports: "Report | Sequence[Report]", path: Path | None, title: str = "", *, force: bool
 ) -> None:
     """Write reports as one page, if a path was given, and say so."""
-    from obygaze_models.report import write_html
-
     if path is not None:
-        write_html(reports, path, title, force=force)
+        om.write_html(reports, path, title, force=force)
         click.echo(f"page kept in {path}", err=True)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_features.screen import table
@@ -55,20 +56,18 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
     from obygaze_models.commands.inputs import reducing
-    from obygaze_models.prediction.frames import predict_frames, write_frames
+    from obygaze_models.prediction.frames import write_frames
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
-    from obygaze_models.prediction.predict import predict as score
-    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
-    loaded = load_model(model)
+    loaded = om.load_model(model)
     opened = [of.open_store(store) for store in stores]
     with reducing(loaded.card.reduced_by) as show:
-        scored = score(
+        scored = om.predict(
             loaded, opened, None if manifest is None else manifests.read_manifest(manifest), progress=show
         )
-    of_frames = None if frames is None else predict_frames(loaded, opened)
+    of_frames = None if frames is None else om.predict_frames(loaded, opened)
     if output.out is not None:
         scored.write(output.out)
     if frames is not None and of_frames is not None:
@@ -169,11 +168,10 @@ def explain(
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
     from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
-    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)
-    loaded = load_model(model)
+    loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     if as_json:
         click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))

@@ -132,6 +132,12 @@ MISTAKES = f"""
     none of its 3 names is a clip's: it has 'f0-00', and by --pattern
 2 weights verify in/video.mp4 --sha256 12
     '12' is not 64 hexadecimal digits
+1 weights verify nothing --sha256 {"0" * 64}
+    nothing: there is no such file or folder
+1 weights fetch descriptors
+    'descriptors': expected a backbone with weights on the hub (
+1 weights fetch nonsense
+    or a repository OWNER/NAME
 1 frames in/empty.mp4
     in/empty.mp4: the file is empty (0 bytes)
 1 frames in/videos
@@ -158,6 +164,10 @@ MISTAKES = f"""
     in/kept.npz exists already: give --force to replace it, or choose another name
 1 frames in/video.mp4 --npz in/video.mp4 --force
     this is the video itself, which stays as it is
+1 extract in/films.csv out/films --store-version 2
+    store version '2': expected three numbers
+1 extract in/films.csv in/empty.csv/films
+    is a file
 1 extract nothing.csv store
     nothing.csv
 2 extract in/films.csv store --shard 4/4
