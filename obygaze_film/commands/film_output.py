@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_film
-from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.options import FILE, PATH, Output, output
@@ -137,8 +136,10 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
 
 def _rate(text: str) -> Fraction:
 
+    from obygaze_features.manifest import frame_rate
+
     try:
-        return manifests.frame_rate(text)
+        return frame_rate(text)
     except ManifestError as error:
         raise click.BadParameter(str(error), param_hint="--fps") from None
 
@@ -174,12 +175,14 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
 
 def _peaks(scored: Path, movie: str) -> dict[int, float]:
     """Read the time of each segment's highest point by rank; of the first model, which the page shows."""
+    from obygaze_features.manifest import read_table
+
     places = [path for path in (scored / movie / "segments.csv", scored / "segments.csv") if path.is_file()]
     if not places:
         raise OutputError(
             f"{scored}: no segments.csv of film {movie!r}: give a folder of 'obygaze film score'"
         )
-    rows = manifests.read_table(places[0], needed=("movie", "model", "rank", "peak_s")).rows
+    rows = read_table(places[0], needed=("movie", "model", "rank", "peak_s")).rows
     own = [row.cells for row in rows if row.cells["movie"] == movie]
     if rows and not own:
         raise OutputError(f"{places[0]} is of film {rows[0].cells['movie']!r}, not of {movie!r}")

@@ -7,7 +7,6 @@ import click
 
 import obygaze_features as of
 import obygaze_film
-from obygaze_features import manifest as manifests
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, json_option, output
@@ -121,10 +120,11 @@ def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
 
 def _facts(path: Path) -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films."""
+    from obygaze_features.manifest import read_table
     from obygaze_film.score import FilmFacts
 
     facts = {}
-    for row in manifests.read_table(path, needed=("movie",)).rows:
+    for row in read_table(path, needed=("movie",)).rows:
         year = row.cells.get("year", "")
         if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
@@ -199,13 +199,14 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
       obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
           --out agreement
     """
+    from obygaze_features.manifest import read_manifest
     from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
     films = obygaze_film.read_films(folders)
-    evaluated = obygaze_film.evaluate_films(films, manifests.read_manifest(truth), **how)
+    evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), **how)
     finish(evaluation_report(evaluated), output)
 
 
@@ -240,17 +241,16 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
+    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
     from obygaze_film.windows_to_judge import choose_next
 
     output.refuse_existing()
     out = output.path
     films = obygaze_film.read_films(folders)
-    done = [clip for path in judged for clip in manifests.read_manifest(path, spreadsheet_safe=True)]
+    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
     clips = choose_next(films, judged=done, **draw)
     book = _codebook(films[0].model(draw["key"]).codebook, codebook)
-    manifests.write_manifest(
-        manifests.Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True
-    )
+    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     click.echo(
@@ -264,14 +264,16 @@ def next_(
 
 def _codebook(name: str, path: Path | None) -> "Codebook":
     """Find the codebook of the judgements."""
+    from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
+
     if path is not None:
-        book = manifests.load_codebook(path)
+        book = load_codebook(path)
         if book.name != name:
             raise FilmError(f"{path}: its codebook is {book.name!r}, the model's is {name!r}")
         return book
-    if name not in manifests.BUILTIN:
+    if name not in BUILTIN:
         raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
-    return manifests.builtin_codebook(name)
+    return builtin_codebook(name)
 
 
 @click.command()
@@ -295,10 +297,11 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     """
     import msgspec
 
+    from obygaze_features.manifest import read_manifest
     from obygaze_film.judged_rate import correct_rate, write_rates
     from obygaze_models.prediction import json_text
 
-    truth = manifests.read_manifest(judgements, spreadsheet_safe=True)
+    truth = read_manifest(judgements, spreadsheet_safe=True)
     every = []
     for timeline in obygaze_film.read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
