@@ -25,6 +25,7 @@ SECOND_PASS = {
 
 WRITTEN = (
     RECORD,
+    "exit-codes.json",  # of earlier checkouts
     "windows.csv",
     "windows.shots.csv",
     "features.staging",
@@ -226,7 +227,9 @@ def _prepare(out: Path, made_with: str, *, force: bool) -> dict[str, int]:
         _clear(out)
     record: dict[str, Any] = {"made_with": made_with, "codes": {}}
     if (out / RECORD).is_file():
-        record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        with contextlib.suppress(ValueError):  # another's: refused below
+            record = {}
+            record = json.loads((out / RECORD).read_text(encoding="utf-8"))
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise click.UsageError(f"{out} holds something else: choose another --out")
     if record.get("made_with") != made_with:
