@@ -258,8 +258,6 @@ def folds(
     test: str | None,
     negative: tuple[str, ...],
     positive: tuple[str, ...],
-    test_negative: tuple[str, ...],
-    test_positive: tuple[str, ...],
     against: tuple[str, ...],
     movies: bool,
     policy: str | None,
@@ -293,9 +291,7 @@ def folds(
     if movies and protocol == "strict":
         raise click.UsageError(MOVIES_ARE_PAPERS)
     clips, _ = read_inputs(manifest, [])
-    trained, tested = choose_targets(
-        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
-    )
+    trained, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
     if trained.kind != tested.kind:
         raise click.UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
     if against and (trained.kind != "concept" or tested != trained):
