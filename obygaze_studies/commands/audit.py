@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import removed_option
-from obygaze_studies.commands.output import FILE, PATH, Output, output
+from obygaze_features.options import PATH, removed_option
+from obygaze_studies.commands.output import FILE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,7 +70,7 @@ def tell_partial(embedded: "Embeddings") -> None:
     help="Exclude words with fewer occurrences in all captions.",
 )
 @click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
-@output(required=True, figure=True)
+@report_output(required=True, figure=True)
 def words(
     captions: Path,
     texts: Path | None,
@@ -78,7 +78,7 @@ def words(
     lists: Path | None,
     min_total: int,
     ratio: tuple[str, str] | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Count how often captions name the emotion an image is meant to show.
 
@@ -123,8 +123,8 @@ def words(
 @click.command()
 @click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and one column per rater.")
 @click.option("--pairs", is_flag=True, help="Also report every pair of raters.")
-@output(required=True, figure=True)
-def alpha(ratings: Path, pairs: bool, output: Output) -> None:
+@report_output(required=True, figure=True)
+def alpha(ratings: Path, pairs: bool, output: ReportOutput) -> None:
     """Compute Cronbach's alpha of raters of the same items.
 
     Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
@@ -153,13 +153,13 @@ def alpha(ratings: Path, pairs: bool, output: Output) -> None:
 @click.option(
     "--pictures", type=PATH, help="For --overlays: folder of images named by image_id, or their manifest."
 )
-@output(required=True, figure=True)
+@report_output(required=True, figure=True)
 def saliency(
     maps_path: Path,
     roi: Path | None,
     overlays: Path | None,
     pictures: Path | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Measure Grad-CAM maps of image-text similarity in given regions.
 
@@ -214,7 +214,7 @@ def saliency(
     help="Number of circular shifts of the labels.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@output(required=True)
+@report_output(required=True)
 def text_directions(
     manifest: Path,
     store: Path,
@@ -222,7 +222,7 @@ def text_directions(
     backbone: str | None,
     n_permutations: int,
     seed: int,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Compare the texts of the codebook's concepts with CAVs learnt from the labels of MANIFEST.
 

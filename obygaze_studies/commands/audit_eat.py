@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import removed_option
+from obygaze_features.options import PATH, removed_option
 from obygaze_studies.commands.audit import (
     ONE_BACKBONE,
     TEXT_ITEMS,
@@ -13,7 +13,7 @@ from obygaze_studies.commands.audit import (
     tell_partial,
     write_rows,
 )
-from obygaze_studies.commands.output import FILE, FORCE, PATH, Output, output
+from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_studies.eat.eat_tests import EatTest
@@ -60,7 +60,7 @@ VARIANT = click.option(
     "--published",
     help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
 )
-@output(figure=True)
+@report_output(figure=True)
 @click.pass_context
 def eat(
     ctx: click.Context,
@@ -73,7 +73,7 @@ def eat(
     perms: int,
     seed: int,
     published: str | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Run embedding association tests (EAT) between two sets of images and two sets of texts.
 

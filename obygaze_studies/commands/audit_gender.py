@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import removed_option
+from obygaze_features.options import PATH, removed_option
 from obygaze_studies.commands.audit import (
     ONE_BACKBONE,
     TEXT_ITEMS,
@@ -14,7 +14,7 @@ from obygaze_studies.commands.audit import (
     list_texts_of,
     tell_partial,
 )
-from obygaze_studies.commands.output import FILE, PATH, Output, output, picture_file
+from obygaze_studies.commands.output import FILE, ReportOutput, picture_file, report_output
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -68,7 +68,7 @@ PUBLISHED = click.option(
     "--pictures", type=PATH, help="For --sheet: folder of images named by image_id, or their manifest."
 )
 @PUBLISHED
-@output(figure=True)
+@report_output(figure=True)
 def gender_score(
     captions: Path,
     objects: Path,
@@ -83,7 +83,7 @@ def gender_score(
     sheet: Path | None,
     pictures: Path | None,
     published: str | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
 
@@ -202,12 +202,12 @@ def _similarity(
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
 @click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
-@output(required=True, figure=True)
+@report_output(required=True, figure=True)
 def cooc(
     captions: Path,
     objects_list: Path,
     published: str | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Count co-occurrences of genders and objects in captions.
 
@@ -264,7 +264,7 @@ def cooc(
     type=PATH,
     help="Write the prompts that need embeddings to this CSV (text_id, text), then stop.",
 )
-@output("CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.")
+@report_output("CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.")
 def objects(
     objects_list: Path,
     images: Path | None,
@@ -274,7 +274,7 @@ def objects(
     top: int,
     least: float,
     list_texts: Path | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Find the objects of images with CLIP: objects.csv for gender-score.
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from obygaze_features.options import PATH
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
-from obygaze_studies.commands.output import FILE, PATH, Output, output, picture_file
+from obygaze_studies.commands.output import FILE, ReportOutput, picture_file, report_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
     callback=picture_file,
     help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
 )
-@output(
+@report_output(
     "With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
     beside=False,
 )
@@ -73,7 +74,7 @@ def stats(
     onto: Path | None,
     window: float | None,
     figure: Path | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
 
@@ -313,8 +314,8 @@ def folds(
 
 @click.command()
 @click.argument("files", nargs=-1, type=FILE)
-@output("Folder to write the results into (CSV, JSON, Markdown, LaTeX).", beside=False)
-def claims(files: tuple[Path, ...], output: Output) -> None:
+@report_output("Folder to write the results into (CSV, JSON, Markdown, LaTeX).", beside=False)
+def claims(files: tuple[Path, ...], output: ReportOutput) -> None:
     """Test sentences of the papers that released data can decide, each with interval and verdict.
 
     FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,

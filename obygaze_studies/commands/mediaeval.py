@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import PATH, json_option
 from obygaze_features.screen import table
 from obygaze_features.store import FEATURE_ARRAYS
-from obygaze_studies.commands.output import FORCE, PATH, Output, output
+from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
@@ -163,14 +163,14 @@ def train(
 @click.option(
     "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
 )
-@output("Folder for the numbers (CSV, JSON), the tables and the figures.", beside=False)
+@report_output("Folder for the numbers (CSV, JSON), the tables and the figures.", beside=False)
 def score(
     truth: Path | None,
     runs: tuple[Path, ...],
     trec: Path | None,
     qrels: Path | None,
     double: bool,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Score runs with the official measures: average precision as in trec_eval, and accuracy.
 
@@ -196,7 +196,7 @@ def score(
     record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
     report = make_report(scored, record)
     output.write(report)
-    output.show(report)
+    output.show_report(report)
 
 
 def _scored(

@@ -1,20 +1,20 @@
 """Declare where the results of a study's command go, and write and print its report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option, join_options, json_option
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import PATH, Output, output
 from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
-PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
@@ -25,13 +25,16 @@ SUFFIXES = (".csv", ".json", ".md", ".tex")
 """Endings of the files of a report, the one that --out names first."""
 
 
-def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse an output file that is not a CSV."""
-    if value is not None and value.suffix.lower() != ".csv":
-        raise click.BadParameter(
-            f"'{value}' should end in .csv; .json, .md and .tex files are written beside it"
-        )
-    return value
+class CsvPath(click.Path):
+    """Parameter type of the path of a CSV file, beside which others are written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse other endings."""
+        if Path(value).suffix.lower() != ".csv":
+            self.fail(
+                f"'{value}' should end in .csv; .json, .md and .tex files are written beside it", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -41,20 +44,15 @@ def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> P
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+@dataclass(frozen=True)
+class ReportOutput(Output):
     """Where a report goes: a CSV with other formats beside it or a folder, a figure, a page, the terminal."""
 
-    out: Path | None
-    html: Path | None
-    force: bool
-    as_json: bool
     figure: Path | None = None
-    beside: bool = False
+    beside: bool = True
 
     def check(self) -> None:
         """Refuse to replace files before the work starts."""
-        from obygaze_features.io import refuse_existing
         from obygaze_models.report import check_folder
 
         files = [self.figure, self.html]
@@ -79,7 +77,7 @@ class Output:
             report.pictures[0].draw(self.figure)
         write_page(report, self.html, force=self.force)
 
-    def show(self, report: "Report") -> None:
+    def show_report(self, report: "Report") -> None:
         """Print a report."""
         from obygaze_models.report import plain, to_json
 
@@ -88,27 +86,28 @@ class Output:
     def finish(self, report: "Report") -> None:
         """Write a report where it is asked for, print it, and say where it is."""
         self.write(report)
-        self.show(report)
+        self.show_report(report)
         if self.out:
-            click.echo(f"results kept in {self.out}", err=True)
+            click.echo(f"kept in {self.out}", err=True)
 
 
-def output(
+def report_output(
     out_help: str = OUT_HELP, *, required: bool = False, beside: bool = True, figure: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the options of a command's output, and hand it over as its argument `output`."""
-    callback = csv_file if beside else None
-    options = [click.option("--out", type=PATH, callback=callback, required=required, help=out_help)]
-    if figure:
-        shown = "Figure of the results to draw (.pdf, .png or .svg)."
-        options.append(click.option("--figure", type=PATH, callback=picture_file, help=shown))
+    kind = CsvPath(path_type=Path) if beside else PATH
+    declared = output(
+        out_help, kind=kind, required=required, force="Replace existing files.", html=True, json=True
+    )
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def run(*, out: Path | None, html: Path | None, force: bool, as_json: bool, **given: Any) -> Any:
-            drawn = given.pop("figure", None) if figure else None
-            return command(output=Output(out, html, force, as_json, drawn, beside), **given)
+        def run(*, output: Output, figure: Path | None = None, **given: Any) -> Any:
+            return command(output=ReportOutput(**asdict(output), figure=figure, beside=beside), **given)
 
-        return join_options(*options, html_option, FORCE, json_option)(run)
+        if figure:
+            shown = "Figure of the results to draw (.pdf, .png or .svg)."
+            run = click.option("--figure", type=PATH, callback=picture_file, help=shown)(run)
+        return declared(run)
 
     return declare

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import join_options, removed_option
-from obygaze_studies.commands.output import PATH, Output, output
+from obygaze_features.options import PATH, join_options, removed_option
+from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 MANIFEST = click.argument("manifest", type=PATH)
 TITLE = "Tores et al., CVPR 2024, reproduced"
-OUTPUT = output(
+OUTPUT = report_output(
     "Folder to write all results into; only a part of them is printed.", required=True, beside=False
 )
 
@@ -160,7 +160,7 @@ Examples:
 @click.command()
 @MANIFEST
 @OUTPUT
-def figure2(manifest: Path, output: Output) -> None:
+def figure2(manifest: Path, output: ReportOutput) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 
     It needs no store; `obygaze manifest stats` prints the same numbers and more.
@@ -199,7 +199,7 @@ def figure4(
     onto: Path | None,
     window: float | None,
     span: tuple[float, float] | None,
-    output: Output,
+    output: ReportOutput,
 ) -> None:
     """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
 
@@ -223,7 +223,7 @@ def figure4(
     _finish(paper.figure4(marks, clips, movie, span=span), output)
 
 
-def _finish(report: "Report", output: Output) -> None:
+def _finish(report: "Report", output: ReportOutput) -> None:
     output.write(report)
     _print([report], as_json=output.as_json)
     click.echo(f"kept in {output.out}", err=True)
@@ -234,7 +234,7 @@ def _run(
     *,
     manifest: Path,
     stores: tuple[Path, ...],
-    output: Output,
+    output: ReportOutput,
     protocol: str,
     policy: str,
     seed: int,

@@ -28,4 +28,4 @@ def test_the_block_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main(words)
         assert not ended.value.code, capsys.readouterr().err
-    assert "results kept in" in capsys.readouterr().err
+    assert "kept in" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_live_maps_are_measured_drawn_and_laid_over_their_pictures(mapped, capsy
     assert len(list((mapped / "laid").iterdir())) == 3
     assert (mapped / "f.svg").stat().st_size
     assert document["record"]["summary"]["n_images_with_regions_only"] == 0
-    assert "results kept in found.csv" in capsys.readouterr().err
+    assert "kept in found.csv" in capsys.readouterr().err
 
 
 def test_regions_and_maps_of_different_images_are_said(mapped, capsys, obygaze):
