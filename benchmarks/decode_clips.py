@@ -11,6 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+VIDEOS = Path(__file__).parents[2] / "shared" / "data" / "videos"
+"""What is cut from."""
+
 RATE = 24
 GRAIN = 4.0
 MOST_PICTURES = 240

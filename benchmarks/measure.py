@@ -5,6 +5,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -45,8 +46,8 @@ def arguments(doc: str | None, /, parse: bool = True, **defaults: Any) -> Any:
 
 def cpu_s(*, children_alone: bool = False) -> float:
     """Give the CPU seconds of this process and of its children that have ended."""
-    who = (resource.RUSAGE_CHILDREN,) if children_alone else (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, who))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime + (0 if children_alone else time.process_time())
 
 
 def peak_mb() -> float:
@@ -55,11 +56,11 @@ def peak_mb() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
-def timed(work: Callable[[], object]) -> Took:
+def timed(work: Callable[[], object], *, children_alone: bool = False) -> Took:
     """Run once."""
-    cpu, wall = cpu_s(), time.perf_counter()
+    cpu, wall = cpu_s(children_alone=children_alone), time.perf_counter()
     work()
-    return Took(cpu_s() - cpu, time.perf_counter() - wall)
+    return Took(cpu_s(children_alone=children_alone) - cpu, time.perf_counter() - wall)
 
 
 def in_turn(
@@ -87,11 +88,22 @@ def in_turn(
     return {name: Took(*map(one, zip(*runs, strict=True))) for name, runs in taken.items()}
 
 
-def show(rows: Iterable[Any], headers: Sequence[str] | str = "keys", title: str = "") -> None:
-    """Print a table, numbers with two decimals."""
+def show(rows: Iterable[Any], headers: Sequence[str] = (), title: str = "") -> None:
+    """Print a table of rows, or of mappings with their keys as headers; floats get two decimals, NaN none."""
+    rows = list(rows)
+    if not headers:
+        headers = list(dict.fromkeys(key for row in rows for key in row))
+        rows = [[row.get(name, "") for name in headers] for row in rows]
+    cells = [[_cell(value) for value in row] for row in rows]
     if title:
         print(f"\n## {title}\n")
-    print(tabulate(list(rows), headers, tablefmt="github", floatfmt=".2f"), flush=True)
+    print(tabulate(cells, headers, tablefmt="github", disable_numparse=True), flush=True)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.2f}"
+    return str(value)
 
 
 def verdict(wrong: Sequence[str], *, check: bool) -> None:
