@@ -7,12 +7,11 @@ stage. Clips are small, so that decoding costs the workers little; frames that t
 The order is simulated with the real code of the decode pool and pretended workers: clips take lognormal
 times.
 
-    python benchmarks/feed.py [--clips 200] [--workers 2] [--batch-size 8] [--repeats 3]
+    python benchmarks/feed.py [--clips 200] [--repeats 3] [--check]
 
-The main process's time is the least of some runs.
+The main process's time is the least of some runs, with two workers and batches of eight.
 """
 
-import argparse
 import hashlib
 import heapq
 import tempfile
@@ -25,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
+from measure import arguments, in_turn, show, verdict
 
 from obygaze_features.backbones import Backbone, Output
 from obygaze_features.backbones.descriptors import descriptors
@@ -44,6 +43,7 @@ MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
     ("with ViViT's tokens", {"tokens": True}, 8.0),
     ("without tokens, frames copied for each network as for a card", {"copies": True}, None),
 )
+HEADERS = ("what", "found", "at most")
 MOST_AT_ONCE = 64
 MOST_RATIO = 1.05
 WORKERS, SIGMA, CLIPS = 16, 1.0, 7637
@@ -114,7 +114,7 @@ def corpus(folder: Path, clips: int) -> Manifest:
     return Manifest(tuple(Clip(f"tt1-{i:05d}", "tt1", "clip.mp4") for i in range(clips)), folder)
 
 
-def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...], workers: int, batch: int) -> float:
+def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...]) -> float:
     """Measure the processor time of this process a clip, all threads, after the first quarter of them."""
     job = Job(manifest, "feed", backbones)
     began: list[tuple[float, int]] = []
@@ -130,15 +130,8 @@ def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...], workers
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         place = staging_path(Path(folder) / "s")
         stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
-        report = run_local(
-            job,
-            stage,
-            stage.missing(),
-            workers=workers,
-            batch_size=batch,
-            timeout_s=600,
-            on_commit=committed,
-        )
+        how = {"workers": 2, "batch_size": 8, "timeout_s": 600, "on_commit": committed}
+        report = run_local(job, stage, stage.missing(), **how)  # type: ignore[arg-type]
         assert report.ok == len(manifest.clips)
     cpu, before = began[0]
     return 1e3 * (time.process_time() - cpu) / (report.ok - before)
@@ -199,15 +192,6 @@ def order_ratio(
     return pretended_workers.clock / max(costs.sum() / workers, costs.max())
 
 
-def digest_ms(times: int = 20) -> float:
-    """Measure the part of the tokens' cost that no code of ours can change: a busy machine shows in it."""
-    tokens = np.ones(TOKENS.shape, TOKENS.dtype)
-    began = time.process_time()
-    for _ in range(times):
-        hashlib.sha256(tokens).digest()
-    return 1e3 * (time.process_time() - began) / times
-
-
 class Counted:
     """Counts how often frames are prepared; equal to others of the same geometry."""
 
@@ -241,31 +225,23 @@ def prepared(manifest: Manifest, names: tuple[str, ...]) -> int:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--clips", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    asked = arguments(__doc__, clips=200, repeats=3, check=False)
     rows: list[tuple[str, float, float | None]] = []
+    tokens = np.ones(TOKENS.shape, TOKENS.dtype)
     with tempfile.TemporaryDirectory() as folder:
-        manifest = corpus(Path(folder), given.clips)
+        manifest = corpus(Path(folder), asked.clips)
         for what, how, most in MEASURES:
-            cost = min(
-                main_process_ms(manifest, networks(**how), given.workers, given.batch_size)
-                for _ in range(given.repeats)
-            )
+            cost = min(main_process_ms(manifest, networks(**how)) for _ in range(asked.repeats))
             rows.append((f"main process, CPU ms a clip, {what}", cost, most))
-        rows.append(("SHA-256 of a clip's tokens alone, CPU ms", digest_ms(), None))
+        # The part of the tokens' cost that no code of ours can change: a busy machine shows in it.
+        alone = in_turn({"digest": lambda: hashlib.sha256(tokens).digest()}, 20)["digest"]
+        rows.append(("SHA-256 of a clip's tokens alone, CPU ms", 1e3 * alone.cpu_s, None))
         what = f"time of {CLIPS} lognormal clips, {WORKERS} workers, as a multiple of the best order's"
         rows.append((what, order_ratio(), MOST_RATIO))
         twice = prepared(manifest, ("xclip", "vivit")) / 32
-        rows.append(("times that a frame is prepared for xclip and vivit", twice, 1))
-    table = [
-        (what, found, most, "" if most is None else "yes" if found <= most else "NO")
-        for what, found, most in rows
-    ]
-    print(tabulate(table, headers=("what", "found", "at most", "met"), floatfmt=".2f", tablefmt="github"))
+        rows.append(("times that a frame is prepared for xclip and vivit", twice, 1.0))
+    show([(what, found, "" if most is None else most) for what, found, most in rows], HEADERS)
+    verdict([what for what, found, most in rows if most and found > most], check=asked.check)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,8 @@ def in_turn(
 def show(rows: Iterable[Any], headers: Sequence[str] = (), title: str = "") -> None:
     """Print a table of rows, or of mappings with their keys as headers; floats get two decimals, NaN none."""
     rows = list(rows)
+    if not rows:
+        return
     if not headers:
         headers = list(dict.fromkeys(key for row in rows for key in row))
         rows = [[row.get(name, "") for name in headers] for row in rows]

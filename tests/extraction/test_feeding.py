@@ -1,6 +1,6 @@
 """Clips are given as they are done, and windows of a film get the time of as many clips."""
 
-import importlib.util
+import importlib
 import os
 from pathlib import Path
 
@@ -42,11 +42,9 @@ def test_shards_that_share_a_nodes_gpus_share_its_cores(
 
 @pytest.fixture(scope="module")
 def feed():
-    path = Path(__file__).parents[2] / "benchmarks" / "feed.py"
-    spec = importlib.util.spec_from_file_location("feed", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+        yield importlib.import_module("feed")
 
 
 @pytest.mark.parametrize("workers", [2, 16])
