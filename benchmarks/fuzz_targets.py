@@ -6,6 +6,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from calls import test_package
 from fuzz_readers import count_lost
 
 from obygaze_features.errors import ManifestError, StoreError
@@ -25,13 +26,9 @@ from obygaze_features.store.store_files import (
     payload_files,
     tag_files,
 )
-from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ModelError
-from obygaze_models.models.mlp import MLPProbe
-from obygaze_models.persistence.card import Card, family
-from obygaze_models.persistence.model_file import to_state
-from obygaze_models.prediction.out_of_distribution import OutOfDistribution
-from obygaze_models.prediction.saved_model import Model, load_model, save_model
+from obygaze_models.prediction.saved_model import load_model
 
 Target = Callable[[bytes], None]
 
@@ -95,47 +92,6 @@ def copy_rebagged(store: Path) -> None:
     """Bring a store elsewhere of which one file has other content."""
     rebag(store)
     copy_store(store)
-
-
-def make_model(path: Path) -> None:
-    """Write a small model."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3)).astype(np.float32)
-    probe = MLPProbe(2, max_epochs=2).fit(X, (X[:, 0] > 0).astype(np.int64))
-    provenance = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
-    parts = to_state(probe)
-    card = Card(
-        model="mlp",
-        title="Perceptron",
-        kind=parts.kind,
-        estimator="MLPProbe",
-        parameters=parts.parameters,
-        threshold=0.125,
-        target={"name": "t", "title": "t", "kind": "levels", "classes": [], "concept": ""},
-        backbone="planted",
-        features="pooled",
-        pool="as stored",
-        n_features=3,
-        provenance=provenance,
-        provenance_sha256=family(provenance),
-        store="f" * 64,
-        concepts=(),
-        codebook={"name": "planted", "digest": ""},
-        calibration={},
-        manifest_sha256="",
-        label_policy="",
-        licence="NOASSERTION",
-        citation="",
-        protocol="strict: made up",
-        seed=0,
-        movies=("a", "b"),
-        n_clips=40,
-        n_positives=20,
-        metrics=(),
-        versions={"obygaze": "0.1.0"},
-    )
-    out_of_distribution = OutOfDistribution.fit(X, np.repeat(["a", "b"], 20))
-    save_model(Model(card, probe, None, out_of_distribution, np.empty((0, 2))), path)
 
 
 def use_model(path: Path) -> None:
@@ -236,28 +192,22 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
         for clip in "abc":
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
     packed = pack(FolderFiles(store), paths["s-1.0.0.zip"])
-    make_model(paths["a.model"])
+    paths["a.model"].write_bytes(test_package("persistence", "model_files").GOOD)
 
     def read_hdf5() -> None:
         with hdf5_items(paths["x.h5"]) as (found, _):
             for item in found.values():
                 item.load()
 
-    reads: dict[str, tuple[str, Callable[[], object], Callable[[], object]]] = {
-        "manifest": ("m.csv", lambda: read_manifest(paths["m.csv"]), nothing),
-        "npy": ("x.npy", lambda: read_npy(paths["x.npy"]), nothing),
-        "hdf5": ("x.h5", read_hdf5, nothing),
-        "zip": ("s-1.0.0.zip", lambda: copy_store(packed), lambda: forget(packed)),
-        "model": ("a.model", lambda: use_model(paths["a.model"]), nothing),
+    reads: dict[str, tuple[Path, Callable[[], object]]] = {
+        "manifest": (paths["m.csv"], lambda: read_manifest(paths["m.csv"])),
+        "npy": (paths["x.npy"], lambda: read_npy(paths["x.npy"])),
+        "hdf5": (paths["x.h5"], read_hdf5),
+        "model": (paths["a.model"], lambda: use_model(paths["a.model"])),
     }
-    return {
-        name: (paths[file], file_target(paths[file], read, undo))
-        for name, (file, read, undo) in reads.items()
-    }
-
-
-def nothing() -> None:
-    """Undo nothing."""
+    found = {name: (path, file_target(path, read)) for name, (path, read) in reads.items()}
+    zipped = file_target(packed, lambda: copy_store(packed), lambda: forget(packed))
+    return {**found, "zip": (packed, zipped)}
 
 
 def forget(store: Path) -> None:
