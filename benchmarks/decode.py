@@ -13,7 +13,6 @@ others on the machine only add to it.
 """
 
 import ctypes
-import importlib.util
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import av
-import cv2
 import decord
 import numpy as np
 from decode_clips import CLIPS, VIDEOS, make, repeat
-from decode_limit import left_out, limit
+from decode_limit import limit
 from measure import arguments, in_turn, show, verdict
 from numpy.typing import NDArray
 
@@ -56,7 +54,7 @@ FILMED = ("hevc.mp4", "h264.mp4")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
-LOSSY = (decord.DECORDError, RuntimeError, cv2.error, ValueError)
+LOSSY = (decord.DECORDError, RuntimeError)
 
 
 def ours(path: Path) -> None:
@@ -69,32 +67,6 @@ def by_decord(path: Path) -> None:
     """Read the frames as the published features were read."""
     reader = decord.VideoReader(str(path), num_threads=1)
     reader.get_batch([i * len(reader) // FRAMES for i in range(FRAMES)]).asnumpy()
-
-
-def by_torchcodec(path: Path) -> None:
-    """Read the frames with torchcodec's exact seeking."""
-    from torchcodec.decoders import VideoDecoder
-
-    decoder = VideoDecoder(str(path), num_ffmpeg_threads=1, seek_mode="exact")
-    count = len(decoder)
-    decoder.get_frames_at([i * count // FRAMES for i in range(FRAMES)])
-
-
-def by_opencv(path: Path) -> None:
-    """Read the frames by grabbing every frame and retrieving those wanted."""
-    capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, 1])
-    count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-    if count <= 0:
-        raise ValueError("OpenCV opens it without a picture")
-    wanted = {i * count // FRAMES for i in range(FRAMES)}
-    for number in range(max(wanted) + 1):
-        capture.grab()
-        if number in wanted:
-            found, picture = capture.retrieve()
-            if not found:
-                raise ValueError("OpenCV lost a picture")
-            cv2.cvtColor(picture, cv2.COLOR_BGR2RGB)
-    capture.release()
 
 
 def by_pyav(path: Path) -> None:
@@ -111,13 +83,7 @@ def by_pyav(path: Path) -> None:
                 break
 
 
-READERS: dict[str, Callable[[Path], None]] = {
-    "ours": ours,
-    "decord": by_decord,
-    **({"torchcodec": by_torchcodec} if importlib.util.find_spec("torchcodec") else {}),
-    "OpenCV": by_opencv,
-    "PyAV": by_pyav,
-}
+READERS: dict[str, Callable[[Path], None]] = {"ours": ours, "decord": by_decord, "PyAV": by_pyav}
 
 
 def keep_memory() -> None:
@@ -130,13 +96,6 @@ def keep_memory() -> None:
     if mallopt is not None:
         mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
         mallopt(M_MMAP_THRESHOLD, 1 << 25)
-
-
-def demux(path: Path) -> None:
-    """Read all packets with PyAV, and do nothing with them."""
-    with av.open(str(path)) as container:
-        for _ in container.demux(video=0):
-            pass
 
 
 def clips_table(paths: Sequence[Path], repeats: int, folder: Path) -> list[dict[str, Any]]:
@@ -152,12 +111,10 @@ def clips_table(paths: Sequence[Path], repeats: int, folder: Path) -> list[dict[
             if not all(map(np.array_equal, decode(), frames.images)):
                 raise ValueError(f"{path.name}: the limit gives other frames")
             works["limit"] = decode
-        works["demuxing"] = partial(demux, path)
         took = milliseconds(works, repeats)
         speed = {f"to {name}": took[name] / took["ours"] for name in READERS if name != "ours"}
         speed["of limit"] = took["ours"] / took.get("limit", float("nan"))
-        facts = {"clip": path.name, "decoded": f"{frames.decoded} of {frames.total}"}
-        facts |= {"bytes left out": left_out(path, frames), "equal": equal(path)}
+        facts = {"clip": path.name, "decoded": f"{frames.decoded} of {frames.total}", "equal": equal(path)}
         rows.append(facts | took | speed)
     return rows
 
@@ -241,7 +198,6 @@ def main() -> None:
     asked = arguments(
         __doc__, videos=VIDEOS, seconds=60, repeats=3, only=[*codecs, FILMS], clips=[Path()], check=False
     )
-    cv2.setNumThreads(1)
     keep_memory()
     with tempfile.TemporaryDirectory() as name:
         folder, films = Path(name), FILMS in asked.only

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FrameType
 
 from fuzz_mutations import mutate
-from fuzz_readers import LOST, Target, reader_targets
+from fuzz_readers import LOST
 from fuzz_targets import targets
 from measure import arguments
 
@@ -81,12 +81,6 @@ def audit(event: str, words: tuple[object, ...], folder: str) -> None:
             raise StrayWriteError(f"{event} of {path}")
 
 
-def prepared(name: str, folder: Path) -> tuple[bytes, Target]:
-    """Make a good file, and have what reads it."""
-    readers = reader_targets(folder)
-    return readers[name] if name in readers else targets(folder)[name]
-
-
 def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
     """Mutate one target's file until the time is over, or so often; print every new kind of finding."""
     warnings.simplefilter("ignore")
@@ -95,7 +89,8 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
     os.fsync = lambda _: None  # type: ignore[assignment]  # no power cut is expected, and waiting is dear
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
-        good, run = prepared(name, folder)
+        path, run = targets(folder)[name]
+        good = path.read_bytes()
         run(good)
         guard(folder)
         end = time.monotonic() + seconds
@@ -134,8 +129,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
 def all_names() -> list[str]:
     """Name every target."""
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        return [*targets(folder), *reader_targets(folder)]
+        return [*targets(Path(place))]
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 from calls import test_package
-from fuzz_readers import count_lost
+from fuzz_readers import Target, file_target, reader_targets
 
-from obygaze_features.errors import ManifestError, StoreError
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.exchange.publish import pack
@@ -27,10 +27,7 @@ from obygaze_features.store.store_files import (
     tag_files,
 )
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.errors import ModelError
 from obygaze_models.prediction.saved_model import load_model
-
-Target = Callable[[bytes], None]
 
 
 def make_store(folder: Path) -> Path:
@@ -109,23 +106,6 @@ def read_staging(path: Path) -> None:
     stage.damage()
     stage.missing()
     seal(path, path.with_name("again"), licence="MIT", allow_missing=True)
-
-
-def file_target(path: Path, read: Callable[[], object], undo: Callable[[], object] = lambda: None) -> Target:
-    """Write the bytes to a file, read it, put everything back."""
-    good = path.read_bytes()
-
-    def run(data: bytes) -> None:
-        path.write_bytes(data)
-        try:
-            read()
-        except (StoreError, ManifestError, ModelError) as error:
-            count_lost(error)
-        finally:
-            path.write_bytes(good)
-            undo()
-
-    return run
 
 
 def zarr_targets(store: Path) -> dict[str, tuple[Path, Target]]:
@@ -216,8 +196,8 @@ def forget(store: Path) -> None:
         shutil.rmtree(store.with_name(left), ignore_errors=True)
 
 
-def targets(folder: Path) -> dict[str, tuple[bytes, Target]]:
-    """Give name -> (a good file, what reads it)."""
+def targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    return {name: (path.read_bytes(), run) for name, (path, run) in found.items()}
+    return found | reader_targets(folder)
