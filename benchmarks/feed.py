@@ -1,11 +1,8 @@
-"""Feeding of the networks: the main process's time, the order of clips, frames prepared once.
+"""Feeding of the networks: what the main process costs a clip.
 
 Three pretended networks take the frames of xclip, vivit (the same 32) and xclip-lsmdc (12) and give arrays of
 the full-size networks' shapes, at no cost: what is left is the main process, from the workers' results to the
 stage. Clips are small, so that decoding costs the workers little; frames that travel have their real size.
-
-The order is simulated with the real code of the decode pool and pretended workers: clips take lognormal
-times.
 
     python benchmarks/feed.py [--clips 200] [--repeats 3] [--check]
 
@@ -13,12 +10,8 @@ The main process's time is the least of some runs, with two workers and batches 
 """
 
 import hashlib
-import heapq
 import tempfile
 import time
-from collections import deque
-from collections.abc import Hashable, Mapping
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,12 +24,8 @@ from obygaze_features.backbones.descriptors import descriptors
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import Job, run_local
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, Request, decode_clip
-from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, staging_path
-from obygaze_features.video import uniform
-from obygaze_features.workers import Event
 
 MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
     ("without tokens", {}, 3.0),
@@ -45,8 +34,6 @@ MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
 )
 HEADERS = ("what", "found", "at most")
 MOST_AT_ONCE = 64
-MOST_RATIO = 1.05
-WORKERS, SIGMA, CLIPS = 16, 1.0, 7637
 TOKENS = Output("tokens", (3137, 768), "float16")
 
 
@@ -137,92 +124,6 @@ def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...]) -> floa
     return 1e3 * (time.process_time() - cpu) / (report.ok - before)
 
 
-class PretendedWorkers:
-    """Stands for the worker processes: a clip takes as long as it is said to, on a clock of its own.
-
-    Parameters
-    ----------
-    cost
-        Clip id -> seconds.
-    """
-
-    def __init__(self, workers: int, cost: Mapping[str, float]) -> None:
-        self.clock = 0.0
-        self._cost = cost
-        self._idle = workers
-        self._waiting: deque[tuple[Hashable, str]] = deque()
-        self._running: list[tuple[float, int, Hashable, str]] = []
-        self._done: deque[Event] = deque()
-        self._count = count()
-
-    def put(self, key: Hashable, task: Any, _limit_s: float) -> None:
-        """Queue a task of one clip."""
-        self._waiting.append((key, task.tasks[0].clip_id))
-
-    def get(self, _timeout_s: float) -> Event:
-        """Let time pass until something is done."""
-        while not self._done:
-            while self._idle and self._waiting:
-                key, clip = self._waiting.popleft()
-                self._idle -= 1
-                end = self.clock + self._cost[clip]
-                heapq.heappush(self._running, (end, next(self._count), key, clip))
-            self.clock, _, key, clip = heapq.heappop(self._running)
-            self._idle += 1
-            self._done += [Event(key, "item", (0, DecodedClip(clip, "ok"))), Event(key, "done")]
-        return self._done.popleft()
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def order_ratio(
-    clips: int = CLIPS, workers: int = WORKERS, sigma: float = SIGMA, ahead: int | None = None
-) -> float:
-    """Simulate the decode pool; return its time as a multiple of what the best of all orders could take."""
-    costs = np.random.default_rng(0).lognormal(sigma=sigma, size=clips)
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(clips)]
-    with DecodePool(workers, 600.0) as pool:
-        pool._pool.close()
-        pool._pool = pretended_workers = PretendedWorkers(
-            workers, {str(i): cost for i, cost in enumerate(costs)}
-        )
-        given = [clip.clip_id for clip in pool.decode(tasks, ahead or 2 * workers + 8)]
-    assert len(set(given)) == clips
-    return pretended_workers.clock / max(costs.sum() / workers, costs.max())
-
-
-class Counted:
-    """Counts how often frames are prepared; equal to others of the same geometry."""
-
-    calls = 0
-
-    def __init__(self, geometry: Any) -> None:
-        self.geometry = geometry
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the geometries."""
-        return isinstance(other, Counted) and self.geometry == other.geometry
-
-    def __hash__(self) -> int:
-        """Hash the geometry."""
-        return hash(self.geometry)
-
-    def __call__(self, frame: Any) -> Any:
-        """Prepare a frame."""
-        Counted.calls += 1
-        return self.geometry(frame)
-
-
-def prepared(manifest: Manifest, names: tuple[str, ...]) -> int:
-    """Count the frames that are prepared of one clip for some of the networks."""
-    some = [backbone for backbone in networks() if backbone.name in names]
-    requests = {each.name: Request(uniform(each.n_frames), Counted(each.prepare)) for each in some}
-    Counted.calls = 0
-    decode_clip(DecodeTask("clip", manifest.root / "clip.mp4", None, None, requests))
-    return Counted.calls
-
-
 def main() -> None:
     """Measure and print a table."""
     asked = arguments(__doc__, clips=200, repeats=3, check=False)
@@ -236,10 +137,6 @@ def main() -> None:
         # The part of the tokens' cost that no code of ours can change: a busy machine shows in it.
         alone = in_turn({"digest": lambda: hashlib.sha256(tokens).digest()}, 20)["digest"]
         rows.append(("SHA-256 of a clip's tokens alone, CPU ms", 1e3 * alone.cpu_s, None))
-        what = f"time of {CLIPS} lognormal clips, {WORKERS} workers, as a multiple of the best order's"
-        rows.append((what, order_ratio(), MOST_RATIO))
-        twice = prepared(manifest, ("xclip", "vivit")) / 32
-        rows.append(("times that a frame is prepared for xclip and vivit", twice, 1.0))
     show([(what, found, "" if most is None else most) for what, found, most in rows], HEADERS)
     verdict([what for what, found, most in rows if most and found > most], check=asked.check)
 

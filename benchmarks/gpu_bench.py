@@ -79,6 +79,12 @@ class Bench:
             with self.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found) + "\n")
 
+    def check(self, check: str, good: bool | None, found: str = "") -> bool:
+        """Print a row of a check; say whether it did not fail."""
+        verdict = {True: "ok", False: "FAILED", None: "not tried"}[good]
+        self.row("check", check=check, verdict=verdict, **({"found": found} if found else {}))
+        return good is not False
+
     def sync(self) -> None:
         """Wait for the card."""
         if self.on_card:
