@@ -18,13 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from decode_clips import VIDEOS, make, repeat
-from measure import arguments, show, timed
+from measure import arguments, obygaze, show
 
 from obygaze_features.store import open_store
 from obygaze_features.video import probe
@@ -32,16 +31,6 @@ from obygaze_features.video import probe
 SECONDS, WINDOW_S, HOP_S = 360, 46.0, 4.0
 POLL_S = 0.2
 KEPT = ("windows.csv", "windows.shots.csv", "features-1.0.0", "scored", "report.html")
-
-
-def command(*words: object) -> list[str]:
-    """Spell a command of obygaze."""
-    return [sys.executable, "-m", "obygaze", *map(str, words)]
-
-
-def run(*words: object) -> float:
-    """Run a command; return its CPU seconds, with those of its children."""
-    return timed(partial(subprocess.run, command(*words), check=True), children_alone=True).cpu_s
 
 
 def train(clip: Path, folder: Path) -> Path:
@@ -58,18 +47,20 @@ def train(clip: Path, folder: Path) -> Path:
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
         return folder / name
 
-    run("extract", write("train.csv", ["EN"] * len(starts)), folder / "train", "--licence", "CC0-1.0")
+    obygaze("extract", write("train.csv", ["EN"] * len(starts)), folder / "train", "--licence", "CC0-1.0")
     light = open_store(folder / "train-1.0.0")["descriptors"].pooled()[:, 0]
     labelled = write("labelled.csv", ["S" if value > np.median(light) else "EN" for value in light])
     how = ("--task", "en_s", "--model", "linear", "--save", "linear", "--out", folder / "run")
-    run("evaluate", labelled, folder / "train-1.0.0", *how)
+    obygaze("evaluate", labelled, folder / "train-1.0.0", *how)
     return folder / "run" / "linear.model"
 
 
 def killed(words: Sequence[object], out: Path, shares: Sequence[float], stretches: int) -> None:
     """Start the command and kill it with all its processes whenever so many stretches are measured."""
     for share in shares:
-        process = subprocess.Popen(command(*words), start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "obygaze", *map(str, words)], start_new_session=True
+        )
         measured = out / "features.staging" / "shots"
         while process.poll() is None and len(list(measured.glob("*.npz"))) < share * stretches:
             time.sleep(POLL_S)
@@ -97,7 +88,7 @@ def main() -> None:
         model, length = train(clip, folder), probe(film)
         whole, again = folder / "whole", folder / "again"
         words = ["film", "run", film, "--model", model, "--workers", asked.workers, "--out"]
-        cpu_s = run(*words, whole)
+        cpu_s = obygaze(*words, whole).cpu_s
         stage = whole / "features.staging"
         reports = [json.loads(path.read_text()) for path in (stage / "reports").glob("*.json")]
         decoded = sum(report["n_decoded"] for report in reports)
@@ -109,17 +100,15 @@ def main() -> None:
         ]
         shares = [(kill + 1) / (asked.kills + 1) for kill in range(asked.kills)]
         killed([*words, again], again, shares, len(list((stage / "shots").iterdir())))
-        run(*words, again)
+        obygaze(*words, again)
         same = digests(whole) == digests(again)
         rows.append((f"killed {asked.kills} times and resumed", f"{'the same' if same else 'OTHER'} bytes"))
         shots, page = ("--shots", whole / "windows.shots.csv"), folder / "page.html"
         scored = folder / "scored"
+        scoring = obygaze("film", "score", model, whole / "features-1.0.0", *shots, "--out", scored)
         rows += [
-            (
-                "film score, CPU s",
-                run("film", "score", model, whole / "features-1.0.0", *shots, "--out", scored),
-            ),
-            ("film report, CPU s", run("film", "report", scored, "--out", page)),
+            ("film score, CPU s", scoring.cpu_s),
+            ("film report, CPU s", obygaze("film", "report", scored, "--out", page).cpu_s),
             ("the page, kB", page.stat().st_size / 1e3),
         ]
         show(rows, ("what", "seen"))

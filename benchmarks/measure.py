@@ -2,6 +2,7 @@
 
 import argparse
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,6 +62,18 @@ def timed(work: Callable[[], object], *, children_alone: bool = False) -> Took:
     cpu, wall = cpu_s(children_alone=children_alone), time.perf_counter()
     work()
     return Took(cpu_s(children_alone=children_alone) - cpu, time.perf_counter() - wall)
+
+
+def obygaze(*words: object, done: Sequence[int] = (0,)) -> Took:
+    """Run a command of obygaze, that ends with one of these codes; give what all its processes took."""
+    command = [sys.executable, "-m", "obygaze", *map(str, words)]
+
+    def run() -> None:
+        code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
+        if code not in done:
+            sys.exit(f"exit code {code}: {' '.join(command[2:])}")
+
+    return timed(run, children_alone=True)
 
 
 def in_turn(
