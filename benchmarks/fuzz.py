@@ -38,7 +38,7 @@ from obygaze_features.exchange import import_items
 MEMORY = 1 << 30
 HANGS_S, STANDS_S = 20, 300
 """Of CPU time, and of waiting: the machine may be busy."""
-import_items.LIMIT_S = 100.0  # a worker that hangs ends before
+import_items.LIMIT_S = 20.0  # a worker that hangs ends before
 
 
 class Hang(BaseException):

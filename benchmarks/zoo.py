@@ -2,8 +2,9 @@
 
     python benchmarks/zoo.py [--annotations FOLDER]
 
-The folder is that of the released annotations; without it Table 2, the SVM CAVs and `obygaze paper all` are left out, for their
-folds are the released ones. CPU seconds of all threads, which a busy machine distorts little.
+The folder is that of the released annotations; without it Table 2, the SVM CAVs and `obygaze paper all` are
+left out, for their folds are the released ones. CPU seconds of all threads, which a busy machine distorts
+little.
 """
 
 import shutil

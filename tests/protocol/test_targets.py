@@ -127,8 +127,8 @@ def test_levels_that_make_no_task_are_refused(sides, error, message):
 
 
 def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_default():
-    train, test = choose_targets(CODEBOOK, "hn_s", None, test_sides=(("EN", "HN"), ("S",)))
-    assert (train.name, test.name) == ("hn_s", "EN+HN-vs-S")
+    train, test = choose_targets(CODEBOOK, None, "hn_s", sides=(("EN", "HN"), ("S",)))
+    assert (train.name, test.name) == ("EN+HN-vs-S", "hn_s")
     with pytest.raises(ProtocolError, match="--task names a task and --negative and --positive make one"):
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
     with pytest.raises(ProtocolError, match=r"no task is given \(--task\): expected one of en_s, hn_s"):
