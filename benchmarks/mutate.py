@@ -46,18 +46,8 @@ PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
 BUDGET_S, WALL_S = 10, 1800
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting."""
 
-COMPARISONS = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
+PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
+COMPARISONS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 OPERATORS = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,

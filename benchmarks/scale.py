@@ -33,7 +33,7 @@ from statistics import median
 import numpy as np
 from measure import arguments, peak_mb, show, timed, verdict
 
-from obygaze_features.manifest import Clip, Manifest, read_manifest
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import (
     ClipFeatures,
     ClipResult,
@@ -51,7 +51,7 @@ BATCH = 8
 LARGEST, MOST_DISK, MOST_DISK_OF_TOKENS, MOST_MS_OF_TOKENS = 1.05, 2.1, 1.1, 8
 FILM = 40
 WINDOW_S = 4.0
-CONCEPTS = "Look;Body;Posture;Clothing;Voice"
+CONCEPTS = ("Look", "Body", "Posture", "Clothing", "Voice")
 VECTORS = {
     "xclip": {"pooled": np.zeros((1, 512), np.float32), "frames": np.zeros((1, 8, 512), np.float16)},
     "vivit": {"pooled": np.zeros((1, 768), np.float32), "frames": np.zeros((1, 4, 768), np.float16)},
@@ -144,14 +144,12 @@ def evaluate(folder: Path, corpus: Corpus) -> None:
     """
     import obygaze_models as om
 
-    rng = np.random.default_rng(1)
-    lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"]
+    rng, clips = np.random.default_rng(1), []
     for clip in corpus.planned():
         level = ("EN", "HN", "S", "S")[int(rng.integers(4))]
-        marked = [name for name in CONCEPTS.split(";") if rng.random() < (0.5 if level == "S" else 0.2)]
-        lines.append(f"{clip.clip_id},{clip.movie},x.mp4,,,{level},{';'.join(marked)},a\n")
-    (folder / "m.csv").write_text("".join(lines), encoding="utf-8")
-    data = om.load_dataset(open_store(folder / "s"), read_manifest(folder / "m.csv"), backbone="xclip")
+        marked = frozenset(name for name in CONCEPTS if rng.random() < (0.5 if level == "S" else 0.2))
+        clips.append(Clip(clip.clip_id, clip.movie, level=level, concepts=marked))
+    data = om.load_dataset(open_store(folder / "s"), Manifest(tuple(clips), folder), backbone="xclip")
     om.evaluate(data, ["linear"], task="enhn_s")
 
 
