@@ -5,31 +5,31 @@ and from some call on all writes and new files with ENOSPC. Work must end with o
 nothing or the whole at its destination, and the next run must give the bytes of undisturbed work. tests/disk
 tries a part. Needs Linux and a C compiler.
 
-    python benchmarks/calls.py [WORK...] [--stride 1] [--error EIO] [--error ENOSPC]
+    python benchmarks/calls.py [WORK...] [--stride 1] [--errors EIO ENOSPC]
 """
 
-import argparse
 import importlib
 import sys
 import tempfile
 import types
 from pathlib import Path
+from typing import Any
 
-DISK = Path(__file__).parents[1] / "tests" / "disk"
+from measure import arguments
+
+
+def test_package(folder: str, module: str) -> Any:
+    """Import a module of a folder of the tests, whose modules import each other."""
+    package = sys.modules.setdefault(folder, types.ModuleType(folder))
+    package.__path__ = [str(Path(__file__).parents[1] / "tests" / folder)]
+    return importlib.import_module(f"{folder}.{module}")
 
 
 def main() -> None:
     """Try every call, or every so many-th; print what went wrong, and counts."""
-    package = types.ModuleType("disk")
-    package.__path__ = [str(DISK)]
-    sys.modules["disk"] = package
-    harness, failed = importlib.import_module("disk.harness"), importlib.import_module("disk.failed_calls")
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    harness, failed = test_package("disk", "harness"), test_package("disk", "failed_calls")
+    parser = arguments(__doc__, parse=False, stride=1, errors=[*harness.ERRORS])
     parser.add_argument("works", nargs="*", choices=[[], *harness.WORKS])
-    parser.add_argument("--stride", type=int, default=1)
-    parser.add_argument("--error", action="append", choices=[*harness.ERRORS])
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
@@ -39,7 +39,7 @@ def main() -> None:
         for name in asked.works or harness.WORKS:
             trials = failed.Trials(runner, harness.WORKS[name], inputs, folder / name)
             number = wrong = 0
-            for case in trials.cases(asked.stride, tuple(asked.error or harness.ERRORS)):
+            for case in trials.cases(asked.stride, tuple(asked.errors)):
                 problems = trials.problems(case)
                 number, wrong = number + 1, wrong + bool(problems)
                 for problem in problems:

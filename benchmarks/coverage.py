@@ -7,8 +7,6 @@ prints the same tables. `coverage_corpora.py` draws the corpora. A part of a mod
 ``tables(n_sets)`` there and a line in `main`.
 """
 
-import argparse
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,8 +34,8 @@ from coverage_corpora import (
     trained,
     trained_levels,
 )
+from measure import arguments, cpu_s, show
 from scipy.special import expit, ndtri
-from tabulate import tabulate
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
@@ -71,8 +69,7 @@ class Tally:
         """Print the share that held, and in brackets the share of intervals that are undefined, if any."""
         columns = list(dict.fromkeys(name for row in self.held.values() for name in row))
         cells = [[*row, *(share(held.get(name, [])) for name in columns)] for row, held in self.held.items()]
-        print(f"\n## {title}\n")
-        print(tabulate(cells, [*names, *columns], tablefmt="github", disable_numparse=True), flush=True)
+        show(cells, [*names, *columns], title)
 
 
 def share(held: list[float]) -> str:
@@ -322,11 +319,8 @@ def of_concepts(n_sets: int) -> None:
 
 def main() -> None:
     """Print every table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the data sets")
-    parser.add_argument("--part", help="one part only")
-    arguments = parser.parse_args()
-    few = 10 if arguments.quick else 1
+    asked = arguments(__doc__, quick=False, part="")
+    few = 10 if asked.quick else 1
     parts: dict[str, Callable[[], None]] = {
         "models": lambda: of_models(300 // few, given_models, METRICS, "Two classes"),
         "uneven": lambda: of_models(
@@ -346,16 +340,13 @@ def main() -> None:
         "rate": lambda: coverage_rate.tables(100 // few),
         "localise": lambda: coverage_localise.tables(400 // few),
     }
-    if arguments.part not in {None, *parts}:
-        parser.error(f"--part is one of {', '.join(parts)}")
-    began = time.process_time()
+    if asked.part not in {"", *parts}:
+        raise SystemExit(f"--part is one of {', '.join(parts)}")
     with one_blas_thread():
-        for name, part in parts.items():
-            if arguments.part in (None, name):
-                start = time.process_time()
-                part()
-                print(f"\n({name}: {time.process_time() - start:.0f} s of CPU)", flush=True)
-    print(f"\n{time.process_time() - began:.0f} s of CPU")
+        for name in [asked.part] if asked.part else parts:
+            start = cpu_s()
+            parts[name]()
+            print(f"\n({name}: {cpu_s() - start:.0f} s of CPU)", flush=True)
 
 
 if __name__ == "__main__":

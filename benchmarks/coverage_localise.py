@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from measure import show
 from scipy.signal import lfilter
-from tabulate import tabulate
 
 from obygaze_models.evaluation.localise import Localisation, localise
 
@@ -79,21 +79,14 @@ def tables(n_sets: int) -> None:
     """Print how often each verdict is given where scores know nothing, and "above chance" where they do."""
     rows = []
     for cell in cells():
-        null = sum(verdicts(localise(*corpus(seed, *cell))).astype(float) for seed in range(n_sets)) / n_sets
-        few = range(max(1, n_sets // 4))
-        power = sum(
-            verdicts(localise(*corpus(seed, *cell, planted=PLANTED)))["above chance"].astype(float)
-            for seed in few
-        ) / len(few)
-        rows += [
-            [
-                *cell,
-                measure.replace("_", " "),
-                *(f"{one:.3f}" for one in null.loc[measure]),
-                f"{power[measure]:.2f}",
-            ]
-            for measure in null.index
-        ]
+        null, planted = (
+            sum(verdicts(localise(*corpus(seed, *cell, by))).astype(float) for seed in range(n)) / n
+            for by, n in ((0.0, n_sets), (PLANTED, max(1, n_sets // 4)))
+        )
+        for measure in null.index:
+            shares = (f"{one:.3f}" for one in null.loc[measure])
+            found = planted.loc[measure, "above chance"]
+            rows.append([*cell, measure.replace("_", " "), *shares, found])
     headers = [
         "segments",
         "correlation",
@@ -102,5 +95,4 @@ def tables(n_sets: int) -> None:
         *null.columns,
         f"planted ({PLANTED} SD): above",
     ]
-    print(f"\n## Localisation: share of {n_sets} corpora whose scores know nothing of segments\n")
-    print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), flush=True)
+    show(rows, headers, f"Localisation: share of {n_sets} corpora whose scores know nothing of segments")

@@ -7,9 +7,9 @@ A part of `coverage.py` (about 75 s of CPU). Draws, chances and intervals are th
 from collections.abc import Callable
 
 import numpy as np
+from measure import show
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from tabulate import tabulate
 
 from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import Estimates, difference_estimate, estimate_rate, kappa_interval
@@ -118,7 +118,7 @@ def of_unlike_lengths(n_sets: int) -> None:
         "bias, equal",
         "by content ",
     )
-    show("Rows of unlike length: coverage of the 95 % interval", headers, rows)
+    show(rows, headers, "Rows of unlike length: coverage of the 95 % interval")
 
 
 def of_cells(n_sets: int) -> None:
@@ -142,7 +142,7 @@ def of_cells(n_sets: int) -> None:
                 cells.append(f"{coverage:.3f}, {width:.3f}{ratio}")
             rows.append(tuple(cells))
     title = f"Windows of {WINDOW_S:g} s: coverage, mean width (of that of judgements alone)"
-    show(title, ("judged", "share", *MODELS), rows)
+    show(rows, ("judged", "share", *MODELS), title)
 
 
 def of_kappa(n_sets: int) -> None:
@@ -165,13 +165,7 @@ def of_kappa(n_sets: int) -> None:
         values = (truth, float(np.nanmean(held)), missing, float(np.nanmax(farthest)))
         rows.append((n, *(f"{value:.3f}" for value in values)))
     headers = ("windows", "kappa", "coverage", "without interval", "end farthest from 0")
-    show("Two judges' kappa: coverage of the 95 % interval", headers, rows)
-
-
-def show(title: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
-    """Print one table."""
-    print(f"\n## {title}\n")
-    print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), flush=True)
+    show(rows, headers, "Two judges' kappa: coverage of the 95 % interval")
 
 
 def tables(n_sets: int) -> None:

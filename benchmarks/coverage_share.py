@@ -9,16 +9,16 @@ far positives lie above the others. Models are calibrated on scenes, every fifth
 then new films are expected, window by window.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
+from measure import show
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtri
 from scipy.stats import t
-from tabulate import tabulate
 
 from obygaze_models.prediction.calibration import Calibration, platt
 
@@ -100,80 +100,57 @@ def corpus(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, 
             return y, scores, np.repeat(np.arange(n_films), [len(labels) for labels, _ in scenes])
 
 
-def other_brackets(
-    y: Floats, scores: Floats, film_of: NDArray[np.intp], value: float
-) -> Mapping[str, Interval]:
-    """Make brackets by other rules from the same films left out: of a fixed factor, and on other scales."""
+def on_the_logit_scale(y: Floats, scores: Floats, film_of: NDArray[np.intp], value: float) -> Interval:
+    """Make a bracket from the same films left out, on the logit scale."""
     n = np.bincount(film_of)
     own = platt(scores, y, (np.arange(len(n))[:, None] != film_of).astype(np.float64))[film_of]
     expected = np.bincount(film_of, expit(own[:, 0] * scores + own[:, 1])) / n
     true = np.bincount(film_of, y) / n
-    plain = 1.6 * float(np.abs(expected - true).mean())
-    factor = float(t.ppf(0.9, len(n))) * np.sqrt(1 + 1 / len(n))
-    angles = np.arcsin(np.sqrt(expected)) - np.arcsin(np.sqrt(true))
-    angle, reach = np.arcsin(np.sqrt(value)), factor * np.sqrt(np.mean(angles**2))
-    turned = np.sin(np.clip([angle - reach, angle + reach], 0, np.pi / 2)) ** 2
     # A film without a positive scene has no logit: half a scene is added to both sides.
     logits = logit((expected * n + 0.5) / (n + 1)) - logit((true * n + 0.5) / (n + 1))
-    reach = factor * np.sqrt(np.mean(logits**2))
-    bent = expit(logit(np.clip(value, 1e-9, 1 - 1e-9)) + np.array([-reach, reach]))
-    return {
-        "1.6 film errors": (value - plain, value + plain),
-        "arcsine scale": (float(turned[0]), float(turned[1])),
-        "logit scale": (float(bent[0]), float(bent[1])),
-    }
+    reach = float(t.ppf(0.9, len(n))) * np.sqrt((1 + 1 / len(n)) * np.mean(logits**2))
+    low, high = expit(logit(np.clip(value, 1e-9, 1 - 1e-9)) + np.array([-reach, reach]))
+    return float(low), float(high)
 
 
 def of_brackets(n_sets: int) -> None:
-    """Print how often the product's bracket and band, and brackets by other rules, hold the true share."""
-    product, rules = [], []
-    for name, kind in KINDS.items():
-        for n_films in (6, 12, 30):
-            truth, errors, printed = [], [], []
-            intervals: dict[str, list[Interval]] = {}
-            for number in range(n_sets):
-                rng = np.random.default_rng((number, n_films))
-                y, scores, film_of = corpus(rng, kind, n_films)
-                fitted = Calibration.fit(scores, y, film_of, n_draws=N_DRAWS)
-                printed.append(fitted.film_error or 0.0)
-                for labels, logits in (film(rng, kind) for _ in range(N_NEW)):
-                    value, low, high = fitted.expected_share(logits, np.full(len(logits), 5.0))
-                    truth.append(float(labels.mean()))
-                    errors.append(value - truth[-1])
-                    bracket = fitted.bracket(value)
-                    made = {"bracket": (bracket[0] or 0.0, bracket[1] or 0.0), "band": (low, high)}
-                    for rule, ends in (made | dict(other_brackets(y, scores, film_of, value))).items():
-                        intervals.setdefault(rule, []).append(ends)
-            true = np.array(truth)
-            edge = (true < EDGE) | (true > 1 - EDGE)
-            cells = {rule: _cells(np.array(ends), true, edge) for rule, ends in intervals.items()}
-            row = [name, n_films]
-            offs = [f"{np.abs(errors).mean():.3f}", f"{np.mean(errors):+.3f}", f"{np.mean(printed):.3f}"]
-            product.append([*row, *cells.pop("bracket"), *cells.pop("band")[:2], *offs])
-            rules.append([*row, *(cell for one in cells.values() for cell in one)])
-    names = ["films", "of training"]
-    _print(
-        "A film's share: how often the 80 % bracket and the calibration band hold the true one",
-        [
-            *(*names, "bracket holds", "width", "share near 0 or 1"),
-            *("band holds", "width", "mean error", "bias", "printed error"),
-        ],
-        product,
-    )
-    headings = [
-        f"{rule} {what}".strip()
-        for rule in ("1.6 film errors", "arcsine scale", "logit scale")
-        for what in ("", "width", "near 0 or 1")
-    ]
-    _print("Other rules for the bracket", [*names, *headings], rules)
+    """Print how often the product's bracket and band, and a logit one, hold the true share."""
+    rows = []
+    for (name, kind), n_films in product(KINDS.items(), (6, 12, 30)):
+        truth, errors, printed = [], [], []
+        intervals: dict[str, list[Interval]] = {"bracket": [], "band": [], "logit scale": []}
+        for number in range(n_sets):
+            rng = np.random.default_rng((number, n_films))
+            y, scores, film_of = corpus(rng, kind, n_films)
+            fitted = Calibration.fit(scores, y, film_of, n_draws=N_DRAWS)
+            printed.append(fitted.film_error or 0.0)
+            for labels, logits in (film(rng, kind) for _ in range(N_NEW)):
+                value, low, high = fitted.expected_share(logits, np.full(len(logits), 5.0))
+                truth.append(float(labels.mean()))
+                errors.append(value - truth[-1])
+                bracket = fitted.bracket(value)
+                intervals["bracket"].append((bracket[0] or 0.0, bracket[1] or 0.0))
+                intervals["band"].append((low, high))
+                intervals["logit scale"].append(on_the_logit_scale(y, scores, film_of, value))
+        row: dict[str, object] = {"films": name, "of training": n_films}
+        for rule, ends in intervals.items():
+            row |= _cells(rule, np.array(ends), np.array(truth))
+        row |= {"mean error": f"{np.abs(errors).mean():.3f}", "bias": f"{np.mean(errors):+.3f}"}
+        rows.append({**row, "printed error": f"{np.mean(printed):.3f}"})
+    show(rows, title="A film's share: how often the 80 % bracket and the calibration band hold the true one")
 
 
-def _cells(ends: Floats, true: Floats, edge: NDArray[np.bool_]) -> list[str]:
+def _cells(rule: str, ends: Floats, true: Floats) -> dict[str, str]:
     """Write the share of intervals that hold the truth, their mean width, and the share at the edges."""
     held = (ends[:, 0] <= true) & (true <= ends[:, 1])
     width = np.minimum(ends[:, 1], 1) - np.maximum(ends[:, 0], 0)
+    edge = (true < EDGE) | (true > 1 - EDGE)
     near = f"{held[edge].mean():.2f}" if edge.sum() >= 20 else ""
-    return [f"{held.mean():.3f}", f"{width.mean():.2f}", near]
+    return {
+        f"{rule} holds": f"{held.mean():.3f}",
+        f"width of {rule}": f"{width.mean():.2f}",
+        f"{rule}, share near 0 or 1": near,
+    }
 
 
 def of_populations(n_sets: int) -> None:
@@ -196,19 +173,9 @@ def of_populations(n_sets: int) -> None:
             found["true"].append(float(labels.mean()))
             for name, fitted in (("HN and S", narrow), ("all levels", wide)):
                 found[name].append(fitted.expected_share(logits, np.ones(len(logits)))[0])
-        rows.append(
-            [f"{below} SD below HN", *(f"{100 * np.mean(shares):.1f} %" for shares in found.values())]
-        )
-    _print(
-        "Share expected of new films, by the clips calibrated on (mean over films)",
-        ["EN clips", "true", "HN and S", "all levels"],
-        rows,
-    )
-
-
-def _print(title: str, names: list[str], rows: list[list[object]]) -> None:
-    print(f"\n## {title}\n")
-    print(tabulate(rows, names, tablefmt="github", disable_numparse=True), flush=True)
+        shares = {name: f"{100 * np.mean(shares):.1f} %" for name, shares in found.items()}
+        rows.append({"EN clips": f"{below} SD below HN"} | shares)
+    show(rows, title="Share expected of new films, by the clips calibrated on (mean over films)")
 
 
 def tables(n_sets: int) -> None:

@@ -1,32 +1,29 @@
 """Cuts planted in steady and in flickering light, and how many of them `--shots own` finds.
 
-Run by hand, with the dev extra: python benchmarks/cuts.py [--videos FOLDER] [--folder FOLDER]
+    python benchmarks/cuts.py [--videos FOLDER] [--check]
 
 Two films of parts of 6 to 13 s are drawn by the demo's generator, with seeds that are fixed: 121 cuts where
 the light flickers (brightness up to 50 % higher and lower at 3.4 Hz), 170 in steady light, 59 among sparks
 (twelve bright squares that move). Every eighth part ends in a fade to black of a second, and the next begins
 with one. A cut is found if a shot begins within a frame of it; a shot that begins elsewhere is false, but for
 the first one inside a fade. The cuts between two parts are shown and are no part of the goals. Then the shots
-of the real videos, to be looked at. Exit code 1 if a figure misses its goal.
+of the real videos, to be looked at. With --check, exit code 1 if a figure misses its goal.
 """
 
-import argparse
-import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from decode_clips import VIDEOS
+from measure import arguments, show, verdict
 from numpy.typing import NDArray
-from tabulate import tabulate
 
 from obygaze_features.demo.corpus import CUES, LOOKS, RATE, DemoClip, draw_clip, write_video
 from obygaze_features.errors import VideoError
 from obygaze_features.video import find_shots
 
-VIDEOS = Path(__file__).parents[2] / "shared" / "data" / "videos"
 FILMS = {
     "one": ({"flicker": 60, "steady": 85, "sparks": 29}, 4),
     "two": ({"flicker": 61, "steady": 85, "sparks": 30}, 2),
@@ -99,39 +96,28 @@ def compare(parts: list[DemoClip], found: list[int]) -> tuple[Counter[str], Coun
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--videos", type=Path, default=VIDEOS)
-    parser.add_argument("--folder", type=Path, help="Where the films are kept from run to run.")
-    arguments = parser.parse_args()
-    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="obygaze-cuts-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    planted, hits, false, frames, cpu_s = Counter[str](), Counter[str](), [], 0, 0.0
-    for seed, (name, (wanted, times)) in enumerate(FILMS.items()):
-        parts, film = plan(seed, wanted), folder / f"{name}.mkv"
-        if not film.exists():
+    asked = arguments(__doc__, videos=VIDEOS, check=False)
+    planted, hits, false = Counter[str](), Counter[str](), []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, (name, (wanted, times)) in enumerate(FILMS.items()):
+            parts, film = plan(seed, wanted), Path(folder, f"{name}.mkv")
             write_video(film, draw(parts, times), RATE)
-        began = time.process_time()
-        found = [round(shot.start_s * RATE) for shot in find_shots(film)][1:]
-        cpu_s += time.process_time() - began
-        frames += sum(part.n_frames for part in parts)
-        of_film = compare(parts, found)
-        planted, hits = planted + of_film[0], hits + of_film[1]
-        false += [f"{name} {frame / RATE:.2f} s" for frame in of_film[2]]
+            found = [round(shot.start_s * RATE) for shot in find_shots(film)][1:]
+            of_film = compare(parts, found)
+            planted, hits = planted + of_film[0], hits + of_film[1]
+            false += [f"{name} {frame / RATE:.2f} s" for frame in of_film[2]]
     rows = [(kind, hits[kind], planted[kind]) for kind in ("flicker", "steady", "sparks", "between parts")]
-    print(tabulate([*rows, ("false", len(false), "")], ("light", "found", "planted"), tablefmt="github"))
-    print(f"\nfalse: {', '.join(false) or 'none'}; {1e6 * cpu_s / frames:.0f} CPU us a frame\n")
-    for video in sorted(arguments.videos.glob("*")):
+    show([*rows, ("false", len(false), "")], ("light", "found", "planted"))
+    print(f"\nfalse: {', '.join(false) or 'none'}\n")
+    for video in sorted(asked.videos.glob("*")):
         try:
-            shots = find_shots(video)
+            starts = [f"{shot.start_s:.3f} s {' '.join(shot.flags)}".strip() for shot in find_shots(video)]
         except VideoError as error:
-            print(f"{video.name}: {error.reason}")
-        else:
-            starts = [f"{shot.start_s:.3f} s {' '.join(shot.flags)}".strip() for shot in shots]
-            print(f"{video.name}: {', '.join(starts)}")
+            starts = [error.reason]
+        print(f"{video.name}: {', '.join(starts)}")
     other = hits["steady"] + hits["sparks"]
-    sys.exit(hits["flicker"] < LEAST_FLICKER or other < LEAST_OTHER or len(false) > MOST_FALSE)
+    wrong = hits["flicker"] < LEAST_FLICKER or other < LEAST_OTHER or len(false) > MOST_FALSE
+    verdict(["cuts found, or false ones"] if wrong else [], check=asked.check)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+VIDEOS = Path(__file__).parents[2] / "shared" / "data" / "videos"
+"""What is cut from."""
+
 RATE = 24
 GRAIN = 4.0
 MOST_PICTURES = 240
@@ -76,8 +79,9 @@ def _crop(
     return np.asarray(moved, np.uint8)
 
 
-def make(folder: Path, names: Sequence[str], videos: Sequence[Path], seconds: int) -> None:
-    """Encode some clips of the table, those of one size from the same pictures."""
+def make(folder: Path, names: Sequence[str], videos: Path, seconds: int) -> None:
+    """Encode some clips of the table from a folder of videos, those of one size from the same pictures."""
+    largest = sorted(videos.iterdir(), key=lambda path: -path.stat().st_size)[:4]
     for size in sorted({CLIPS[name][:2] for name in names}):
         with ExitStack() as outputs:
             streams = []
@@ -87,7 +91,7 @@ def make(folder: Path, names: Sequence[str], videos: Sequence[Path], seconds: in
                 stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
                 stream.time_base = Fraction(1, RATE)
                 streams.append((output, stream))
-            for number, picture in enumerate(shots(videos, *size, seconds * RATE)):
+            for number, picture in enumerate(shots(largest, *size, seconds * RATE)):
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format="yuv420p")
                 frame.pts, frame.time_base = number, Fraction(1, RATE)
                 for output, stream in streams:

@@ -1,17 +1,16 @@
-"""What a reader of frames can do at best, and what ours leaves out of a file."""
+"""What a reader of frames can do at best."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import av
 import numpy as np
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
-from obygaze_features.video import Frames, sparse
 from obygaze_features.video import index as video_index
+from obygaze_features.video import sparse
 from obygaze_features.video.bitstream import (
     SKIPS_UNREFERENCED,
     mpeg12_type,
@@ -84,18 +83,6 @@ def limit(path: Path, targets: Sequence[int], packets: Path) -> Callable[[], Ima
         return given
 
     return decode
-
-
-def left_out(path: Path, frames: Frames[Any]) -> str:
-    """Say which share of the file's bytes is not decoded for these frames."""
-    table = video_index.index_packets(path)
-    if frames.method != "sparse":
-        return "-"
-    wanted = table.shown[frames.index].tolist()
-    by_itself = unreferenced(path, table.codec) | table.spare
-    by_itself[wanted] = False
-    outside = ~sparse.needed_packets(table, frames.index.tolist())
-    return f"{table.size[outside | by_itself].sum() / table.size.sum():.0%}"
 
 
 def unreferenced(path: Path, codec: str) -> NDArray[np.bool_]:

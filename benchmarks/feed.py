@@ -1,52 +1,39 @@
-"""Feeding of the networks: the main process's time, the order of clips, frames prepared once.
+"""Feeding of the networks: what the main process costs a clip.
 
 Three pretended networks take the frames of xclip, vivit (the same 32) and xclip-lsmdc (12) and give arrays of
 the full-size networks' shapes, at no cost: what is left is the main process, from the workers' results to the
 stage. Clips are small, so that decoding costs the workers little; frames that travel have their real size.
 
-The order is simulated with the real code of the decode pool and pretended workers: clips take lognormal
-times.
+    python benchmarks/feed.py [--clips 200] [--repeats 3] [--check]
 
-    python benchmarks/feed.py [--clips 200] [--workers 2] [--batch-size 8] [--repeats 3]
-
-The main process's time is the least of some runs.
+The main process's time is the least of some runs, with two workers and batches of eight.
 """
 
-import argparse
 import hashlib
-import heapq
 import tempfile
 import time
-from collections import deque
-from collections.abc import Hashable, Mapping
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
+from measure import arguments, in_turn, show, verdict
 
 from obygaze_features.backbones import Backbone, Output
 from obygaze_features.backbones.descriptors import descriptors
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import Job, run_local
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, Request, decode_clip
-from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, staging_path
-from obygaze_features.video import uniform
-from obygaze_features.workers import Event
 
 MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
     ("without tokens", {}, 3.0),
     ("with ViViT's tokens", {"tokens": True}, 8.0),
     ("without tokens, frames copied for each network as for a card", {"copies": True}, None),
 )
+HEADERS = ("what", "found", "at most")
 MOST_AT_ONCE = 64
-MOST_RATIO = 1.05
-WORKERS, SIGMA, CLIPS = 16, 1.0, 7637
 TOKENS = Output("tokens", (3137, 768), "float16")
 
 
@@ -114,7 +101,7 @@ def corpus(folder: Path, clips: int) -> Manifest:
     return Manifest(tuple(Clip(f"tt1-{i:05d}", "tt1", "clip.mp4") for i in range(clips)), folder)
 
 
-def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...], workers: int, batch: int) -> float:
+def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...]) -> float:
     """Measure the processor time of this process a clip, all threads, after the first quarter of them."""
     job = Job(manifest, "feed", backbones)
     began: list[tuple[float, int]] = []
@@ -130,142 +117,28 @@ def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...], workers
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         place = staging_path(Path(folder) / "s")
         stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
-        report = run_local(
-            job,
-            stage,
-            stage.missing(),
-            workers=workers,
-            batch_size=batch,
-            timeout_s=600,
-            on_commit=committed,
-        )
+        how = {"workers": 2, "batch_size": 8, "timeout_s": 600, "on_commit": committed}
+        report = run_local(job, stage, stage.missing(), **how)  # type: ignore[arg-type]
         assert report.ok == len(manifest.clips)
     cpu, before = began[0]
     return 1e3 * (time.process_time() - cpu) / (report.ok - before)
 
 
-class PretendedWorkers:
-    """Stands for the worker processes: a clip takes as long as it is said to, on a clock of its own.
-
-    Parameters
-    ----------
-    cost
-        Clip id -> seconds.
-    """
-
-    def __init__(self, workers: int, cost: Mapping[str, float]) -> None:
-        self.clock = 0.0
-        self._cost = cost
-        self._idle = workers
-        self._waiting: deque[tuple[Hashable, str]] = deque()
-        self._running: list[tuple[float, int, Hashable, str]] = []
-        self._done: deque[Event] = deque()
-        self._count = count()
-
-    def put(self, key: Hashable, task: Any, _limit_s: float) -> None:
-        """Queue a task of one clip."""
-        self._waiting.append((key, task.tasks[0].clip_id))
-
-    def get(self, _timeout_s: float) -> Event:
-        """Let time pass until something is done."""
-        while not self._done:
-            while self._idle and self._waiting:
-                key, clip = self._waiting.popleft()
-                self._idle -= 1
-                end = self.clock + self._cost[clip]
-                heapq.heappush(self._running, (end, next(self._count), key, clip))
-            self.clock, _, key, clip = heapq.heappop(self._running)
-            self._idle += 1
-            self._done += [Event(key, "item", (0, DecodedClip(clip, "ok"))), Event(key, "done")]
-        return self._done.popleft()
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def order_ratio(
-    clips: int = CLIPS, workers: int = WORKERS, sigma: float = SIGMA, ahead: int | None = None
-) -> float:
-    """Simulate the decode pool; return its time as a multiple of what the best of all orders could take."""
-    costs = np.random.default_rng(0).lognormal(sigma=sigma, size=clips)
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(clips)]
-    with DecodePool(workers, 600.0) as pool:
-        pool._pool.close()
-        pool._pool = pretended_workers = PretendedWorkers(
-            workers, {str(i): cost for i, cost in enumerate(costs)}
-        )
-        given = [clip.clip_id for clip in pool.decode(tasks, ahead or 2 * workers + 8)]
-    assert len(set(given)) == clips
-    return pretended_workers.clock / max(costs.sum() / workers, costs.max())
-
-
-def digest_ms(times: int = 20) -> float:
-    """Measure the part of the tokens' cost that no code of ours can change: a busy machine shows in it."""
-    tokens = np.ones(TOKENS.shape, TOKENS.dtype)
-    began = time.process_time()
-    for _ in range(times):
-        hashlib.sha256(tokens).digest()
-    return 1e3 * (time.process_time() - began) / times
-
-
-class Counted:
-    """Counts how often frames are prepared; equal to others of the same geometry."""
-
-    calls = 0
-
-    def __init__(self, geometry: Any) -> None:
-        self.geometry = geometry
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the geometries."""
-        return isinstance(other, Counted) and self.geometry == other.geometry
-
-    def __hash__(self) -> int:
-        """Hash the geometry."""
-        return hash(self.geometry)
-
-    def __call__(self, frame: Any) -> Any:
-        """Prepare a frame."""
-        Counted.calls += 1
-        return self.geometry(frame)
-
-
-def prepared(manifest: Manifest, names: tuple[str, ...]) -> int:
-    """Count the frames that are prepared of one clip for some of the networks."""
-    some = [backbone for backbone in networks() if backbone.name in names]
-    requests = {each.name: Request(uniform(each.n_frames), Counted(each.prepare)) for each in some}
-    Counted.calls = 0
-    decode_clip(DecodeTask("clip", manifest.root / "clip.mp4", None, None, requests))
-    return Counted.calls
-
-
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--clips", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    asked = arguments(__doc__, clips=200, repeats=3, check=False)
     rows: list[tuple[str, float, float | None]] = []
+    tokens = np.ones(TOKENS.shape, TOKENS.dtype)
     with tempfile.TemporaryDirectory() as folder:
-        manifest = corpus(Path(folder), given.clips)
+        manifest = corpus(Path(folder), asked.clips)
         for what, how, most in MEASURES:
-            cost = min(
-                main_process_ms(manifest, networks(**how), given.workers, given.batch_size)
-                for _ in range(given.repeats)
-            )
+            cost = min(main_process_ms(manifest, networks(**how)) for _ in range(asked.repeats))
             rows.append((f"main process, CPU ms a clip, {what}", cost, most))
-        rows.append(("SHA-256 of a clip's tokens alone, CPU ms", digest_ms(), None))
-        what = f"time of {CLIPS} lognormal clips, {WORKERS} workers, as a multiple of the best order's"
-        rows.append((what, order_ratio(), MOST_RATIO))
-        twice = prepared(manifest, ("xclip", "vivit")) / 32
-        rows.append(("times that a frame is prepared for xclip and vivit", twice, 1))
-    table = [
-        (what, found, most, "" if most is None else "yes" if found <= most else "NO")
-        for what, found, most in rows
-    ]
-    print(tabulate(table, headers=("what", "found", "at most", "met"), floatfmt=".2f", tablefmt="github"))
+        # The part of the tokens' cost that no code of ours can change: a busy machine shows in it.
+        alone = in_turn({"digest": lambda: hashlib.sha256(tokens).digest()}, 20)["digest"]
+        rows.append(("SHA-256 of a clip's tokens alone, CPU ms", 1e3 * alone.cpu_s, None))
+    show([(what, found, "" if most is None else most) for what, found, most in rows], HEADERS)
+    verdict([what for what, found, most in rows if most and found > most], check=asked.check)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,6 +42,23 @@ def count_lost(error: ObygazeError) -> None:
     if "needs more memory" in str(error):
         raise MemoryError(str(error))
     LOST.update(re.findall(r"crashed .*\(signal \d+\)|took more than \d+ s|was killed", str(error)))
+
+
+def file_target(path: Path, read: Callable[[], object], undo: Callable[[], object] = lambda: None) -> Target:
+    """Write the bytes to a file, read it, put everything back."""
+    good = path.read_bytes()
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            read()
+        except ObygazeError as error:
+            count_lost(error)
+        finally:
+            path.write_bytes(good)
+            undo()
+
+    return run
 
 
 LEVELS = (
@@ -172,22 +190,11 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
 
 
-def reader_targets(folder: Path) -> dict[str, tuple[bytes, Target]]:
-    """Give name -> (a good file, what reads it)."""
-
-    def target(path: Path, read: Callable[[Path], object]) -> Target:
-        def run(data: bytes) -> None:
-            path.write_bytes(data)
-            try:
-                read(path)
-            except ObygazeError as error:
-                count_lost(error)
-            finally:
-                path.unlink()
-
-        return run
-
-    return {
-        name: (data, target(folder / f"fed.{suffix}", read))
-        for name, (suffix, data, read) in {**media(), **documents()}.items()
-    }
+def reader_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Give name -> (a good file, what reads it when it has other bytes)."""
+    found = {}
+    for name, (suffix, data, read) in {**media(), **documents()}.items():
+        path = folder / f"{name}.{suffix}"
+        path.write_bytes(data)
+        found[name] = path, file_target(path, partial(read, path))
+    return found

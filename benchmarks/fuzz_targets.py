@@ -6,10 +6,10 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from fuzz_readers import count_lost
+from calls import test_package
+from fuzz_readers import Target, file_target, reader_targets
 
-from obygaze_features.errors import ManifestError, StoreError
-from obygaze_features.exchange import import_items
+from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.exchange.publish import pack
@@ -26,15 +26,8 @@ from obygaze_features.store.store_files import (
     payload_files,
     tag_files,
 )
-from obygaze_features.store.testing import seal_arrays, toy_provenance
-from obygaze_models.errors import ModelError
-from obygaze_models.models.mlp import MLPProbe
-from obygaze_models.persistence.card import Card, family
-from obygaze_models.persistence.model_file import to_state
-from obygaze_models.prediction.out_of_distribution import OutOfDistribution
-from obygaze_models.prediction.saved_model import Model, load_model, save_model
-
-Target = Callable[[bytes], None]
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.prediction.saved_model import load_model
 
 
 def make_store(folder: Path) -> Path:
@@ -98,47 +91,6 @@ def copy_rebagged(store: Path) -> None:
     copy_store(store)
 
 
-def make_model(path: Path) -> None:
-    """Write a small model."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3)).astype(np.float32)
-    probe = MLPProbe(2, max_epochs=2).fit(X, (X[:, 0] > 0).astype(np.int64))
-    provenance = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
-    parts = to_state(probe)
-    card = Card(
-        model="mlp",
-        title="Perceptron",
-        kind=parts.kind,
-        estimator="MLPProbe",
-        parameters=parts.parameters,
-        threshold=0.125,
-        target={"name": "t", "title": "t", "kind": "levels", "classes": [], "concept": ""},
-        backbone="planted",
-        features="pooled",
-        pool="as stored",
-        n_features=3,
-        provenance=provenance,
-        provenance_sha256=family(provenance),
-        store="f" * 64,
-        concepts=(),
-        codebook={"name": "planted", "digest": ""},
-        calibration={},
-        manifest_sha256="",
-        label_policy="",
-        licence="NOASSERTION",
-        citation="",
-        protocol="strict: made up",
-        seed=0,
-        movies=("a", "b"),
-        n_clips=40,
-        n_positives=20,
-        metrics=(),
-        versions={"obygaze": "0.1.0"},
-    )
-    out_of_distribution = OutOfDistribution.fit(X, np.repeat(["a", "b"], 20))
-    save_model(Model(card, probe, None, out_of_distribution, np.empty((0, 2))), path)
-
-
 def use_model(path: Path) -> None:
     """Read a model and use it."""
     model = load_model(path)
@@ -154,23 +106,6 @@ def read_staging(path: Path) -> None:
     stage.damage()
     stage.missing()
     seal(path, path.with_name("again"), licence="MIT", allow_missing=True)
-
-
-def file_target(path: Path, read: Callable[[], object], undo: Callable[[], object] = lambda: None) -> Target:
-    """Write the bytes to a file, read it, put everything back."""
-    good = path.read_bytes()
-
-    def run(data: bytes) -> None:
-        path.write_bytes(data)
-        try:
-            read()
-        except (StoreError, ManifestError, ModelError) as error:
-            count_lost(error)
-        finally:
-            path.write_bytes(good)
-            undo()
-
-    return run
 
 
 def zarr_targets(store: Path) -> dict[str, tuple[Path, Target]]:
@@ -237,30 +172,22 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
         for clip in "abc":
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
     packed = pack(FolderFiles(store), paths["s-1.0.0.zip"])
-    make_model(paths["a.model"])
-
-    import_items.LIMIT_S = 20.0  # HDF5 may never end
+    paths["a.model"].write_bytes(test_package("persistence", "model_files").GOOD)
 
     def read_hdf5() -> None:
         with hdf5_items(paths["x.h5"]) as (found, _):
             for item in found.values():
                 item.load()
 
-    reads: dict[str, tuple[str, Callable[[], object], Callable[[], object]]] = {
-        "manifest": ("m.csv", lambda: read_manifest(paths["m.csv"]), nothing),
-        "npy": ("x.npy", lambda: read_npy(paths["x.npy"]), nothing),
-        "hdf5": ("x.h5", read_hdf5, nothing),
-        "zip": ("s-1.0.0.zip", lambda: copy_store(packed), lambda: forget(packed)),
-        "model": ("a.model", lambda: use_model(paths["a.model"]), nothing),
+    reads: dict[str, tuple[Path, Callable[[], object]]] = {
+        "manifest": (paths["m.csv"], lambda: read_manifest(paths["m.csv"])),
+        "npy": (paths["x.npy"], lambda: read_npy(paths["x.npy"])),
+        "hdf5": (paths["x.h5"], read_hdf5),
+        "model": (paths["a.model"], lambda: use_model(paths["a.model"])),
     }
-    return {
-        name: (paths[file], file_target(paths[file], read, undo))
-        for name, (file, read, undo) in reads.items()
-    }
-
-
-def nothing() -> None:
-    """Undo nothing."""
+    found = {name: (path, file_target(path, read)) for name, (path, read) in reads.items()}
+    zipped = file_target(packed, lambda: copy_store(packed), lambda: forget(packed))
+    return {**found, "zip": (packed, zipped)}
 
 
 def forget(store: Path) -> None:
@@ -269,8 +196,8 @@ def forget(store: Path) -> None:
         shutil.rmtree(store.with_name(left), ignore_errors=True)
 
 
-def targets(folder: Path) -> dict[str, tuple[bytes, Target]]:
-    """Give name -> (a good file, what reads it)."""
+def targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    return {name: (path.read_bytes(), run) for name, (path, run) in found.items()}
+    return found | reader_targets(folder)

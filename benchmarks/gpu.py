@@ -10,19 +10,17 @@ first contact and ends the run with exit code 1 if one fails, before any speed i
     python benchmarks/gpu.py --tiny --device cpu      tries the code, in tiny sizes, without a card
 """
 
-import argparse
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import gpu_checks as checks
 from gpu_bench import NAMES, Bench
 from gpu_engine import end_to_end, films_of, through_runner, two_on_one
 from gpu_networks import card, compiled, model_only, networks
-from tabulate import tabulate
+from measure import arguments, show
 
 from obygaze_features.backbones.compute import Compute
 
@@ -37,11 +35,9 @@ def right(bench: Bench) -> None:
     """
     failed = 0
     for check, found, good in _findings(bench):
-        verdict = {True: "ok", False: "FAILED", None: "not tried"}[good]
-        bench.row("check", check=check, verdict=verdict, **({"found": found} if found else {}))
-        failed += good is False
+        failed += not bench.check(check, good, found)
         if bench.late():
-            bench.row("check", check="the rest", verdict="not tried", found="out of time")
+            bench.check("the rest", None, "out of time")
             break
     if failed:
         print(f"{failed} checks failed: no speed is measured", flush=True)
@@ -49,14 +45,8 @@ def right(bench: Bench) -> None:
 
 
 def _findings(bench: Bench) -> Iterator[checks.Finding]:
-    inner = [
-        str(Path(__file__).resolve()),
-        "--device",
-        bench.device,
-        "--inner",
-        "digest",
-        *(["--tiny"] if bench.tiny else []),
-    ]
+    inner = [str(Path(__file__).resolve()), "--device", bench.device, "--inner"]
+    inner += ["--tiny"] if bench.tiny else []
     for name in NAMES:
         reference = bench.load(name, device="cpu", storage="float32", clips_at_once=1)
         frames = checks.clips(reference, 2)
@@ -67,25 +57,14 @@ def _findings(bench: Bench) -> Iterator[checks.Finding]:
         return
     for precision in ("float32", "bfloat16"):
         yield from checks.attention(bench.load, "vivit", precision)
-    yield from checks.memory(bench.load, "vivit", _activations("vivit", "float32"))
-    yield from checks.sanitised(inner)
-    films = films_of(bench, 2)
-    work = [
-        "extract",
-        str(films),
-        str(bench.folder / "refused"),
-        "--backbone",
-        "clip",
-        "--weights",
-        "random:0",
-    ]
-    yield from checks.refusals(["-m", "obygaze"], work)
-
-
-def _activations(name: str, precision: Any) -> float:
     import gpu_counts
 
-    return gpu_counts.count(name, precision, 8).activations
+    activations = gpu_counts.count("vivit", "float32", 8).activations
+    yield from checks.memory(bench.load, "vivit", activations)
+    yield from checks.sanitised(inner)
+    work = ["extract", str(films_of(bench, 2)), str(bench.folder / "refused")]
+    work += ["--backbone", "clip", "--weights", "random:0"]
+    yield from checks.refusals(["-m", "obygaze"], work)
 
 
 PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
@@ -98,55 +77,27 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
     ("end to end", 90, end_to_end),
     ("two on one", 40, two_on_one),
 )
-TABLES = (
-    ("model", ("network", "precision", "at_once", "clips_per_s", "percent_of_ceiling", "peak_GB")),
-    ("compile", ("network", "compile_s", "clips_per_s", "cosine")),
-    (
-        "runner",
-        ("precision", "tokens", "at_once", "clips_per_s", "GPU_had_work_percent", "host_CPU_ms_a_clip"),
-    ),
-    (
-        "end to end",
-        ("what", "precision", "clips_per_s", "GPU_had_work_percent", "host_CPU_ms_a_clip", "limit"),
-    ),
-    ("check", ("check", "verdict", "found")),
-)
-
-
-def tables(bench: Bench) -> None:
-    """Print the tables for benchmarks/README.md."""
-    for part, columns in TABLES:
-        rows = [[row.get(column, "") for column in columns] for row in bench.rows if row["part"] == part]
-        if rows:
-            print(f"\n{part}\n")
-            headers = [column.replace("_", " ") for column in columns]
-            print(tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True))
 
 
 def main() -> None:
     """Run the parts that were asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="0,1,2,3,4,5,6,7", help="numbers of parts")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, help="file of JSON lines to append to")
-    parser.add_argument("--tiny", action="store_true", help="tiny networks and few clips")
-    parser.add_argument("--inner", choices=["digest"], help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7", device="cuda", out=Path(), tiny=False, inner=False)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(given.device, given.tiny, given.out, Path(folder))
-        if given.inner:
+        bench = Bench(asked.device, asked.tiny, asked.out, Path(folder))
+        if asked.inner:
             print(checks.digest(bench.load, "xclip-lsmdc"))
             return
         if bench.on_card and (reason := Compute("auto").fallback()):
             sys.exit(f"not run: {reason}")
         try:
             for number, (title, seconds, part) in enumerate(PARTS):
-                if str(number) in given.only.split(","):
+                if str(number) in asked.only.split(","):
                     print(f"\n{number} {title} ({seconds} s)", flush=True)
-                    bench.ends = time.monotonic() + seconds * (100 if given.tiny else 1)
+                    bench.ends = time.monotonic() + seconds * (100 if asked.tiny else 1)
                     part(bench)
         finally:
-            tables(bench)
+            for part in ("model", "compile", "runner", "end to end", "check"):
+                show([row for row in bench.rows if row["part"] == part], title=part)
 
 
 if __name__ == "__main__":

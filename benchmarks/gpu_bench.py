@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +25,13 @@ class Bench:
     ----------
     tiny
         Tiny networks and few clips, to try the code.
-    left_s
-        The seconds that the part at hand has left, as a function.
+    ends
+        When the part at hand must end.
     """
 
     device: str
     tiny: bool
-    out: Path | None
+    out: Path
     folder: Path
     ends: float = 0.0
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -62,14 +62,28 @@ class Bench:
         """Tell whether the part at hand has no time for so many seconds more."""
         return time.monotonic() + needed_s > self.ends
 
+    def plan(self, part: str, *names: str, of: Iterable[tuple[Any, ...]], needed_s: float) -> Iterator[Any]:
+        """Yield what is planned while there is time for it; note what is left out."""
+        for planned in of:
+            if self.late(needed_s) and not self.tiny:
+                self.row(part, **dict(zip(names, planned, strict=True)), left_out="out of time")
+            else:
+                yield planned
+
     def row(self, part: str, **facts: Any) -> None:
         """Print a row, keep it, and append it to the file."""
         found = {"part": part, **facts}
         self.rows.append(found)
         print("  ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
-        if self.out is not None:
+        if self.out != Path():
             with self.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found) + "\n")
+
+    def check(self, check: str, good: bool | None, found: str = "") -> bool:
+        """Print a row of a check; say whether it did not fail."""
+        verdict = {True: "ok", False: "FAILED", None: "not tried"}[good]
+        self.row("check", check=check, verdict=verdict, **({"found": found} if found else {}))
+        return good is not False
 
     def sync(self) -> None:
         """Wait for the card."""

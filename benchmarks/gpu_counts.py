@@ -7,16 +7,16 @@ which is what torch does without a compiler. Attention counts as one kernel (fla
     python benchmarks/gpu_counts.py [--at-once 8]
 """
 
-import argparse
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from unittest import mock
 
 import torch
-from tabulate import tabulate
+from measure import arguments, show
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -269,37 +269,23 @@ def _getitem(real: Any, tensor: Any, index: Any) -> Any:
 
 def main() -> None:
     """Print a table of all networks and precisions."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--at-once", type=int, default=8)
-    at_once = parser.parse_args().at_once
+    at_once = arguments(__doc__, at_once=8).at_once
     rows = []
-    for name in NAMES:
-        for precision in PRECISIONS:
-            each = count(name, precision, at_once)
-            rows.append(
-                (
-                    name,
-                    precision,
-                    f"{each.flop / 1e9:.1f}",
-                    f"{each.traffic / 1e9:.1f} ({each.elementwise / 1e9:.1f})",
-                    each.kernels,
-                    f"{each.weights / 1e6:.0f}",
-                    f"{each.activations / 1e6:.0f}",
-                    f"{each.up / 1e6:.2f} / {each.down / 1e6:.2f}",
-                )
-            )
-    headers = (
-        "network",
-        "precision",
-        "GFLOP",
-        "GB moved (elementwise)",
-        "kernels a call",
-        "weights MB",
-        "activations MB",
-        "up / down MB",
-    )
-    print(f"per clip, {at_once} at once")
-    print(tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True))
+    for name, precision in product(NAMES, PRECISIONS):
+        each = count(name, precision, at_once)
+        rows.append(
+            {
+                "network": name,
+                "precision": precision,
+                "GFLOP": f"{each.flop / 1e9:.1f}",
+                "GB moved (elementwise)": f"{each.traffic / 1e9:.1f} ({each.elementwise / 1e9:.1f})",
+                "kernels a call": each.kernels,
+                "weights MB": f"{each.weights / 1e6:.0f}",
+                "activations MB": f"{each.activations / 1e6:.0f}",
+                "up / down MB": f"{each.up / 1e6:.2f} / {each.down / 1e6:.2f}",
+            }
+        )
+    show(rows, title=f"per clip, {at_once} at once")
 
 
 if __name__ == "__main__":

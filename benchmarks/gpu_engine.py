@@ -1,10 +1,10 @@
 """Parts 5, 6 and 7 of benchmarks/gpu.py: networks as a run uses them, fed, written and killed."""
 
-import resource
 import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import gpu_checks as checks
 import numpy as np
 import torch
 from gpu_bench import NAMES, Bench
+from measure import peak_mb
 
 from obygaze_features.backbones import Backbone
 from obygaze_features.backbones.compute import Compute
@@ -25,29 +26,18 @@ from obygaze_features.store import Stage, open_store, seal, staging_path
 
 def through_runner(bench: Bench) -> None:
     """Part 5: arrays in, arrays out, all networks, with look-ahead; memory that does not grow (check 8)."""
-    for precision in ("float32", "bfloat16"):
-        for tokens in ("none", None):
-            for at_once in (8,) if bench.tiny else (8, 16, 32):
-                if bench.late(4):
-                    bench.row("runner", precision=precision, at_once=at_once, left_out="out of time")
-                    continue
-                some = [
-                    bench.load(name, precision=precision, clips_at_once=at_once, tokens=tokens)
-                    for name in NAMES
-                ]
-                bench.row(
-                    "runner",
-                    precision=precision,
-                    tokens=tokens or "all",
-                    at_once=at_once,
-                    **_feed(bench, some, at_once),
-                )
+    plans = product(("float32", "bfloat16"), ("none", "all"), (8,) if bench.tiny else (8, 16, 32))
+    names = ("precision", "tokens", "at_once")
+    for precision, tokens, n in bench.plan("runner", *names, of=plans, needed_s=4):
+        how = {"precision": precision, "clips_at_once": n, "tokens": None if tokens == "all" else tokens}
+        some = [bench.load(name, **how) for name in NAMES]
+        bench.row("runner", precision=precision, tokens=tokens, at_once=n, **_feed(bench, some, n))
     if bench.on_card:
         runner: Any = bench.load("vivit", precision="bfloat16").encode
         frames = list(checks.clips(bench.load("vivit"), 8))
         for _ in range(5):
             runner.start(frames).result()
-        before = torch.cuda.memory_allocated(), _memory_mb()
+        before = torch.cuda.memory_allocated(), peak_mb()
         n = 0
         while n < 200 and not bench.late(1):
             runner.start(frames).result()
@@ -57,7 +47,7 @@ def through_runner(bench: Bench) -> None:
             "runner",
             batches=n,
             grown_on_the_card_bytes=grown,
-            grown_on_the_host_MB=round(_memory_mb() - before[1]),
+            grown_on_the_host_MB=round(peak_mb() - before[1]),
         )
 
 
@@ -99,40 +89,31 @@ def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = N
     }
 
 
-def _memory_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
 def end_to_end(bench: Bench) -> None:
     """Part 6: the local engine on small clips with all cores, and ready frames: the limit of feeding."""
     films = films_of(bench, 4 if bench.tiny else 160)
-    for precision in ("float32", "bfloat16"):
-        if bench.late(20) and not bench.tiny:
-            bench.row("end to end", precision=precision, left_out="out of time")
-            continue
+    precisions = [("float32",), ("bfloat16",)]
+    for (precision,) in bench.plan("end to end", "precision", of=precisions, needed_s=20):
         compute = Compute(bench.device, precision=precision, clips_at_once=8)
         recipes = [
-            Recipe(name, None, {"weights": self_weights, "compute": compute})
-            for name, self_weights in bench.weights.items()
+            Recipe(name, None, {"weights": weights, "compute": compute})
+            for name, weights in bench.weights.items()
         ]
         work = prepare(films, bench.folder / f"end-{precision}", recipes, licence="CC0-1.0", note=print)
-        before = _cpu_s()
+        before = time.process_time()
         _, report = work.run()
-        busy = report.gpu_busy_percent()
         bench.row(
             "end to end",
             what="small clips",
             precision=precision,
             clips_per_s=round(report.clips / report.wall_s, 1),
-            GPU_had_work_percent=busy,
-            host_CPU_ms_a_clip=round(1e3 * (_cpu_s() - before) / report.clips, 1),
+            GPU_had_work_percent=report.gpu_busy_percent(),
+            host_CPU_ms_a_clip=round(1e3 * (time.process_time() - before) / report.clips, 1),
             shares=report.shares(),
             gpus=report.gpus,
             limit=max(report.shares(), key=lambda name: report.shares()[name]),
         )
-    for precision in ("float32", "bfloat16"):
-        if bench.late(10) and not bench.tiny:
-            break
+    for (precision,) in bench.plan("end to end", "precision", of=precisions, needed_s=10):
         some = [bench.load(name, precision=precision) for name in NAMES]
         manifest = Manifest(tuple(Clip(f"c-{i:06}", "m", f"{i}.mp4") for i in range(12 * 8)), bench.folder)
         job = Job(manifest, "ready", tuple(some))
@@ -154,17 +135,8 @@ def _idle(bench: Bench) -> None:
         runner.start(frames).result()
         time.sleep(each)
     share = 100 * (runner.busy_s - busy) / (time.perf_counter() - began)
-    bench.row(
-        "check",
-        check="7 half idle by design",
-        verdict="ok" if 30 <= share <= 55 else "LOOK",
-        found=f"{share:.0f} % at work",
-    )
-
-
-def _cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+    good = 30 <= share <= 55 if bench.on_card else None
+    bench.check("7 half idle by design", good, f"{share:.0f} % at work")
 
 
 def films_of(bench: Bench, n: int) -> Path:
@@ -211,21 +183,10 @@ def two_on_one(bench: Bench) -> None:
             continue
         codes = [shard.wait() for shard in shards]
         break
-    took = time.perf_counter() - began
     sealed = seal(None, store, licence="CC0-1.0")
     same = open_store(sealed).fingerprint == open_store(Path(f"{whole}-1.0.0")).fingerprint
-    bench.row(
-        "check",
-        check="6 two shards, killed and resumed",
-        verdict="ok" if same else "FAILED",
-        codes=codes,
-        seconds=round(took, 1),
-    )
+    found = f"exit codes {codes}, {time.perf_counter() - began:.0f} s"
+    bench.check("6 two shards, killed and resumed", same, found)
     if bench.on_card:
         free, total = torch.cuda.mem_get_info()
-        bench.row(
-            "check",
-            check="7 memory after kills",
-            verdict="look",
-            found=f"{free / 1e9:.1f} of {total / 1e9:.1f} GB free",
-        )
+        bench.check("7 memory after kills", None, f"{free / 1e9:.1f} of {total / 1e9:.1f} GB free")

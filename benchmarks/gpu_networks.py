@@ -43,19 +43,16 @@ def card(bench: Bench) -> None:
         bench.row("ceiling", of=label, TFLOPS=round(2 * side**3 / taken / 1e12, 2))
     size = 1 << (16 if bench.tiny else 28)
     there = torch.zeros(size, dtype=torch.uint8, device=device)
-    copies = {"on the card": there.clone(), "from pageable": torch.zeros(size, dtype=torch.uint8)}
+    here = {"pageable": torch.zeros(size, dtype=torch.uint8)}
     if bench.on_card:
-        copies["from pinned"] = torch.zeros(size, dtype=torch.uint8).pin_memory()
-    for label, here in copies.items():
-        both = 2 if label == "on the card" else 1
-        bench.row(
-            "ceiling", of=label, GBps=round(both * size / bench.timed(lambda h=here: there.copy_(h)) / 1e9, 2)
-        )
-        if label != "on the card":
-            way = label.replace("from", "to")
-            bench.row(
-                "ceiling", of=way, GBps=round(size / bench.timed(lambda h=here: h.copy_(there)) / 1e9, 2)
-            )
+        here["pinned"] = here["pageable"].pin_memory()
+    other = there.clone()
+    copies = {"on the card": (lambda: there.copy_(other), 2)}
+    for kind, host in here.items():
+        copies[f"from {kind}"] = (lambda h=host: there.copy_(h), 1)
+        copies[f"to {kind}"] = (lambda h=host: h.copy_(there), 1)
+    for label, (copy, times) in copies.items():
+        bench.row("ceiling", of=label, GBps=round(times * size / bench.timed(copy) / 1e9, 2))
 
 
 def networks(bench: Bench) -> None:
@@ -83,10 +80,9 @@ def model_only(bench: Bench) -> None:
     of = {"float32": "fp32", "tf32": "tf32"}
     plans = [(name, precision, 8) for name in NAMES for precision in checks.ALLOWED]
     plans += [(name, "bfloat16", n) for name in NAMES for n in (1, 4, 16, 32)]
-    for name, precision, at_once in plans[:6] if bench.tiny else plans:
-        if bench.late(3):
-            bench.row("model", network=name, precision=precision, left_out="out of time")
-            continue
+    plans = plans[:6] if bench.tiny else plans
+    names = ("network", "precision", "at_once")
+    for name, precision, at_once in bench.plan("model", *names, of=plans, needed_s=3):
         way: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
         runner: Any = bench.load(name, clips_at_once=at_once, **way).encode
         runner.warm_up()
@@ -121,10 +117,8 @@ def _kernels(runner: Any, pixels: torch.Tensor) -> int:
 
 def compiled(bench: Bench) -> None:
     """Part 4: torch.compile in bf16 at 8 clips."""
-    for name in NAMES[:1] if bench.tiny else NAMES:
-        if bench.late(60 if name == NAMES[-1] else 30) and not bench.tiny:
-            bench.row("compile", network=name, left_out="out of time")
-            continue
+    some = zip(NAMES[:1] if bench.tiny else NAMES)
+    for (name,) in bench.plan("compile", "network", of=some, needed_s=30):
         frames = checks.clips(bench.load(name), 8)
         plain = bench.load(name, precision="bfloat16", storage="float32").encode(frames)
         fast: Any = bench.load(name, precision="bfloat16", storage="float32", compiled=True).encode

@@ -7,11 +7,10 @@ the first that fails. What survives is printed with its place, to be killed by a
 pytest collects all tests once. Every change is then made in a fork of that process, in the function's code
 alone, so that a change costs what its tests cost. Constants of modules and defaults are not changed.
 
-    python benchmarks/mutate.py --calls calls.json --trace     first: which test calls what
-    python benchmarks/mutate.py --calls calls.json [--number 120] [--seed 0] [--only MODULE:LINE:COLUMN]
+    python benchmarks/mutate.py [--calls calls.json] --trace     first: which test calls what
+    python benchmarks/mutate.py [--calls calls.json] [--number 120] [--seed 0] [--only MODULE:LINE:COLUMN...]
 """
 
-import argparse
 import ast
 import copy
 import importlib
@@ -33,6 +32,7 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from measure import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
@@ -43,20 +43,11 @@ TESTS = {
 }
 """Packages that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
-WALL_S = 1800
+BUDGET_S, WALL_S = 10, 1800
+"""CPU seconds, by the trace, of the tests of a change; seconds of waiting."""
 
-COMPARISONS = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
+PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
+COMPARISONS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 OPERATORS = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -232,8 +223,8 @@ class Calls:
 class Trials:
     """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once."""
 
-    def __init__(self, chosen: Sequence[Mutant], calls: Path, budget_s: float, *, files: bool) -> None:
-        self._chosen, self._budget_s, self._files = chosen, budget_s, files
+    def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
+        self._chosen = chosen
         self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
         self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
 
@@ -242,7 +233,7 @@ class Trials:
         items = {item.nodeid: item for item in session.items}
         counts = {"killed": 0, "survived": 0, "in no test": 0}
         for mutant in self._chosen:
-            tests = [items[test] for test in self._covering(mutant, items) if test in items]
+            tests = [items[test] for test in self._covering(mutant, items)]
             result = (
                 "killed" if tests and self._fails(mutant, tests) else "survived" if tests else "in no test"
             )
@@ -255,17 +246,10 @@ class Trials:
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
         """List the tests that call the changed function, the quickest first."""
         at = [mutant.module, mutant.function]
-        found = [test for test, calls in self._of.items() if at in calls]
-        if self._files:  # what is called by a fixture that tests share is noted at the first of them alone
-            own = {
-                test.partition("::")[0]
-                for test, calls in self._of.items()
-                if any(module == mutant.module for module, _ in calls)
-            }
-            found = [test for test in items if test.partition("::")[0] in own]
+        found = [test for test, calls in self._of.items() if at in calls and test in items]
         found.sort(key=lambda test: float(self._seconds.get(test, 0)))
         spent = list(accumulate(float(self._seconds.get(test, 0)) for test in found))
-        return found[: max(1, bisect(spent, self._budget_s))]
+        return found[: max(1, bisect(spent, BUDGET_S))]
 
     def _fails(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
         child = os.fork()
@@ -274,7 +258,7 @@ class Trials:
             try:
                 for stream in (1, 2):
                     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-                limit = int(4 * self._budget_s)
+                limit = 4 * BUDGET_S
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
                 signal.alarm(WALL_S)
                 put(mutant)
@@ -295,21 +279,7 @@ class Trials:
 
 def main() -> None:
     """Sample changes, try them, print what survives."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--calls", type=Path, required=True, help="which test calls what")
-    parser.add_argument("--trace", action="store_true", help="find that out, and write it")
-    parser.add_argument("--number", type=int, default=120)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--cpu", type=float, default=10, help="seconds, by the trace, of the tests of a change"
-    )
-    parser.add_argument(
-        "--files", action="store_true", help="all tests of files of which one calls the function"
-    )
-    parser.add_argument("--only", action="append", help="places, as they are printed")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, calls=Path("calls.json"), trace=False, number=120, seed=0, only=[""])
     os.chdir(ROOT)
     words = [*PYTEST, *(folder for some in TESTS.values() for folder in some)]
     if asked.trace:
@@ -320,10 +290,10 @@ def main() -> None:
     modules = [str(path.relative_to(ROOT)) for at in TESTS for path in sorted((ROOT / at).rglob("*.py"))]
     every = [mutant for module in modules for mutant in mutants(module)]
     chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
-    if asked.only:
+    if asked.only != [""]:
         chosen = [mutant for mutant in every if mutant.place in asked.only]
     print(f"{len(every)} changes possible")
-    pytest.main(words, [Trials(chosen, asked.calls.absolute(), asked.cpu, files=asked.files)])
+    pytest.main(words, [Trials(chosen, asked.calls.absolute())])
 
 
 if __name__ == "__main__":

@@ -2,16 +2,12 @@
 
     python benchmarks/same_bytes.py CHECKOUT DIGESTS.json             write the digests
     python benchmarks/same_bytes.py --against DIGESTS.json CHECKOUT   compare: exit code 1 if a file differs
-    python benchmarks/same_bytes.py --keep FOLDER CHECKOUT DIGESTS.json
-    python benchmarks/same_bytes.py --against DIGESTS.json --models FOLDER CHECKOUT
 
-With --models, the works named `...-read-by-either` read the models, stores, stages and scored films that
-another commit kept with --keep. Only commands and public names are used, so that one script fits every commit
+Only commands and public names are used, so that one script fits every commit
 that has them. What a command prints is a file too: said/NUMBER-COMMAND.txt. Needs obygaze[dev] and the data
 that tests/README.md names; about seven minutes of CPU.
 """
 
-import argparse
 import csv
 import hashlib
 import json
@@ -23,12 +19,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import arguments, timed
 
 DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 LEFT_OUT = re.compile(
@@ -86,7 +84,7 @@ NAMES = {
     "TREC": shlex.quote(str(DATA / "audits" / "trec_eval")),
     "DATA": shlex.quote(str(DATA)),
 }
-"""What words in capitals stand for in WORKS, beside KEPT."""
+"""What words in capitals stand for in WORKS."""
 
 # Work -> its lines: a command of obygaze, "$" and a line for the shell, or "@" and a function of this script.
 WORKS = {
@@ -254,22 +252,6 @@ WORKS = {
         search ~/films "a red disc" --weights ~/run --device cpu --json
     """,
     "library": "$ PYTHON -c LIBRARY",
-    "models-read-by-either": """
-        $ cp KEPT/demo/run/*.model KEPT/evaluate/*/*.model ~
-        $ for m in ~/*.model; do OBYGAZE predict $m demo/store-1.0.0 --out $m.csv || exit 1; done
-        predict ~/attention.model demo/store-1.0.0 --out ~/again.csv --frames ~/frames.csv
-        explain ~/pcbm_dt.model demo/store-1.0.0 --clip tt9000002-003
-        film score ~/pcbm_lr.model film/store --out ~/scored
-    """,
-    "stores-read-by-either": """
-        $ cp -r KEPT/demo/store-1.0.0 KEPT/stores/waiting.staging KEPT/film/scored KEPT/evaluate/zoo ~
-        store verify ~/store --full
-        extract stores/first.csv ~/waiting HOW
-        evaluate demo/manifest.csv ~/store --task hn_s --model linear --out ~/run
-        film report ~/scored --out ~/report.html
-        film export ~/scored/film --as jsonld --out ~/film.jsonld
-        compare ~/zoo evaluate/zoo --model mlp --against linear
-    """,
 }
 TABLES = """
     facts.csv|movie,title,year|film,The First,1931|second,The Second,1950
@@ -405,22 +387,21 @@ class WorkError(Exception):
     """A command of a work failed; the message holds what it said."""
 
 
-def run_work(name: str, root: Path, checkout: Path, kept: Path) -> None:
+def run_work(name: str, root: Path, checkout: Path) -> None:
     """Run the lines of a work in `root`, and keep what each said in the work's folder."""
     others = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "SLURM_"))}
     fixed = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "PYTHONPATH": str(checkout)}
     options: dict[str, Any] = {"cwd": root, "env": others | fixed, "capture_output": True, "text": True}
-    names = NAMES | {"KEPT": shlex.quote(str(kept))}
-    known, here = re.compile("|".join(rf"\b{key}\b" for key in names)), re.compile(r"(?<= )~(?=[ /\n]|$)")
+    known, here = re.compile("|".join(rf"\b{key}\b" for key in NAMES)), re.compile(r"(?<= )~(?=[ /\n]|$)")
     folder = root / name
     if name != "demo":  # which makes its own
         folder.mkdir()
     for number, line in enumerate(WORKS[name].strip().replace("\\\n", " ").splitlines(), 1):
-        words = here.sub(name, known.sub(lambda found: names[found[0]], line.strip()))
+        words = here.sub(name, known.sub(lambda found: NAMES[found[0]], line.strip()))
         if words.startswith("@"):
             globals()[words[1:]](folder)
             continue
-        script = words[1:] if words.startswith("$") else f"exec {names['OBYGAZE']} {words}"
+        script = words[1:] if words.startswith("$") else f"exec {NAMES['OBYGAZE']} {words}"
         done = subprocess.run(["sh", "-c", script], check=False, **options)
         said = (
             f"{line}\nexit code {done.returncode}\n{done.stdout}--- stderr\n{PROGRESS.sub('', done.stderr)}"
@@ -460,33 +441,26 @@ def compare(found: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) 
 
 def main() -> None:
     """Run the works; write their digests, or compare them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, parse=False)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("digests", type=Path, nargs="?", help="file to write")
     parser.add_argument("--against", type=Path, metavar="DIGESTS", help="compare with these digests")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="new folder to work in, which is kept")
-    parser.add_argument("--models", type=Path, metavar="FOLDER", help="what another commit kept, to be read")
     asked = parser.parse_args()
     if not (asked.digests or asked.against):
         parser.error("give DIGESTS.json to write, or --against")
     with tempfile.TemporaryDirectory() as place:
-        root = (asked.keep or Path(place, "works")).resolve()
-        root.mkdir(parents=True)
+        root = Path(place).resolve()
         works = [name for name in WORKS if name != "ray" or find_spec("ray")]
         if "ray" not in works:
             print("ray: left out, since it is not installed")
         failed = False
         for name in works:
-            start = os.times()
             try:
-                run_work(name, root, asked.checkout.resolve(), (asked.models or root).resolve())
+                took = timed(partial(run_work, name, root, asked.checkout.resolve()))
+                print(f"{name}: {took.wall_s:.0f} s, of CPU {took.cpu_s:.0f} s", file=sys.stderr, flush=True)
             except WorkError as error:
                 failed = True
                 print(f"{name}: FAILED: {error}", file=sys.stderr)
-            took = [end - begin for begin, end in zip(start, os.times(), strict=True)]
-            print(f"{name}: {took[4]:.0f} s, of CPU {sum(took[:4]):.0f} s", file=sys.stderr, flush=True)
         found = {name: digests_of(root / name) for name in works}
     if asked.digests:
         asked.digests.write_text(json.dumps(found, indent=1), encoding="utf-8")

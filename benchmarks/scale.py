@@ -5,40 +5,35 @@ clips, labels and concepts drawn. Each step is a process of its own, so that its
 exponent is that of a power of the number of clips between the two largest sizes; the smallest has what any
 size costs. With `--repeats 3` all sizes are measured in turn, three times, for a machine may be a third
 faster in one minute than in the next; medians count, of the exponents too. `disk` is the most that stage and
-store take together while sealing, as a multiple of the store; files with two links count once.
+store take together, as a multiple of the store; files with two links count once.
 
 `--films 500` measures windows of so many films instead, with pooled vectors of one backbone alone, and the
-scoring of one of the films. `--tokens N` measures N clips with ViViT's tokens (4.8 MB a clip). `--kills 20`
-kills the sealing of the largest number of clips so many times, and compares its bytes.
+scoring of one of the films. `--tokens` gives clips ViViT's tokens (4.8 MB a clip).
 
     python benchmarks/scale.py [--clips 1000 10000 100000] [--repeats 1] [--folder FOLDER] [--check]
     python benchmarks/scale.py --films 500 --clips 100000 1000000
-    python benchmarks/scale.py --tokens 384
-    python benchmarks/scale.py --clips 20000 --kills 20
+    python benchmarks/scale.py --tokens --clips 384
 
 With --check, exit code 1 if an exponent is above 1.05, or at one of the two largest sizes the stage has more
 than .2 files a clip or the disk's multiple is above 2.1 (with --tokens, 1.1), or (with --tokens) sealing
 costs more than 8 ms CPU a clip.
 """
 
-import argparse
 import json
 import math
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-from tabulate import tabulate
+from measure import arguments, peak_mb, show, timed, verdict
 
-from obygaze_features.manifest import Clip, Manifest, read_manifest
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import (
     ClipFeatures,
     ClipResult,
@@ -48,29 +43,29 @@ from obygaze_features.store import (
     open_store,
     seal,
     staging_path,
+    verify,
 )
 from obygaze_features.store.testing import seal_arrays, toy_group
 
-STEPS = ("stage", "resume", "seal", "open", "read", "verify", "evaluate")
-OF_FILMS = ("stage", "resume", "seal", "open", "verify", "model", "score")
-OF_TOKENS = ("stage", "seal", "verify")
 BATCH = 8
-LARGEST, MOST_DISK, MOST_DISK_OF_TOKENS = 1.05, 2.1, 1.1
+LARGEST, MOST_DISK, MOST_DISK_OF_TOKENS, MOST_MS_OF_TOKENS = 1.05, 2.1, 1.1, 8
 FILM = 40
 WINDOW_S = 4.0
-CONCEPTS = "Look;Body;Posture;Clothing;Voice"
+CONCEPTS = ("Look", "Body", "Posture", "Clothing", "Voice")
 VECTORS = {
     "xclip": {"pooled": np.zeros((1, 512), np.float32), "frames": np.zeros((1, 8, 512), np.float16)},
     "vivit": {"pooled": np.zeros((1, 768), np.float32), "frames": np.zeros((1, 4, 768), np.float16)},
 }
-ARRAYS = {
-    "vectors": VECTORS,
-    "films": {"xclip": {"pooled": VECTORS["xclip"]["pooled"]}},
-    "tokens": {
-        "vivit": {"pooled": VECTORS["vivit"]["pooled"], "tokens": np.zeros((1, 3137, 768), np.float16)}
-    },
+POOLED, TOKENS = np.zeros((1, 768), np.float32), np.zeros((1, 3137, 768), np.float16)
+KINDS = {
+    "vectors": (VECTORS, ("stage", "resume", "seal", "open", "read", "verify", "evaluate")),
+    "films": (
+        {"xclip": {"pooled": VECTORS["xclip"]["pooled"]}},
+        ("stage", "resume", "seal", "open", "verify", "model", "score"),
+    ),
+    "tokens": ({"vivit": {"pooled": POOLED, "tokens": TOKENS}}, ("stage", "seal", "verify")),
 }
-"""What a clip has in each corpus."""
+"""What a clip has in each kind of corpus, and the steps that are measured."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +76,9 @@ class Corpus:
     n_clips: int
     of_a_film: int = FILM
 
-    @classmethod
-    def read(cls, folder: Path) -> "Corpus":
-        """Read what `measure` wrote into a folder."""
-        return cls(**json.loads((folder / "corpus.json").read_text(encoding="utf-8")))
-
     def groups(self) -> list[GroupSpec]:
         """Declare what a clip has."""
-        return [toy_group(name, some, n_frames=8) for name, some in ARRAYS[self.kind].items()]
+        return [toy_group(name, some, n_frames=8) for name, some in KINDS[self.kind][0].items()]
 
     def clip_id(self, number: int) -> str:
         """Name a clip; clips of a film follow each other."""
@@ -103,15 +93,17 @@ class Corpus:
             for clip, start in zip(ids, starts, strict=True)
         ]
 
-    def open_stage(self, folder: Path) -> Stage:
-        """Make the stage, or resume it."""
-        return Stage.open(staging_path(folder / "s"), self.planned(), self.groups(), {"name": "scale"})
+
+# --- steps, each of a process of its own
+# ---------------------------------------------------------------------------
+def open_stage(folder: Path, corpus: Corpus) -> Stage:
+    """Make the stage, or resume it."""
+    return Stage.open(staging_path(folder / "s"), corpus.planned(), corpus.groups(), {"name": "scale"})
 
 
-def stage(folder: Path) -> None:
+def stage(folder: Path, corpus: Corpus) -> None:
     """Commit all clips, as many at once as a batch has."""
-    corpus = Corpus.read(folder)
-    made = corpus.open_stage(folder)
+    made = open_stage(folder, corpus)
     rng = np.random.default_rng(0)
     moments = np.arange(8.0), np.arange(8)
     source = {"bytes": 10**7, "duration_s": 9.5}
@@ -137,92 +129,75 @@ def stage(folder: Path) -> None:
             writer.commit(results)
 
 
-def resume(folder: Path) -> None:
+def resume(folder: Path, corpus: Corpus) -> None:
     """Begin a stage again that is done: the plan and the journals are read."""
-    before = Corpus.read(folder).open_stage(folder)
+    before = open_stage(folder, corpus)
     assert not before.missing()
     assert not before.damage()
     before.writer([]).close()
 
 
-def manifest_of(folder: Path, corpus: Corpus) -> Manifest:
-    """Write and read a manifest with levels and concepts that the first vector has a little to do with."""
-    rng = np.random.default_rng(1)
-    names = CONCEPTS.split(";")
-    lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"]
-    for clip in corpus.planned():
-        level = ("EN", "HN", "S", "S")[int(rng.integers(4))]
-        marked = [name for name in names if rng.random() < (0.5 if level == "S" else 0.2)]
-        lines.append(f"{clip.clip_id},{clip.movie},x.mp4,,,{level},{';'.join(marked)},a\n")
-    path = folder / "m.csv"
-    path.write_text("".join(lines), encoding="utf-8")
-    return read_manifest(path)
+def evaluate(folder: Path, corpus: Corpus) -> None:
+    """Leave movies out, or twentieths of them: a linear probe on 512 numbers, and the baselines.
 
-
-def evaluate(folder: Path) -> None:
-    """Leave movies out, or twentieths of them: a linear probe on 512 numbers, and the baselines."""
+    Levels and concepts are drawn; the first vector has a little to do with them.
+    """
     import obygaze_models as om
 
-    store = open_store(folder / "s")
-    data = om.load_dataset(store, manifest_of(folder, Corpus.read(folder)), backbone="xclip")
+    rng, clips = np.random.default_rng(1), []
+    for clip in corpus.planned():
+        level = ("EN", "HN", "S", "S")[int(rng.integers(4))]
+        marked = frozenset(name for name in CONCEPTS if rng.random() < (0.5 if level == "S" else 0.2))
+        clips.append(Clip(clip.clip_id, clip.movie, level=level, concepts=marked))
+    data = om.load_dataset(open_store(folder / "s"), Manifest(tuple(clips), folder), backbone="xclip")
     om.evaluate(data, ["linear"], task="enhn_s")
 
 
-def model(folder: Path) -> None:
+def model(folder: Path, _corpus: Corpus) -> None:
     """Save a model of the same features of other films, for `score`."""
     import obygaze_models as om
 
     few = Corpus("films", 4 * FILM)
     movie_of = {f"other-{clip.clip_id}": f"other-{clip.movie}" for clip in few.planned()}
-    rng = np.random.default_rng(2)
-    vectors = rng.standard_normal((few.n_clips, 512), np.float32)
-    arrays = {"xclip": {"pooled": vectors}}
-    store = open_store(seal_arrays(folder / "others", movie_of, arrays, n_frames=8))
+    vectors = np.random.default_rng(2).standard_normal((few.n_clips, 512), np.float32)
+    store = open_store(seal_arrays(folder / "others", movie_of, {"xclip": {"pooled": vectors}}, n_frames=8))
     clips = tuple(
         Clip(clip_id, movie, level="S" if vector[0] > 0 else "EN")
         for (clip_id, movie), vector in zip(movie_of.items(), vectors, strict=True)
     )
     data = om.load_dataset(store, Manifest(clips, folder), backbone="xclip")
-    run = om.evaluate(data, ["linear"], task="en_s")
-    om.save_models(run, data, ["linear"], folder)
+    om.save_models(om.evaluate(data, ["linear"], task="en_s"), data, ["linear"], folder)
 
 
-def score(folder: Path) -> None:
+def score(folder: Path, corpus: Corpus) -> None:
     """Score one film of the store, as `obygaze film score` would."""
     from obygaze_film import score_film
 
-    store, corpus = open_store(folder / "s"), Corpus.read(folder)
+    store = open_store(folder / "s")
     film = score_film(store, [folder / "linear.model"], movie=corpus.planned()[0].movie)
     assert film.record.windows.n == min(corpus.of_a_film, corpus.n_clips)
 
 
-def run(step: str, folder: Path) -> None:
-    """Do one step in this process and print what it took as JSON."""
-    work: dict[str, Callable[[], object]] = {
-        "stage": lambda: stage(folder),
-        "resume": lambda: resume(folder),
-        "seal": lambda: seal(None, folder / "s", licence="NOASSERTION"),
-        "open": lambda: open_store(folder / "s")["xclip"].clip_ids,
-        "read": lambda: [
-            group.pooled().sum() for group in map(open_store(folder / "s").__getitem__, VECTORS)
-        ],
-        "verify": lambda: _verified(folder),
-        "evaluate": lambda: evaluate(folder),
-        "model": lambda: model(folder),
-        "score": lambda: score(folder),
-    }
-    before = time.process_time()
-    work[step]()
-    spent = time.process_time() - before
-    print(json.dumps([spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3]))
-
-
-def _verified(folder: Path) -> None:
-    from obygaze_features.store import verify
-
+def check(folder: Path) -> None:
+    """Verify the store in full."""
     assert verify(folder / "s", "full").ok
 
 
+STEPS: dict[str, Callable[[Path, Corpus], object]] = {
+    "stage": stage,
+    "resume": resume,
+    "seal": lambda at, _: seal(None, at / "s", licence="NOASSERTION"),
+    "open": lambda at, _: open_store(at / "s")["xclip"].clip_ids,
+    "read": lambda at, _: [open_store(at / "s")[name].pooled().sum() for name in VECTORS],
+    "verify": lambda at, _: check(at),
+    "evaluate": evaluate,
+    "model": model,
+    "score": score,
+}
+
+
+# --- measuring
+# ---------------------------------------------------------------------------
 def room(folder: Path) -> int:
     """Count the bytes that a folder takes on the disk; a file with two links counts once."""
     found = (path.lstat() for path in folder.rglob("*"))
@@ -234,32 +209,19 @@ def n_files(folder: Path) -> int:
     return sum(path.is_file() for path in folder.rglob("*"))
 
 
-def measured(step: str, folder: Path) -> tuple[float, float]:
-    """Run a step in a process of its own; give CPU seconds and MB."""
-    words = [sys.executable, __file__, "--step", step, str(folder)]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    spent, memory = json.loads(done.stdout.splitlines()[-1])
-    return spent, memory
-
-
-def make(folder: Path, corpus: Corpus) -> None:
-    """Make a folder for a corpus."""
+def measure(folder: Path, corpus: Corpus) -> dict[str, float]:
+    """Take the steps for a corpus, a process each."""
     folder.mkdir()
     (folder / "corpus.json").write_text(json.dumps(asdict(corpus)), encoding="utf-8")
-
-
-def measure(folder: Path, corpus: Corpus, steps: Sequence[str]) -> dict[str, float]:
-    """Take some steps for a corpus."""
-    make(folder, corpus)
-    n_clips = corpus.n_clips
-    found: dict[str, float] = {"clips": n_clips}
-    for step in steps:
-        spent, memory = measured(step, folder)
-        if step == "model":
-            continue
-        found |= {f"{step} ms": 1e3 * spent / n_clips, f"{step} s": spent, f"{step} MB": memory}
+    found: dict[str, float] = {"clips": corpus.n_clips}
+    for step in KINDS[corpus.kind][1]:
+        words = [sys.executable, __file__, "--step", step, "--folder", str(folder)]
+        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+        spent, memory = json.loads(done.stdout.splitlines()[-1])
+        if step != "model":
+            found |= {f"{step} ms": 1e3 * spent / corpus.n_clips, f"{step} MB": memory}
         if step == "stage":
-            found["files a clip"] = n_files(folder / "s.staging") / n_clips
+            found["files a clip"] = n_files(folder / "s.staging") / corpus.n_clips
         if step == "seal":
             found["store files"] = n_files(folder / "s-1.0.0")
             # Nothing is removed while a stage is sealed: what is there in the end is the most.
@@ -268,95 +230,50 @@ def measure(folder: Path, corpus: Corpus, steps: Sequence[str]) -> dict[str, flo
     return found
 
 
-def middle(runs: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Join repeated measurements."""
-    return {what: median([run[what] for run in runs]) for what in runs[0]}
-
-
-def exponent(turns: Sequence[Sequence[dict[str, float]]], step: str) -> float:
+def exponent(turns: Sequence[Sequence[dict[str, float]]], what: str) -> float:
     """Return the power of the number of clips with which a step's CPU time grows, the turns' median."""
-    return median(
-        math.log(many[f"{step} s"] / few[f"{step} s"]) / math.log(many["clips"] / few["clips"])
-        for *_, few, many in turns
+    return 1 + median(
+        math.log(many[what] / few[what]) / math.log(many["clips"] / few["clips"]) for *_, few, many in turns
     )
 
 
 def main() -> None:
     """Measure every size, print a table, and judge it if asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asked = arguments(
+        __doc__,
+        clips=[1000, 10_000, 100_000],
+        films=0,
+        tokens=False,
+        repeats=1,
+        folder=Path(),
+        step="",
+        check=False,
     )
-    parser.add_argument("--clips", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    parser.add_argument("--films", type=int, default=0, help="windows of so many films")
-    parser.add_argument("--tokens", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=0, help="kill a seal so many times, and do nothing else")
-    parser.add_argument("--folder", type=Path, help="where to write; the default is a temporary folder")
-    parser.add_argument("--steps", nargs="+", choices=[*STEPS, "model", "score"], help="stage and seal first")
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)  # of one process
-    asked = parser.parse_args()
     if asked.step:
-        run(asked.step[0], Path(asked.step[1]))
+        corpus = Corpus(**json.loads((asked.folder / "corpus.json").read_text(encoding="utf-8")))
+        print(json.dumps([timed(lambda: STEPS[asked.step](asked.folder, corpus)).cpu_s, peak_mb()]))
         return
-    wrong = []
-    if asked.folder:
-        asked.folder.mkdir(parents=True, exist_ok=True)
-    steps = asked.steps or (OF_FILMS if asked.films else STEPS)
-    with tempfile.TemporaryDirectory(dir=asked.folder) as name:
-        if asked.tokens:
-            found = measure(Path(name) / "tokens", Corpus("tokens", asked.tokens), OF_TOKENS)
-            print(tabulate([(what, f"{value:.3g}") for what, value in found.items()], tablefmt="plain"))
-            wrong += [f"seal {found['seal ms']:.1f} ms"] if found["seal ms"] > 8 else []
-            wrong += (
-                [f"disk {found['disk']:.2f} times the store"] if found["disk"] > MOST_DISK_OF_TOKENS else []
-            )
-        if asked.kills:
-            from scale_seals import kills  # imports nearly all of obygaze
-
-            folder = Path(name) / "kills"
-            make(folder, Corpus("vectors", max(asked.clips)))
-            measured("stage", folder)
-            print(tabulate(kills(folder, asked.kills).items(), tablefmt="plain"))
-        clips = [] if asked.tokens or asked.kills else asked.clips
-        corpora = [
-            Corpus("films", n, -(-n // asked.films)) if asked.films else Corpus("vectors", n) for n in clips
-        ]
+    kind = "films" if asked.films else "tokens" if asked.tokens else "vectors"
+    corpora = [Corpus(kind, n, -(-n // asked.films) if asked.films else FILM) for n in asked.clips]
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=asked.folder if asked.folder != Path() else None) as name:
         turns = [
-            [measure(Path(name) / str(each.n_clips), each, steps) for each in corpora]
-            for _ in range(asked.repeats)
+            [measure(Path(name) / str(each.n_clips), each) for each in corpora] for _ in range(asked.repeats)
         ]
-    if clips:
-        sizes = [middle(runs) for runs in zip(*turns, strict=True)]
-        rows = [
-            [what, *(f"{size[what]:.3g}" for size in sizes)] for what in sizes[0] if not what.endswith(" s")
-        ]
-        if len(sizes) > 1:
-            timed = [step for step in steps if step != "model"]
-            powers = {step: exponent(turns, step) for step in timed}
-            rows = [[*row, f"{powers[row[0][:-3]]:.2f}" if row[0].endswith(" ms") else ""] for row in rows]
-            wrong += [
-                f"{step} grows with the power {power:.2f}"
-                for step, power in powers.items()
-                if power > LARGEST
-            ]
-        print(
-            tabulate(
-                rows,
-                headers=["", *(str(int(size["clips"])) for size in sizes), "exponent"],
-                disable_numparse=True,
-            )
-        )
-        wrong += [
-            f"{size['files a clip']:.2f} files a clip" for size in sizes[-2:] if size["files a clip"] > 0.2
-        ]
-        wrong += [
-            f"disk {size['disk']:.2f} times the store"
-            for size in sizes[-2:]
-            if size.get("disk", 0) > MOST_DISK
-        ]
-    if asked.check and wrong:
-        sys.exit("; ".join(wrong))
+    sizes = [
+        {what: median(run[what] for run in runs) for what in runs[0]} for runs in zip(*turns, strict=True)
+    ]
+    rows, wrong = [], []
+    for what in list(sizes[0])[1:]:
+        power = exponent(turns, what) if what.endswith(" ms") and len(sizes) > 1 else math.nan
+        rows.append([what, *(f"{size[what]:.3g}" for size in sizes), power])
+        wrong += [f"{what} grows with the power {power:.2f}"] if power > LARGEST else []
+    show(rows, ["", *(str(each.n_clips) for each in corpora), "exponent"])
+    most = {"files a clip": 0.2, "disk": MOST_DISK}
+    if asked.tokens:
+        most = {"seal ms": MOST_MS_OF_TOKENS, "disk": MOST_DISK_OF_TOKENS}
+    wrong += [f"{what} {size[what]:.2f}" for size in sizes[-2:] for what in most if size[what] > most[what]]
+    verdict(wrong, check=asked.check)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
 """Time the zoo against plain ways to the same models; ratios of one run are what means something elsewhere.
 
-Run by hand: ``python benchmarks/zoo.py OBYGAZE12``, the folder of the released annotations. Without it the
-parts on Table 2 and `obygaze paper` are left out, for their folds are the released ones.
+    python benchmarks/zoo.py [--annotations FOLDER]
+
+The folder is that of the released annotations; without it Table 2, the SVM CAVs and `obygaze paper all` are
+left out, for their folds are the released ones. CPU seconds of all threads, which a busy machine distorts
+little.
 """
 
-import resource
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from measure import Took, arguments, in_turn, obygaze, show, timed
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -26,15 +26,14 @@ from obygaze_features.manifest import Manifest, import_obygaze12, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts import crossfit_svm
-from obygaze_models.dataset import Dataset, load_dataset
-from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.dataset import load_dataset
 from obygaze_models.models import MLPProbe, RidgeLogistic, fit_many
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.protocol import Fold, Labels
-from obygaze_studies.obygaze12.corpus import CODEBOOK, TASKS, VISUAL_CONCEPTS
+from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
 
-N_CLIPS, N_FEATURES, N_MOVIES, EPOCHS = 1000, 512, 12, 10
+N_CLIPS, N_FEATURES, EPOCHS = 1000, 512, 10
 
 ROWS = {"ViViT-B/16": (1, 3137, 768), "X-CLIP": (1, 512)}
 """Table 2's two perceptrons, and the float32 array that the published extraction left of a clip: all of
@@ -45,20 +44,13 @@ N_FILES = 300
 """Files written at most; clips beyond share them. All of ViViT's would be 18 GB."""
 
 
-def clips() -> Dataset:
-    """Draw clips with a planted direction; a fifth of them are S."""
+def clips() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Draw features and labels with a planted direction; a fifth of the clips is positive."""
     rng = np.random.default_rng(0)
-    movie_of = np.sort(rng.integers(0, N_MOVIES, N_CLIPS))
-    levels = rng.choice(["EN", "HN", "S"], N_CLIPS, p=[0.62, 0.19, 0.19])
-    y = (levels == "S").astype(np.int64)
+    y = (rng.random(N_CLIPS) < 0.19).astype(np.int64)
     direction = rng.normal(size=N_FEATURES)
     X = rng.normal(size=(N_CLIPS, N_FEATURES)) + 4 * y[:, None] * direction / np.linalg.norm(direction)
-    X += rng.normal(size=(N_MOVIES, N_FEATURES))[movie_of]
-    names = np.array([f"c{place:04}" for place in range(N_CLIPS)])
-    movies = np.array([f"m{movie:02}" for movie in movie_of])
-    data = X.astype(np.float32)
-    labels = Labels(names, movies, levels, np.zeros((N_CLIPS, 0), dtype=np.bool_), (), {})
-    return Dataset(data, labels, CODEBOOK, "planted", "pooled", "as stored", "f" * 64)
+    return X.astype(np.float32), y
 
 
 def train_with_torch(X: NDArray[np.float32], y: NDArray[np.int64]) -> None:
@@ -73,16 +65,6 @@ def train_with_torch(X: NDArray[np.float32], y: NDArray[np.int64]) -> None:
             scores = model(features[rows])[:, 0]
             torch.nn.functional.binary_cross_entropy_with_logits(scores, targets[rows]).backward()
             optimiser.step()
-
-
-def best_of(repeats: int, work: Callable[[], object]) -> float:
-    """Give the shortest of several times in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def planted_features(manifest: Manifest, n_features: int = N_FEATURES) -> NDArray[np.float32]:
@@ -142,16 +124,8 @@ def train_from_files(
                 torch.nn.functional.cross_entropy(model(X), y)
 
 
-def table2_trainings(manifest: Manifest, folder: Path) -> None:
-    """Train Table 2's two perceptrons, HN vs S, eight folds each: both ways the same epochs, with reading."""
-    rows = [table2_row(manifest, folder, row, shape) for row, shape in ROWS.items()]
-    print_ratio("Table 2, both rows", *np.sum(rows, axis=0))
-
-
-def table2_row(
-    manifest: Manifest, folder: Path, row: str, shape: tuple[int, ...]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give CPU and wall seconds of one row's eight trainings, ours and the plain loop's."""
+def table2_row(manifest: Manifest, folder: Path, row: str, shape: tuple[int, ...]) -> tuple[Took, Took]:
+    """Measure one row's eight trainings, HN vs S, both ways the same epochs, with reading."""
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     label_of = {clip.clip_id: int(clip.level == "S") for clip in manifest}
     folds = classifier_folds(manifest, TASKS["hn_s"], TASKS["enhn_s"])
@@ -159,7 +133,7 @@ def table2_row(
     X = planted_features(manifest, shape[-1])
     store = seal_arrays(folder / f"table2-{shape[-1]}", movie_of, {"planted": {"pooled": X}})
     probes = [MLPProbe(variant="paper", random_state=number) for number in range(len(folds))]
-    ours = times_of(lambda: train_from_store(store, manifest, folds, probes))
+    ours = timed(lambda: train_from_store(store, manifest, folds, probes))
     epochs = [len(probe.curve_.train_loss) for probe in probes]
     visits = sum(count * size for count, size in zip(epochs, sizes, strict=True))
     # The plain loop's time goes with its visits to clips: an epoch of one fold, or five of two, tell it.
@@ -170,10 +144,10 @@ def table2_row(
     file_of = {name: files / f"{place % N_FILES}.pth" for place, name in enumerate(names)}
     for place in range(min(N_FILES, len(names))):
         torch.save(torch.from_numpy(np.broadcast_to(X[place], shape).copy()), files / f"{place}.pth")
-    plain = times_of(lambda: [train_from_files(file_of, shape[-1], folds[k], label_of, n) for k in measured])
+    part = timed(lambda: [train_from_files(file_of, shape[-1], folds[k], label_of, n) for k in measured])
     shutil.rmtree(files)
     seen = n * sum(sizes[k] for k in measured)
-    plain *= visits / seen
+    plain = Took(part.cpu_s * visits / seen, part.wall_s * visits / seen)
     what = f"Table 2, {row}, 8 trainings, {sum(epochs)} epochs, {visits} visits to clips ({seen} measured)"
     print_ratio(what, ours, plain)
     return ours, plain
@@ -190,16 +164,8 @@ def train_from_store(store: Path, manifest: Manifest, folds: Sequence[Fold], pro
     fit_many(probes, data.X, TASKS["enhn_s"].labels(data.levels), train, validation=validation)
 
 
-def print_ratio(what: str, ours: NDArray[np.float64], plain: NDArray[np.float64]) -> None:
-    """Print CPU and wall seconds of both ways."""
-    print(
-        f"{what}: {ours[0]:.2f} s of CPU, {ours[1]:.2f} s wall; DataLoader and torch.load {plain[0]:.0f} s, "
-        f"{plain[1]:.0f} s: {plain[0] / ours[0]:.0f} and {plain[1] / ours[1]:.0f} times as fast"
-    )
-
-
-def penalties(n_clips: int, decay: float) -> None:
-    """Fit the linear probe's penalties, together and by scikit-learn.
+def penalties(n_clips: int, decay: float) -> dict[str, object]:
+    """Fit the linear probe's penalties, together and by scikit-learn's solver that suits them best.
 
     The features' principal deviations fall as rank ** -decay.
     """
@@ -209,18 +175,28 @@ def penalties(n_clips: int, decay: float) -> None:
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = (rng.random(n_clips) < expit(X @ rng.normal(size=N_FEATURES) / 20)).astype(np.int64)
     models = [RidgeLogistic(C) for C in PENALTIES.values]
-    ours = cpu_of(lambda: RidgeLogistic.fit_together(models, X, y))
-    others = [LogisticRegression(C=C, tol=1e-6, max_iter=10_000) for C in PENALTIES.values]
-    theirs = cpu_of(lambda: [other.fit(X, y) for other in others])
-
+    how = {"solver": "newton-cholesky", "tol": 1e-6, "max_iter": 10_000}
+    others = [LogisticRegression(C=C, **how) for C in PENALTIES.values]
+    found = in_turn(
+        {
+            "ours": lambda: RidgeLogistic.fit_together(models, X, y),
+            "scikit-learn": lambda: [other.fit(X, y) for other in others],
+        },
+        3,
+        least=True,
+    )
     losses = np.array([[_loss(model, X, y) for model in some] for some in (models, others)])
     above = (losses / losses.min(axis=0) - 1).max(axis=1)
-    print(
-        f"{len(models)} penalties, {n_clips} clips, deviations rank ** -{decay:g}: {ours:.2f} s of CPU, "
-        f"{sum(model.n_iter_ for model in models)} iterations; scikit-learn {theirs:.2f} s, "
-        f"{sum(int(other.n_iter_[0]) for other in others)}: {theirs / ours:.1f} times as fast; "
-        f"loss at most {above[0]:.0e} above the smaller of both, scikit-learn's {above[1]:.0e}"
-    )
+    ours, theirs = found["ours"].cpu_s, found["scikit-learn"].cpu_s
+    return {
+        "clips": n_clips,
+        "power": -decay,
+        "ours, CPU s": ours,
+        "scikit-learn, CPU s": theirs,
+        "ratio": theirs / ours,
+        "our loss above": f"{above[0]:.0e}",
+        "theirs": f"{above[1]:.0e}",
+    }
 
 
 def _loss(model: RidgeLogistic | LogisticRegression, X: NDArray[np.float64], y: NDArray[np.int64]) -> float:
@@ -238,7 +214,7 @@ def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
     )
     folds = np.unique([clip.movie for clip in clips], return_inverse=True)[1]
     grid = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
-    ours = cpu_of(lambda: crossfit_svm(pooled, present, folds, grid))
+    ours = timed(lambda: crossfit_svm(pooled, present, folds, grid))
 
     def plain() -> None:
         with warnings.catch_warnings(), threadpool_limits(limits=1):
@@ -252,81 +228,66 @@ def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
                     machine.fit(pooled[kept], present[kept, concept])
                     machine.predict_proba(pooled[~kept])
 
-    one = cpu_of(plain) / 9
     every = len(VISUAL_CONCEPTS) * len(grid) * (int(folds.max()) + 1)
-    print(
-        f"{every} SVM CAVs on {len(rows)} clips: {ours:.1f} s of CPU; SVC(probability=True) "
-        f"{one * every:.0f} s ",
-        end="",
+    part = timed(plain)
+    print_ratio(
+        f"{every} SVM CAVs on {len(rows)} clips, SVC(probability=True) from 9 of them",
+        ours,
+        Took(part.cpu_s * every / 9, part.wall_s * every / 9),
     )
-    print(f"(from 9 of {every}): {one * every / ours:.0f} times as fast")
-
-
-PAPER = """
-import resource, sys, time
-from obygaze_studies.commands.paper_commands import all_
-start = time.perf_counter()
-all_.main(sys.argv[1:], standalone_mode=False)
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(f"{time.perf_counter() - start:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU, ", end="")
-# Linux gives a child its parent's ru_maxrss; this one is the process's own.
-peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(f"peak memory {int(peak.split()[1]) / 1024:.0f} MiB")
-"""
 
 
 def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> None:
-    """Redo the paper under both protocols in a process of its own."""
+    """Redo the paper under both protocols."""
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     store = seal_arrays(folder / "whole", movie_of, {"planted": {"pooled": X}})
-    write_manifest(manifest, folder / "obygaze12.csv")
-    command = [sys.executable, "-c", PAPER, str(folder / "obygaze12.csv"), str(store)]
-    done = subprocess.run(
-        [*command, "--out", str(folder / "paper")], capture_output=True, text=True, check=True
+    words = ["paper", "all", folder / "obygaze12.csv", store, "--out", folder / "paper"]
+    took = obygaze(*words)
+    print(f"obygaze paper all, both protocols: {took.cpu_s:.0f} s of CPU, {took.wall_s:.0f} s wall")
+
+
+def steps() -> None:
+    """Train the probe, ours and as a plain loop over tensors that are in memory already."""
+    X, y = clips()
+    found = in_turn(
+        {
+            "ours": lambda: MLPProbe(max_epochs=EPOCHS).fit(X, y),
+            "PyTorch": lambda: train_with_torch(X, y),
+        },
+        3,
+        least=True,
     )
-    found = done.stdout.splitlines()[-1]
-    print(f"obygaze paper all, both protocols, {len(manifest)} clips x {N_FEATURES}: {found}")
+    n = EPOCHS * -(-N_CLIPS // 16)
+    print_ratio(f"one training, {n} steps of 16 x {N_FEATURES}", found["ours"], found["PyTorch"])
 
 
-def times_of(work: Callable[[], object]) -> NDArray[np.float64]:
-    """Give the CPU seconds of all threads, and the wall's."""
-    start = time.perf_counter()
-    cpu = cpu_of(work)
-    return np.array([cpu, time.perf_counter() - start])
-
-
-def cpu_of(work: Callable[[], object]) -> float:
-    """Give the CPU seconds of all threads, which a busy machine distorts little."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+def print_ratio(what: str, ours: Took, plain: Took) -> None:
+    """Print CPU and wall seconds of both ways."""
+    print(
+        f"{what}: {ours.cpu_s:.2f} s of CPU, {ours.wall_s:.2f} s wall; the plain way {plain.cpu_s:.2f} s, "
+        f"{plain.wall_s:.2f} s: {plain.cpu_s / ours.cpu_s:.1f} and {plain.wall_s / ours.wall_s:.1f} times",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Print the figures."""
+    asked = arguments(__doc__, annotations=Path())
     torch.set_num_threads(1)
-    data = clips()
-    y = TASKS["enhn_s"].labels(data.levels)
-    ours = best_of(3, lambda: MLPProbe(max_epochs=EPOCHS).fit(data.X, y))
-    theirs = best_of(3, lambda: train_with_torch(data.X, y))
-    steps = EPOCHS * -(-N_CLIPS // 16)
-    print(f"one training, {steps} steps of 16 x {N_FEATURES}: {1e6 * ours / steps:.0f} us a step, ", end="")
-    print(f"PyTorch {1e6 * theirs / steps:.0f} us: {theirs / ours:.1f} times as fast")
-    whole = best_of(1, lambda: evaluate(data, ["mlp"], "enhn_s"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"evaluate, {N_CLIPS} clips x {N_FEATURES} x {N_MOVIES} movies, 60 trainings: {whole:.1f} s")
-    print(f"peak memory with PyTorch loaded: {peak:.0f} MiB")
     with threadpool_limits(limits=1):
-        for n_clips in (1_200, 14_000):
-            for decay in (0.0, 0.5, 1.0):
-                penalties(n_clips, decay)
-    if len(sys.argv) > 1:
+        steps()
+        show(penalties(n_clips, decay) for n_clips in (1_200, 14_000) for decay in (0.0, 0.5, 1.0))
+    if asked.annotations != Path():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            manifest = import_obygaze12(Path(sys.argv[1]), folder / "obygaze12.csv").manifest
+            manifest = import_obygaze12(asked.annotations, folder / "obygaze12.csv").manifest
+            rows = [table2_row(manifest, folder, row, shape) for row, shape in ROWS.items()]
+            print_ratio(
+                "Table 2, both rows", *(Took(*np.sum(way, axis=0)) for way in zip(*rows, strict=True))
+            )
             X = planted_features(manifest)
-            table2_trainings(manifest, folder)
             svms(manifest, X)
+            write_manifest(manifest, folder / "obygaze12.csv")
             whole_paper(manifest, X, folder)
 
 

@@ -1,7 +1,6 @@
 """What full-size networks cost on a card, on shapes alone: nobody adds FLOP, kernels or bytes unseen."""
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,13 @@ import torch
 pytestmark = pytest.mark.skipif(
     not hasattr(torch._C, "_ensureCUDADeviceGuardSet"), reason="this torch cannot pretend to have a card"
 )
-COUNTS = Path(__file__).parents[2] / "benchmarks" / "gpu_counts.py"
 
 
 @pytest.fixture(scope="module")
 def counts():
-    spec = importlib.util.spec_from_file_location("gpu_counts", COUNTS)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gpu_counts"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["gpu_counts"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+        yield importlib.import_module("gpu_counts")
 
 
 @pytest.mark.parametrize(

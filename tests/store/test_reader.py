@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import open_store, seal, staging_path
+from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path
 
-from .toy_stores import features, group, sealed, staged, status_of
+from .toy_stores import CORPUS, do, features, group, plan, provenance, sealed, staged, status_of
 
 TOY = group()
 
@@ -230,3 +230,37 @@ def test_a_program_ends_in_peace_where_zarrs_thread_is_slow(shelf):
         [sys.executable, "-c", SLOW, str(shelf / "toy-1.0.0")], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+STREAMING = """
+import sys
+from pathlib import Path
+from obygaze_features.store import open_store
+
+def peak_mb():  # not ru_maxrss, in which Linux counts the process that started this one
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+
+group = open_store(sys.argv[1])["big"]
+group.read(group.clip_ids[0], "tokens")
+before = peak_mb()
+if sys.argv[2] == "blocks":
+    n = sum(len(block) for _, block in group.blocks("tokens"))
+else:
+    n = sum(group.read(clip, "tokens") is not None for clip in group.clip_ids)
+print(n, peak_mb() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
+@pytest.mark.parametrize(("how", "most"), [("blocks", 20), ("read", 8)])
+def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_path, how, most):
+    kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
+    stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
+    do(stage, stage.missing(), lambda _: "ok")
+    path = seal(None, tmp_path / "big", licence="MIT")
+    command = [sys.executable, "-c", STREAMING, str(path), how]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    n, grown = map(int, done.stdout.split())
+    assert n == 160
+    assert grown < most  # of 32 MB of tokens, in shards of 3.2 MB

@@ -1,20 +1,28 @@
-"""Killed, started twice, on a full disk: the trials of benchmarks/survive.py, a few of each."""
+"""Killed and started twice: the trials of benchmarks/survive.py, a few of each."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux")
+        or None in (shutil.which("cc"), importlib.util.find_spec("moto")),
+        reason="needs Linux, a C compiler and moto",
+    ),
+]
 
 SURVIVE = Path(__file__).parents[2] / "benchmarks" / "survive.py"
-KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "export"]
+KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "hdf5"]
 
 
 def survive(*words: str) -> str:
-    command = [sys.executable, str(SURVIVE), *words, "--quick"]
+    command = [sys.executable, str(SURVIVE), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "WRONG" not in done.stdout
@@ -27,20 +35,13 @@ def trials() -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_is_killed_or_spoilt_ends_in_the_undisturbed_bytes(trials, kind):
+def test_whatever_is_killed_ends_in_the_undisturbed_bytes(trials, kind):
     lines = [line for line in trials.splitlines() if line.startswith(kind)]
     killed = next(line for line in lines if line.startswith(f"{kind}: 1 kills"))
     assert "0 wrong, 0 with litter" in killed
     assert "found 0 torn" in killed
-    assert any(line.startswith(f"{kind}, twice at once") for line in lines)
-    assert any(line.startswith(f"{kind}, spoilt: right") for line in lines)
+    assert any(line.startswith(f"{kind}, twice at once: right") for line in lines)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("moto") is None, reason="needs moto")
 def test_a_killed_push_to_s3_goes_on():
     assert "0 wrong" in survive("push-s3", "--number", "1")
-
-
-def test_every_flipped_bit_is_found_and_its_file_named():
-    said = survive("flips", "zip-flips", "--flips", "30")
-    assert "30 found, 30 named" in said
