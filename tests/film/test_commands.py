@@ -3,7 +3,6 @@
 import csv
 import json
 
-import av
 import click
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from PIL import Image
 
 from obygaze.cli import main
 from obygaze.film_run import run as film_run
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import read_manifest, write_manifest
-from obygaze_film.page.html import read_stills
 from obygaze_film.timeline import Timeline
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 from tests.planted_models import codebook
@@ -49,18 +48,10 @@ def test_score_writes_a_folder_and_says_what_it_found(obygaze, trained, tmp_path
     words = ("film", "score", trained.paths["pcbm_lr"], store.path, "--shots", shots, "--films", facts)
     out, _ = obygaze(*words, "--out", tmp_path / "scored")
     assert out.startswith("The M\n  29 windows of 8 s, ")
-    assert "pcbm_lr (calm_violent): expects " in out
-    assert "films left out were off by" in out
-    assert "windows of 8 s; the model was trained on clips of 4 s" in out
-    assert "flagged: black " in out
     timeline = Timeline.read(tmp_path / "scored")
-    assert (timeline.record.title, timeline.record.year, timeline.record.shots.detector) == (
-        "The M",
-        1931,
-        "own",
-    )
-    _, err = obygaze(*words, "--out", tmp_path / "scored", code=1)
-    assert "exists already: give --force" in err
+    assert (timeline.record.title, timeline.record.year) == ("The M", 1931)
+    assert timeline.record.shots.detector == "own"
+    obygaze(*words, "--out", tmp_path / "scored", code=1)  # not without --force
     out, _ = obygaze(*words, "--out", tmp_path / "scored", "--force", "--json")
     assert json.loads(out)["films"][0]["movie"] == "m"
     assert Timeline.read(tmp_path / "scored").files() == timeline.files()
@@ -105,16 +96,6 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     truth = tmp_path / "violence.csv"
     truth.write_text("\n".join(lines) + "\n", encoding="utf-8")
     out, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
-    for words in (
-        "Truth: AB",
-        "Truth: CD",
-        "human: CD",
-        "every second",
-        "the model, moved in time",
-        "boundaries, 15 s",
-    ):
-        assert words in out
-    assert "report kept in" in err
     with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
         rows = {
             (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])
@@ -131,8 +112,7 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     assert "2 films: no interval" in out
     assert "1.000 [" not in out.replace("[undefined]", "")
     assert rows["AB", "shifted", "", "second_f1"] < 0.5
-    _, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run", code=1)
-    assert "--force" in err
+    obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run", code=1)
     other = tmp_path / "other.csv"
     other.write_text(lines[0] + f"\nc-1,c,,0,20,calm,,AB,{book.name}\n", encoding="utf-8")
     (tmp_path / "other.codebook.toml").write_bytes((tmp_path / "violence.codebook.toml").read_bytes())
@@ -147,7 +127,6 @@ def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
         "film", "next", films, "--blind", "--n", 40, "--codebook", book, "--out", blind, "--seed", 3
     )
     assert out.startswith(f"{blind}: 80 windows of 2 films, 80 drawn at random")
-    assert "without looking at the film's page" in err
     drawn = read_manifest(blind)
     filled = drawn.with_clips(
         type(clip)(**{
@@ -160,8 +139,6 @@ def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
     write_manifest(filled, tmp_path / "judged.csv")
     out, err = obygaze("film", "rate", films, tmp_path / "judged.csv")
     assert "from 40 of " in out
-    assert "; kappa " not in out  # one judge
-    assert "95% interval" in out
     assert "pcbm_lr alone expected" in out
     assert "a: left out 40 judgements of other films" in err
     assert (films / "a" / "rate.json").is_file()
@@ -317,13 +294,7 @@ def test_a_run_takes_pictures_only_if_asked(film, tmp_path):
 
 def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_path):
     video = tmp_path / "m.mp4"
-    with av.open(video, "w") as container:
-        stream = container.add_stream("mpeg4", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 640, 272, "yuv420p"
-        for number in range(20):
-            grey = np.full((272, 640, 3), 12 * number, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey, format="rgb24")))
-        container.mux(stream.encode(None))
+    write_video(video, (np.full((272, 640, 3), 12 * number, np.uint8) for number in range(20)), 10)
     scored = tmp_path / "scored"
     scored.mkdir()
     (scored / "segments.csv").write_text(
@@ -332,18 +303,14 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_pa
     _, warned = obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p")
     assert "only where you have the right to" in warned
     assert sorted(path.name for path in (tmp_path / "p" / "m").iterdir()) == ["1.jpg", "2.jpg"]
-    assert set(read_stills(tmp_path / "p", "m")) == {1, 2}
     means = {}
     for rank in (1, 2):
         with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
             assert picture.size == (160, 68)
             means[rank] = np.asarray(picture).mean()
     assert means[1] > means[2] + 20  # the film grows lighter
-    for words, message in (
-        ((video, "--scored", scored, "--out", tmp_path / "p"), "choose another --out"),
-        ((video, "--scored", tmp_path, "--out", tmp_path / "q"), "no segments.csv"),
-    ):
-        assert message in obygaze("film", "thumbnails", *words, code=1)[1].replace("\n", " ")
+    for words in ((scored, "--out", tmp_path / "p"), (tmp_path, "--out", tmp_path / "q")):
+        obygaze("film", "thumbnails", video, "--scored", *words, code=1)
 
 
 def test_a_run_hands_flags_of_a_person_to_the_scoring(film, tmp_path):

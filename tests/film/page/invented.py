@@ -9,7 +9,6 @@ from obygaze_film.schema import (
     CalibrationRecord,
     ConceptRecord,
     FilmRecord,
-    HumanRecord,
     ModelRecord,
     Rate,
     RowsRecord,
@@ -17,6 +16,7 @@ from obygaze_film.schema import (
     StoreRecord,
     WindowsRecord,
 )
+from obygaze_film.score import MOBYGAZE
 from obygaze_film.timeline import Timeline
 
 CONCEPTS = (
@@ -173,14 +173,6 @@ def invented_film(
         flags={"unlike": unreliable * duration_s},
         rate=rate,
     )
-    measured = HumanRecord(
-        corpus="MObyGaze",
-        kappa=0.31,
-        second_f1=0.40,
-        segment_f1=0.17,
-        boundary_f1=0.10,
-        rank_correlation=0.43,
-    )
     record = FilmRecord(
         format="obygaze film",
         number=NUMBER,
@@ -194,7 +186,7 @@ def invented_film(
         rows=RowsRecord(kind="shots", n=n_rows),
         shots=ShotsRecord(detector="own", n=n_rows),
         models=[model],
-        human=measured if human else None,
+        human=MOBYGAZE if human else None,
         versions={"obygaze": "0.1.0"},
     )
     shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
