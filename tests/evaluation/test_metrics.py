@@ -76,10 +76,6 @@ def test_within_movie_auc_ignores_differences_between_movies_and_movies_with_one
     assert math.isnan(metrics.within_movie_auc(y[8:], scores[8:], movies[8:]))
 
 
-def test_no_clips_have_no_prevalence():
-    assert math.isnan(metrics.prevalence(np.array([])))
-
-
 @pytest.mark.parametrize(
     ("share", "random", "constant"),
     [(23, (0.315, 0.539), (0.374, 0.086)), (19, (0.275, 0.553), (0.319, 0.061))],
@@ -123,10 +119,6 @@ def test_an_entry_of_the_table_reads_scores_or_calls_and_is_named_as_its_key():
     assert [metric.name for metric in METRICS.values()] == list(METRICS)
 
 
-def test_the_chance_level_without_a_relevant_clip_is_nothing():
-    assert metrics.expected_average_precision(5, 0) == 0
-
-
 def test_the_best_constant_is_the_better_of_never_and_always():
     calls = {0: 0.2, 1: 0.7}
     chance = metrics.best_constant(lambda _, called: calls[int(called[0])])
@@ -135,5 +127,7 @@ def test_the_best_constant_is_the_better_of_never_and_always():
     assert chance([np.array([0, 1])]) == 0.9
 
 
-def test_the_chance_level_of_one_relevant_clip_is_certain():
+def test_levels_without_clips_without_a_relevant_one_and_with_one_alone():
+    assert math.isnan(metrics.prevalence(np.array([])))
+    assert metrics.expected_average_precision(5, 0) == 0
     assert metrics.expected_average_precision(1, 1) == 1

@@ -9,39 +9,25 @@ import pytest
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.models import MLPProbe, fit_many
 from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits
-
-
-def y_of(data):
-    """1 for S clips."""
-    return (data.levels == "S").astype(np.int64)
-
-
-D, H, B = 7, 5, 16
+from tests.models.test_mlp_probe import y_of
 
 
 def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
     torch = pytest.importorskip("torch")
+    from tests.models.test_mlp_network import B, D, H, flat, torch_twin
+
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(B, D)), (rng.random(B) < 0.4).astype(np.float64)
     parameters = initial(D, H, rng, 2)
     parameters *= 3  # far enough from 0 for the two softmaxes to bend
     layer = layers(parameters, D, 2)
-    twin = torch.nn.Sequential(
-        torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1)
-    ).double()
-    values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
-    with torch.no_grad():
-        for tensor, value in zip(twin.parameters(), values, strict=True):
-            tensor.copy_(torch.from_numpy(np.array(value)))
+    twin = torch.nn.Sequential(*torch_twin(parameters, 2), torch.nn.Softmax(dim=1))
     probabilities = twin(torch.from_numpy(X))
     expected = torch.nn.functional.cross_entropy(probabilities, torch.from_numpy(y).long())
     expected.backward()
-    weight, bias, last_weight, last_bias = (tensor.grad.numpy() for tensor in twin.parameters())
     gradient = np.empty_like(parameters)
     scores = backward(layer, X, y, layers(gradient, D, 2))
-    np.testing.assert_allclose(
-        gradient, np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias]), atol=1e-12
-    )
+    np.testing.assert_allclose(gradient, flat(tensor.grad for tensor in twin.parameters()), atol=1e-12)
     assert np.array_equal(scores, logits(layer, X))
     np.testing.assert_allclose(log_loss(scores, y, 2), expected.item(), atol=1e-12)
     np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities.detach().numpy()[:, 1], atol=1e-12)

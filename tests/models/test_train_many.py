@@ -7,11 +7,7 @@ from obygaze_models.models import MLPProbe, fit_many, training
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.mlp_network import backward, initial, layers
 from obygaze_models.models.training import Adam, adam_step
-
-
-def y_of(data):
-    """1 for S clips."""
-    return (data.levels == "S").astype(np.int64)
+from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +118,15 @@ def test_progress_counts_every_training_once(learnable):
 
 
 def test_what_can_not_be_trained_together_is_refused(learnable):
-    rows = [np.arange(len(y_of(learnable)))] * 2
-    with pytest.raises(ValueError, match="alike in every parameter but random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, y_of(learnable), rows)
-    negatives = np.flatnonzero(y_of(learnable) == 0)
-    with pytest.raises(ValueError, match="needs clips of two classes"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), [rows[0], negatives])
-    with pytest.raises(ValueError, match="must not be among those it is trained on"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), rows, validation=[np.array([3])] * 2)
+    y = y_of(learnable)
+    rows, negatives = np.arange(len(y)), np.flatnonzero(y == 0)
+    for widths, sides, validation, place in (
+        ((4, 5), [rows, rows], None, "random_state"),
+        ((4, 4), [rows, negatives], None, "two classes"),
+        ((4, 4), [rows, rows], [np.array([3])] * 2, "trained on"),
+    ):
+        with pytest.raises(ValueError, match=place):
+            fit_many([MLPProbe(n) for n in widths], learnable.X, y, sides, validation=validation)
 
 
 def test_a_batch_larger_than_the_clips_costs_no_memory(learnable):
