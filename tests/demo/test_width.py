@@ -12,7 +12,7 @@ from obygaze.safe_output import Shown
 from obygaze_features.screen import table
 from tests.terminal import COLUMNS, in_terminal
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # what commands print of the demo, in a terminal
 
 COMMANDS = (
     "--help",

@@ -15,12 +15,10 @@ from obygaze_features.manifest import (
     Manifest,
     Task,
     builtin_codebook,
-    import_mobygaze,
     import_obygaze12,
     load_codebook,
 )
 from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
@@ -70,7 +68,7 @@ def test_linear_finds_what_is_planted_in_real_annotations(real):
 
 @pytest.mark.long
 def test_mlp_finds_at_least_what_scikit_learns_perceptron_of_its_width_does(real):
-    """Which reaches .546 to .572."""
+    """Which reaches .546 to .572 on these annotations: on what else is known only what is planted."""
     assert value(real, "mlp", "average_precision") >= 0.546
 
 
@@ -175,23 +173,3 @@ def test_a_codebook_of_violence_goes_through_and_no_word_of_obygaze12_comes_out(
         # The package's own name and version stand in the record.
         found = OF_OBYGAZE12.findall(re.sub(r'"obygaze": "[^"]*"', "", text))
         assert not found, (sorted(set(found)), text[:500])
-
-
-def test_a_concept_that_is_not_visual_is_learnt_from_features_of_subtitles(shared_data, tmp_path):
-    """Real segments of five films and their subtitles; what is said of Speech is planted among noise."""
-    imported = import_mobygaze(shared_data / "mobygaze", tmp_path, records="speech")
-    movies = imported.manifest.movies[:5]
-    clips = [c for c in imported.manifest if c.movie in movies and c.annotator == "annotator2"]
-    manifest = imported.manifest.with_clips(clips)
-    rng = np.random.default_rng(0)
-    speech = np.array(["Speech" in clip.concepts for clip in clips])
-    X = rng.normal(size=(len(clips), 6)).astype(np.float32)
-    X[:, 2] += 4 * speech
-    movie_of = {clip.clip_id: clip.movie for clip in clips}
-    place = seal_arrays(tmp_path / "subtitles", movie_of, {"sentence": {"pooled": X}})
-    data = load_dataset(open_store(place), manifest)
-    run = evaluate(data, ["linear"], "concept:Speech")
-    table = run.metrics
-    (precision, *_) = table.loc[table["metric"] == "average_precision", "pooled"]
-    assert precision > 0.95
-    assert speech.mean() < 0.5

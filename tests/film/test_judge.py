@@ -311,17 +311,8 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
-def test_a_list_of_the_old_kind_and_draws_of_two_seeds_are_refused_with_the_reason(scored, tmp_path):
-    """Old lists hold rows of the timeline, and do not say how they were drawn."""
+def test_draws_of_two_seeds_are_refused(scored, tmp_path):
     timeline = Timeline.read(scored[0])
-    rows = timeline.rows().sample(30, random_state=0)
-    old = [
-        Clip(f"old-{row.Index}", timeline.movie, start_s=row.start_s, end_s=row.end_s,
-             extras={"draw": "random", "seen_score": "0"})
-        for row in rows.itertuples()
-    ]  # fmt: skip
-    with pytest.raises(FilmError, match="rows of the timeline"):
-        correct_rate(timeline, judged(old, tmp_path))
     draws_of_two = [
         replace(clip, clip_id=f"{seed}-{clip.clip_id}")
         for seed in (0, 1)

@@ -35,14 +35,18 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "imbalance"),
+    [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
+)
+def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype, imbalance):
     X, sides = learnable.X.astype(dtype), leave_out(learnable)
-    alone = [
-        MLPProbe(16, max_epochs=5, random_state=seed).fit(X[rows], y_of(learnable)[rows])
-        for seed, rows in enumerate(sides)
-    ]
-    together = [MLPProbe(16, max_epochs=5, random_state=seed) for seed in range(len(sides))]
+    alone, together = (
+        [MLPProbe(16, max_epochs=5, imbalance=imbalance, random_state=seed) for seed in range(len(sides))]
+        for _ in range(2)
+    )
+    for probe, rows in zip(alone, sides, strict=True):
+        probe.fit(X[rows], y_of(learnable)[rows])
     fit_many(together, X, y_of(learnable), sides)
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 

@@ -16,7 +16,7 @@ from obygaze_models.persistence.model_file import read_model
 from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import explain, lines, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
-from obygaze_models.prediction.predict import COLUMNS, document, predict, refuse_wrong_order
+from obygaze_models.prediction.predict import COLUMNS, document, predict
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import MODELS, corpus
 
@@ -146,14 +146,6 @@ def test_clips_without_features_are_counted_by_reason_and_several_stores_are_one
     assert found.table["movie"].is_monotonic_increasing
     with pytest.raises(ModelError, match="g8-00"):
         predict(model, [alien, alien])
-
-
-def test_the_first_argument_is_the_model_and_another_order_is_said(shelf):
-    model, store = str(shelf.paths["linear"]), str(shelf.folder / "films")
-    refuse_wrong_order(model, [store])
-    refuse_wrong_order("no-such-file", [store])
-    with pytest.raises(ModelError, match=r"films .*linear\.model"):
-        refuse_wrong_order(store, [model])
 
 
 @pytest.mark.parametrize(
@@ -300,6 +292,14 @@ def test_a_card_says_what_the_model_is(shelf):
     assert {row["metric"] for row in card.metrics} >= {"auc", "average_precision"}
     assert card.calibration["error"] < 0.1
     assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
+
+
+def test_no_word_of_another_codebook_is_in_a_file_or_an_explanation(shelf, more):
+    model = load_model(shelf.paths["pcbm_lr"])
+    said = "\n".join(lines(explain(model, [more[0]], "g0-07", {"Gun": 0.95}), model))
+    for text in (said, *(json.dumps(read_model(path).card.to_json()) for path in shelf.paths.values())):
+        for word in ("obygaze12", "hn_s", "enhn", "Body", '"EN"', '"HN"', '"S"'):
+            assert word not in text
 
 
 def test_what_can_not_be_kept_is_refused_and_nothing_is_written(shelf, tmp_path):

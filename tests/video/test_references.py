@@ -17,6 +17,7 @@ from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import opened
 from obygaze_features.video.sparse import left_out, needed_frames, without
+from tests.video.test_decoding import plainly
 
 NO_PARSER = av.container.Flags.no_parse.value
 
@@ -97,18 +98,13 @@ def test_references_are_those_that_ffmpegs_parser_reads(kinds, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_frame_alone_is_bit_equal_to_that_of_decoding_everything(kinds, kind):
-    with av.open(str(kinds[kind])) as container:
-        container.streams.video[0].thread_count = 1
-        plainly = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    reference = plainly(kinds[kind])
     for number in range(0, 70, 3):
         frames = read_frames(kinds[kind], at([number]))
         assert (frames.method, frames.why_sequential) == ("sparse", "")
-        assert np.array_equal(frames.images[0], plainly[number])
+        assert np.array_equal(frames.images[0], reference[number])
     frames = read_frames(kinds[kind], uniform(9))
-    assert all(
-        np.array_equal(image, plainly[number])
-        for image, number in zip(frames.images, frames.index, strict=True)
-    )
+    assert all(map(np.array_equal, frames.images, (reference[number] for number in frames.index)))
 
 
 def referred(path: Path) -> np.ndarray:
@@ -239,12 +235,6 @@ def test_streams_that_are_read_otherwise_are_decoded_whole():
         stream = FrameReferences()
         stream.add(delimiter + odd)
         assert stream.table().shape == (0, 10)
-
-
-def test_a_packet_of_more_units_than_a_frame_can_have_is_not_read():
-    packet = b"\x12\x00" * (av1.MOST_UNITS + 1)
-    with pytest.raises(av1.Unsupported, match="too many units"):
-        av1.units(np.frombuffer(packet + b"\0", np.uint8), np.array([len(packet)]))
 
 
 @settings(deadline=None)

@@ -20,7 +20,7 @@ from obygaze_features.video import (
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.shots import Measured
 from tests.video.test_shots import film, planted, written  # noqa: F401 - a fixture
-from tests.video.test_windows import facts
+from tests.video.test_windows import damaged, facts
 
 FILMS = [
     "pyramid.mp4",
@@ -119,13 +119,7 @@ def test_what_cannot_be_decoded_in_stretches_says_so_and_gives_its_windows_all_t
 
 
 def test_damage_ends_a_stretch_and_costs_no_window(films, tmp_path):
-    data = bytearray(films["no_b.mp4"].read_bytes())
-    with av.open(str(films["no_b.mp4"])) as container:
-        victim = [packet for packet in container.demux(video=0) if packet.size][40]
-    start = data.index(bytes(victim))
-    data[start : start + victim.size] = b"\xff" * victim.size
-    path = tmp_path / "damaged.mp4"
-    path.write_bytes(data)
+    path = damaged(films["no_b.mp4"], tmp_path)
     results, measured, _ = in_stretches(path, WINDOWS)
     assert joined_shots(measured) is None
     for number, alone in read_windows(path, WINDOWS, WISHES):

@@ -196,17 +196,6 @@ def test_one_plain_sentence_says_why(parts, said):
     assert absent(present, Words("en")) == ""
 
 
-def test_what_is_absent_stands_apart_with_its_sign():
-    parts = [
-        Reason("Activity", 0.01, 1.5, is_present=False),
-        Reason("Look", 0.3, -0.4, is_present=False),
-        Reason("Body", 0.9, 0.2, is_present=True),
-    ]
-    assert sentence(parts, Words("en")) == "Body helps."
-    assert absent(parts, Words("en")) == "Absent, counted in favour: Activity. Absent, counted against: Look."
-    assert sentence(parts[:2], Words("en")) == "No concept is seen."
-
-
 def test_words_of_numbers():
     english, french = Words("en"), Words("fr")
     assert (english.number(0.125), french.number(0.5)) == ("0.12", "0,50")
