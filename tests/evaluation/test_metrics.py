@@ -1,6 +1,7 @@
 """Metrics equal scikit-learn's where defined, and are NaN, never 0, where the clips don't define them."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,42 +24,19 @@ def columns(clips):
 
 
 @given(CLIPS)
-def test_metrics_of_calls_equal_the_reference_or_are_undefined(clips):
-    y, called, _ = columns(clips)
-    both = 0 < y.sum() < len(y)
-    for function, average, defined in (
-        (metrics.f1_pos, "binary", y.any()),
-        (metrics.f1_macro, "macro", both),
-        (metrics.f1_weighted, "weighted", both),
+def test_metrics_equal_the_reference_or_are_undefined(clips):
+    y, called, scores = columns(clips)
+    both, f1 = 0 < y.sum() < len(y), partial(reference.f1_score, zero_division=0)
+    for function, values, oracle, defined in (
+        (metrics.f1_pos, called, partial(f1, average="binary", labels=[1]), y.any()),
+        (metrics.f1_macro, called, partial(f1, average="macro", labels=[0, 1]), both),
+        (metrics.f1_weighted, called, partial(f1, average="weighted", labels=[0, 1]), both),
+        (metrics.balanced_accuracy, called, reference.balanced_accuracy_score, both),
+        (metrics.average_precision, scores, reference.average_precision_score, y.any()),
+        (metrics.auc, scores, reference.roc_auc_score, both),
     ):
-        if defined:
-            expected = reference.f1_score(
-                y, called, average=average, labels=[1] if average == "binary" else [0, 1], zero_division=0
-            )
-            assert function(y, called) == pytest.approx(expected)
-        else:
-            assert math.isnan(function(y, called))
-    if both:
-        assert metrics.balanced_accuracy(y, called) == pytest.approx(
-            reference.balanced_accuracy_score(y, called)
-        )
-    else:
-        assert math.isnan(metrics.balanced_accuracy(y, called))
-
-
-@given(CLIPS)
-def test_metrics_of_scores_equal_the_reference_or_are_undefined(clips):
-    y, _, scores = columns(clips)
-    if y.any():
-        assert metrics.average_precision(y, scores) == pytest.approx(
-            reference.average_precision_score(y, scores)
-        )
-    else:
-        assert math.isnan(metrics.average_precision(y, scores))
-    if 0 < y.sum() < len(y):
-        assert metrics.auc(y, scores) == pytest.approx(reference.roc_auc_score(y, scores))
-    else:
-        assert math.isnan(metrics.auc(y, scores))
+        expected = oracle(y, values) if defined else math.nan
+        assert function(y, values) == pytest.approx(expected, nan_ok=True), function
 
 
 def test_a_constant_score_has_the_prevalence_as_average_precision_and_half_as_auc():

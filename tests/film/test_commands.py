@@ -270,10 +270,15 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert len(anew.asked) == 5
 
 
-def test_a_run_takes_pictures_only_if_asked(film, tmp_path):
-    fake, out = Fake(CARD), tmp_path / "out"
-    assert pipeline(fake, film, "--model", "m.model", "--out", out, "--thumbnails") == 0
-    *_, pictures, report = fake.asked
+def test_a_run_takes_pictures_and_flags_only_if_asked(film, tmp_path):
+    fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
+    said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
+    words = (film, "--model", "m.model", "--flags", said, "--out", out, "--thumbnails")
+    with pytest.raises(click.UsageError, match="--shots none"):
+        pipeline(fake, *words, "--shots", "none")
+    assert pipeline(fake, *words) == 0
+    *_, score, pictures, report = fake.asked
+    assert score[score.index("--flags") + 1] == str(said)
     assert pictures == ["film", "thumbnails", str(film), "--scored", str(out / "scored"), "--out",
                         str(out / "pictures")]  # fmt: skip
     assert report[3:5] == ["--thumbnails", str(out / "pictures")]
@@ -298,17 +303,6 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_pa
     assert means[1] > means[2] + 20  # the film grows lighter
     for words in ((scored, "--out", tmp_path / "p"), (tmp_path, "--out", tmp_path / "q")):
         obygaze("film", "thumbnails", video, "--scored", *words, code=1)
-
-
-def test_a_run_hands_flags_of_a_person_to_the_scoring(film, tmp_path):
-    fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
-    said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
-    words = (film, "--model", "m.model", "--flags", said, "--out", out)
-    with pytest.raises(click.UsageError, match="--shots none"):
-        pipeline(fake, *words, "--shots", "none")
-    assert pipeline(fake, *words) == 0
-    score = next(words for words in fake.asked if words[:2] == ["film", "score"])
-    assert score[score.index("--flags") + 1] == str(said)
 
 
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):

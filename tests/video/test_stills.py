@@ -85,26 +85,35 @@ def test_exifs_orientation_is_applied_and_recorded(drawing, tmp_path, orientatio
     assert (frames.height, frames.width) == expected.shape[:2]
 
 
-def test_grey_is_repeated_in_three_channels(drawing, tmp_path):
-    for mode in ("L", "1"):
-        grey = drawing.convert(mode)
-        (rgb,) = one(kept(grey, tmp_path / "grey.png")).images
-        assert (rgb == np.asarray(grey.convert("L"))[..., None]).all()
+DEEP = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
 
 
-def test_a_palette_is_looked_up(drawing, tmp_path):
-    palette = drawing.quantize(4)
-    (rgb,) = one(kept(palette, tmp_path / "p.png")).images
-    np.testing.assert_array_equal(rgb, np.asarray(palette.convert("RGB")))
-
-
-@pytest.mark.parametrize("suffix", [".png", ".tif"])
-def test_of_16_bits_the_upper_8_are_kept(tmp_path, suffix):
-    values = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
-    frames = one(kept(Image.fromarray(values), tmp_path / f"deep{suffix}"))
-    assert (frames.images[0] == (values >> 8)[..., None]).all()
-    assert frames.notes == ("16-bit grey: the upper 8 bits were kept",)
+@pytest.mark.parametrize(
+    ("make", "name", "expected", "note"),
+    [
+        (lambda image: image.convert("L"), "grey.png", lambda image: image.convert("RGB"), None),
+        (lambda image: image.convert("1"), "bits.png", lambda image: image.convert("RGB"), None),
+        (lambda image: image.quantize(4), "palette.png", lambda image: image.convert("RGB"), None),
+        (lambda _: Image.fromarray(DEEP), "deep.png", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
+        (lambda _: Image.fromarray(DEEP), "deep.tif", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
+        (lambda image: image.convert("CMYK"), "print.tif", lambda image: image.convert("RGB"), "CMYK"),
+    ],
+)
+def test_pixels_of_every_kind_become_rgb(
+    drawing, tmp_path, make, name, expected, note
+):
+    image = make(drawing)
+    frames = one(kept(image, tmp_path / name))
+    assert np.abs(frames.images[0].astype(int) - np.asarray(expected(image))).max() <= 2 * (note == "CMYK")
     assert frames.status == "ok"
+    assert [one.startswith(note) for one in frames.notes] == ([True] if note else [])
+
+
+def test_a_transparent_colour_counts_as_transparency(drawing, tmp_path):
+    palette = drawing.quantize(4)
+    for image, colour in ((palette, palette.getpixel((0, 0))), (Image.new("L", (4, 4), 9), 9)):
+        path = kept(image, tmp_path / "p.png", transparency=colour)
+        assert (one(path).images[0][0, 0] == 255).all()
 
 
 def test_colours_of_16_bits_follow_the_same_rule(tmp_path):
@@ -139,20 +148,6 @@ def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(dra
     assert np.abs(rgb[:, 30] - half).max() <= 1
     assert frames.notes == ("its transparent parts were laid over white",)
     assert frames.status == "ok"
-
-
-def test_a_transparent_colour_counts_as_transparency(drawing, tmp_path):
-    palette = drawing.quantize(4)
-    path = kept(palette, tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (one(path).images[0][0, 0] == 255).all()
-    grey = kept(Image.new("L", (4, 4), 9), tmp_path / "l.png", transparency=9)
-    assert (one(grey).images[0] == 255).all()
-
-
-def test_cmyk_is_converted_and_said(drawing, tmp_path):
-    frames = one(kept(drawing.convert("CMYK"), tmp_path / "print.tif"))
-    assert np.abs(frames.images[0].astype(int) - np.asarray(drawing)).max() <= 2
-    assert frames.notes == ("CMYK was converted without a colour profile",)
 
 
 def test_pixels_without_a_rule_are_refused(tmp_path):
