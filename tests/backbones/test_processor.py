@@ -2,6 +2,7 @@
 
 import json
 import string
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,33 +22,17 @@ from obygaze_features.errors import BackboneError
 CPU = Compute(device="cpu")
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+
+
+def processor_of(name):
+    return json.loads(Path(__file__).with_name("processors").joinpath(f"{name}.json").read_text("utf-8"))
+
+
 # As the repositories of Google have them: 3 is Pillow's bicubic filter, 2 the bilinear one of SigLIP 2.
-SIGLIP = {
-    "do_convert_rgb": None,
-    "do_normalize": True,
-    "do_rescale": True,
-    "do_resize": True,
-    "image_mean": [0.5, 0.5, 0.5],
-    "image_processor_type": "SiglipImageProcessor",
-    "image_std": [0.5, 0.5, 0.5],
-    "processor_class": "SiglipProcessor",
-    "resample": 3,
-    "rescale_factor": 0.00392156862745098,
-    "size": {"height": 224, "width": 224},
-}
+SIGLIP = processor_of("siglip")
 SIGLIP2 = SIGLIP | {"resample": 2}
 # As OpenAI's repository had it in 2021.
-CLIP = {
-    "crop_size": 224,
-    "do_center_crop": True,
-    "do_normalize": True,
-    "do_resize": True,
-    "feature_extractor_type": "CLIPFeatureExtractor",
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.2613026, 0.2757771],
-    "resample": 3,
-    "size": 224,
-}
+CLIP = processor_of("clip")
 GEMMA = {
     "tokenizer_class": "GemmaTokenizer",
     "add_bos_token": False,
