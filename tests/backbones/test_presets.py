@@ -26,13 +26,8 @@ PROCESSORS = {
     "siglip": lambda: SiglipImageProcessorPil(size={"height": 224, "width": 224}),
     "siglip2": lambda: SiglipImageProcessorPil(size={"height": 224, "width": 224}, resample=2),
 }
-SIZES = [
-    (224, 224),
-    (272, 638),
-    (241, 431),
-    (180, 320),
-    (320, 180),
-]  # with margins that CLIP and torchvision halve alike
+# With margins that CLIP and torchvision halve alike.
+SIZES = [(224, 224), (272, 638), (241, 431), (180, 320), (320, 180)]
 
 
 def noise(height, width):

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
-from obygaze_models.evaluation import METRICS, Predictions, by_seed, summarise, t_interval
-from obygaze_models.evaluation.compare import by_movie
+from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, seed_of, varying
 from obygaze_models.evaluation.run_folder import FILES, document, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
@@ -152,25 +151,6 @@ def test_seeds_of_one_run_are_those_of_three(three, learnable):
         pd.testing.assert_frame_equal(own, alone[alone["model"] == model].reset_index(drop=True))
     # What draws nothing is the same for every seed, and there once.
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
-
-
-def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_over_movies(three):
-    rows = three.metrics.set_index(["model", "metric"])
-    each = by_seed(three.predictions).groupby(["model", "metric"])["pooled"]
-    for metric in ("average_precision", "f1_pos", "auc", "within_movie_auc"):
-        row = rows.loc[("mlp", metric)]
-        values = each.get_group(("mlp", metric))
-        assert (row["n_seeds"], len(values)) == (3, 3)
-        assert row["pooled"] == pytest.approx(values.mean())
-        assert row["seed_sd"] == pytest.approx(values.std())
-        # Six movies, not eighteen: the t interval is that of the movies' means over seeds.
-        assert row["n_movies"] == 6
-    own = Predictions(three.predictions.table.query("model == 'mlp'").reset_index(drop=True))
-    movies = by_movie(own)
-    found = t_interval(movies.loc[movies["metric"] == "f1_pos", "value"], bounds=(0.0, 1.0))
-    row = rows.loc[("mlp", "f1_pos")]
-    assert (row["movie_mean"], row["movie_low"]) == pytest.approx((found.mean, found.low))
-    assert np.isnan(rows.loc[("movie_prior", "auc"), "seed_sd"])
 
 
 def test_an_interval_of_seeds_alike_is_that_of_one(run):

@@ -120,17 +120,13 @@ def test_a_movie_of_one_clip_has_no_chance_and_is_no_finding():
     assert alone["p"].tolist() == [1.0, 1.0]
 
 
-@pytest.fixture
-def coverage_localise(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    return importlib.import_module("coverage_localise")
-
-
-def test_smooth_scores_that_know_nothing_are_not_above_chance(coverage_localise):
+def test_smooth_scores_that_know_nothing_are_not_above_chance(monkeypatch):
     """Chance of frames in random order: the interval of AP is wholly above it in .28 of these."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    simulated = importlib.import_module("coverage_localise")
     few = [
-        coverage_localise.verdicts(localise(*coverage_localise.corpus(seed, *cell)))
-        for cell in coverage_localise.cells()
+        simulated.verdicts(localise(*simulated.corpus(seed, *cell)))
+        for cell in simulated.cells()
         for seed in range(6)
     ]
     for verdict in ("interval above", "above chance"):

@@ -99,9 +99,7 @@ DEEP = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
         (lambda image: image.convert("CMYK"), "print.tif", lambda image: image.convert("RGB"), "CMYK"),
     ],
 )
-def test_pixels_of_every_kind_become_rgb(
-    drawing, tmp_path, make, name, expected, note
-):
+def test_pixels_of_every_kind_become_rgb(drawing, tmp_path, make, name, expected, note):
     image = make(drawing)
     frames = one(kept(image, tmp_path / name))
     assert np.abs(frames.images[0].astype(int) - np.asarray(expected(image))).max() <= 2 * (note == "CMYK")
