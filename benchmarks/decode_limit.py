@@ -92,12 +92,10 @@ def left_out(path: Path, frames: Frames[Any]) -> str:
     if frames.method != "sparse":
         return "-"
     wanted = table.shown[frames.index].tolist()
-    skipped, cuts = sparse.left_out(table, wanted)
-    by_itself = unreferenced(path, table.codec)
+    by_itself = unreferenced(path, table.codec) | table.spare
     by_itself[wanted] = False
     outside = ~sparse.needed_packets(table, frames.index.tolist())
-    cut = sum(stop - start for ranges in cuts.values() for start, stop in ranges)
-    return f"{(table.size[outside | skipped | by_itself].sum() + cut) / table.size.sum():.0%}"
+    return f"{table.size[outside | by_itself].sum() / table.size.sum():.0%}"
 
 
 def unreferenced(path: Path, codec: str) -> NDArray[np.bool_]:

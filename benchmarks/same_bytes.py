@@ -191,7 +191,7 @@ WORKS = {
         manifest stats ~/segments.csv --sweep 0.1,0.3 --out ~/sweep
         manifest agreement ~/segments.csv --json
         $ sed -n '1p;/tt0097576/p' ~/segments.csv > ~/one.csv
-        manifest agreement ~/one.csv --alpha 1 --shuffles 5
+        manifest agreement ~/one.csv --alpha 1
         manifest project ~/segments.csv --window 46 --per-annotator --out ~/windows.csv
         paper figure4 ~/segments.csv --movie tt0097576 --span 0 600 --out ~/figure4
     """,

@@ -6,278 +6,116 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 import importlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from obygaze.safe_output import shown
 
-FEATURES = "obygaze_features.commands"
-MODELS = "obygaze_models.commands"
-FILM = "obygaze_film.commands"
-STUDIES = "obygaze_studies.commands"
-
-
-@dataclass(frozen=True)
-class ContentsEntry:
-    """One entry of the contents: the summary of a command, its import target or subcommands, an example."""
-
-    summary: str
-    target: str | Mapping[str, "ContentsEntry"]
-    example: str = ""
-
-
-CONTENTS: dict[str, ContentsEntry] = {
-    "demo": ContentsEntry(
-        "Make a small film corpus, extract, seal, verify, evaluate.", f"{FEATURES}.demo:demo"
-    ),
-    "manifest": ContentsEntry(
-        "Create and inspect manifests (tables of clips).",
-        {
-            "import": ContentsEntry(
-                "Make a manifest from annotations or videos.",
-                f"{FEATURES}.manifest_import:import_",
-            ),
-            "inspect": ContentsEntry(
-                "Check a manifest and show its clips.", f"{FEATURES}.manifest_inspect:inspect"
-            ),
-            "project": ContentsEntry(
-                "Project free annotations onto clips.", f"{FEATURES}.manifest_inspect:project"
-            ),
-            "agreement": ContentsEntry(
-                "Measure gamma agreement between annotators.",
-                f"{MODELS}.annotation_commands:agreement",
-            ),
-            "stats": ContentsEntry("Count levels and concepts.", f"{STUDIES}.corpus_commands:stats"),
-            "sheets": ContentsEntry(
-                "Draw contact sheets per concept or kind of error.",
-                f"{FEATURES}.manifest_inspect:sheets",
-            ),
-        },
-        "  obygaze manifest import folder films --out films.csv\n  obygaze manifest stats films.csv",
-    ),
-    "codebook": ContentsEntry(
-        "Show, check and write codebooks (levels, concepts, tasks).",
-        {
-            "show": ContentsEntry(
-                "Show a codebook: built-in, of a file or of a manifest.",
-                f"{FEATURES}.codebook_commands:show",
-            ),
-            "check": ContentsEntry("Check a codebook file.", f"{FEATURES}.codebook_commands:check"),
-            "init": ContentsEntry(
-                "Write a commented template of a codebook.",
-                f"{FEATURES}.codebook_commands:init",
-            ),
-            "texts": ContentsEntry(
-                "Write the texts of a codebook's concepts.",
-                f"{FEATURES}.codebook_commands:texts",
-            ),
-        },
-        "  obygaze codebook show obygaze12\n  obygaze codebook init --out mine.toml",
-    ),
-    "doctor": ContentsEntry(
-        "Check a machine and a store's place before a long extraction.",
-        f"{FEATURES}.doctor_command:doctor",
-    ),
-    "frames": ContentsEntry(
-        "Show or save the frames an extraction would use.", f"{FEATURES}.frames_command:frames"
-    ),
-    "extract": ContentsEntry(
-        "Extract a manifest's clips into a store.", f"{FEATURES}.extract_command:extract"
-    ),
-    "train": ContentsEntry(
-        "Re-train a backbone.",
-        {
-            "xclip-lsmdc": ContentsEntry(
-                "Train X-CLIP on LSMDC, starting from CLIP.", f"{STUDIES}.train:xclip_lsmdc"
-            ),
-        },
-        "  obygaze train xclip-lsmdc --help",
-    ),
-    "gradcam": ContentsEntry("Compute Grad-CAM maps for still images.", f"{STUDIES}.gradcam:gradcam"),
-    "store": ContentsEntry(
-        "List, inspect, seal, verify, share and combine stores.",
-        {
-            "ls": ContentsEntry("List the stores in a folder.", f"{FEATURES}.store_commands:ls"),
-            "inspect": ContentsEntry(
-                "Show what a store holds and its provenance.",
-                f"{FEATURES}.store_commands:inspect",
-            ),
-            "seal": ContentsEntry(
-                "Turn a staging folder into an immutable store.",
-                f"{FEATURES}.store_commands:seal",
-            ),
-            "verify": ContentsEntry(
-                "Check a store against its digests.", f"{FEATURES}.store_commands:verify"
-            ),
-            "diff": ContentsEntry("Report differences between two stores.", f"{FEATURES}.store_combine:diff"),
-            "merge": ContentsEntry(
-                "Merge the clips of several stores into one.", f"{FEATURES}.store_combine:merge"
-            ),
-            "import": ContentsEntry(
-                "Import features from other tools.", f"{FEATURES}.store_exchange:import_"
-            ),
-            "export": ContentsEntry(
-                "Write features as HDF5 or AnnData.", f"{FEATURES}.store_exchange:export"
-            ),
-            "card": ContentsEntry("Regenerate a store's dataset card.", f"{FEATURES}.store_exchange:card"),
-            "pack": ContentsEntry("Pack a store into one zip file.", f"{FEATURES}.store_transfer:pack"),
-            "unpack": ContentsEntry("Unpack a zip file into a folder.", f"{FEATURES}.store_transfer:unpack"),
-            "pull": ContentsEntry("Download a store or part of it.", f"{FEATURES}.store_transfer:pull"),
-            "push": ContentsEntry("Upload a store.", f"{FEATURES}.store_transfer:push"),
-            "rm": ContentsEntry("Remove stores and staging folders.", f"{FEATURES}.store_commands:rm"),
-            "gc": ContentsEntry(
-                "Remove staging folders that are already sealed.",
-                f"{FEATURES}.store_commands:gc",
-            ),
-        },
-        "  obygaze store ls\n  obygaze store verify stores/films --full",
-    ),
-    "weights": ContentsEntry(
-        "Download and verify network weights.",
-        {
-            "fetch": ContentsEntry(
-                "Download weights from the hub and print their commit.",
-                f"{FEATURES}.weights_commands:fetch",
-            ),
-            "verify": ContentsEntry(
-                "Check a weight file against its SHA-256.",
-                f"{FEATURES}.weights_commands:verify",
-            ),
-        },
-        "  obygaze weights fetch xclip\n  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
-    ),
-    "search": ContentsEntry("Find clips of a store by a text.", f"{FEATURES}.search:search"),
-    "lm": ContentsEntry("Score texts with a causal language model.", f"{STUDIES}.lm:lm"),
-    "folds": ContentsEntry("List the clips of each fold.", f"{STUDIES}.corpus_commands:folds"),
-    "evaluate": ContentsEntry(
-        "Evaluate models by leave-one-movie-out.", f"{MODELS}.evaluate_commands:evaluate"
-    ),
-    "compare": ContentsEntry("Compare two models, paired by movie.", f"{MODELS}.evaluate_commands:compare"),
-    "paper": ContentsEntry(
-        "Reproduce tables and figures of Tores et al., CVPR 2024.",
-        {
-            "all": ContentsEntry(
-                "Reproduce all of them and write an index.", f"{STUDIES}.paper_commands:all_"
-            ),
-            "table2": ContentsEntry("Reproduce Table 2 (and 5).", f"{STUDIES}.paper_commands:table2"),
-            "table4": ContentsEntry(
-                "Reproduce Table 4 (generalisation across movies).",
-                f"{STUDIES}.paper_commands:table4",
-            ),
-            "figure2": ContentsEntry(
-                "Reproduce Figure 2 (counts of levels and concepts).",
-                f"{STUDIES}.paper_commands:figure2",
-            ),
-            "figure3": ContentsEntry(
-                "Reproduce Figure 3 (detection of each concept).",
-                f"{STUDIES}.paper_commands:figure3",
-            ),
-            "figure4": ContentsEntry(
-                "Draw the preprint's Figure 4 (annotations to labels).",
-                f"{STUDIES}.paper_commands:figure4",
-            ),
-            "figure5": ContentsEntry(
-                "Reproduce Figure 5 (decision tree on concepts).",
-                f"{STUDIES}.paper_commands:figure5",
-            ),
-            "figure6": ContentsEntry(
-                "Reproduce Figure 6 (error analysis of the MLP).",
-                f"{STUDIES}.paper_commands:figure6",
-            ),
-            "claims": ContentsEntry(
-                "Test sentences of the papers on released data.", f"{STUDIES}.corpus_commands:claims"
-            ),
-        },
-        "  obygaze paper all obygaze12.csv stores/xclip --out paper\n"
-        "  obygaze paper table2 obygaze12.csv stores/xclip --out table2",
-    ),
-    "audit": ContentsEntry(
-        "Audit embeddings, captions and saliency for bias.",
-        {
-            "eat": ContentsEntry("Run embedding association tests.", f"{STUDIES}.audit_eat:eat"),
-            "words": ContentsEntry("Count emotion words in captions.", f"{STUDIES}.audit:words"),
-            "alpha": ContentsEntry("Compute Cronbach's alpha of raters.", f"{STUDIES}.audit:alpha"),
-            "text-directions": ContentsEntry(
-                "Compare texts of concepts with labelled CAVs.",
-                f"{STUDIES}.audit:text_directions",
-            ),
-            "saliency": ContentsEntry(
-                "Measure Grad-CAM maps in regions of interest.",
-                f"{STUDIES}.audit:saliency",
-            ),
-            "gender-score": ContentsEntry(
-                "Compute Gender Scores of captions.", f"{STUDIES}.audit_gender:gender_score"
-            ),
-            "objects": ContentsEntry(
-                "Find the objects of images with CLIP.", f"{STUDIES}.audit_gender:objects"
-            ),
-            "cooc": ContentsEntry(
-                "Count co-occurrences of objects and genders.", f"{STUDIES}.audit_gender:cooc"
-            ),
-        },
-        "  obygaze audit alpha --ratings ratings.csv --out alpha.csv",
-    ),
-    "task": ContentsEntry(
-        "Run benchmark tasks of related papers.",
-        {
-            "mediaeval15": ContentsEntry(
-                "Run MediaEval 2015 Affective Impact of Movies.",
-                {
-                    "labels": ContentsEntry(
-                        "Convert scores and judgements to classes.",
-                        f"{STUDIES}.mediaeval:labels",
-                    ),
-                    "train": ContentsEntry(
-                        "Train on dev clips and write a run file.", f"{STUDIES}.mediaeval:train"
-                    ),
-                    "score": ContentsEntry(
-                        "Score runs with the official measures.", f"{STUDIES}.mediaeval:score"
-                    ),
-                    "check": ContentsEntry(
-                        "Check a folder of runs against the rules.",
-                        f"{STUDIES}.mediaeval:check",
-                    ),
-                },
-                "  obygaze task mediaeval15 check --help",
-            )
-        },
-        "  obygaze task mediaeval15 score --help",
-    ),
-    "film": ContentsEntry(
-        "Score whole films; compare the scores with people.",
-        {
-            "run": ContentsEntry("Cut, extract, score and show films in one go.", "obygaze.film_run:run"),
-            "score": ContentsEntry("Score the windows of films in a store.", f"{FILM}.film_score:score"),
-            "thumbnails": ContentsEntry("Save small pictures of segments.", f"{FILM}.film_output:thumbnails"),
-            "report": ContentsEntry("Show scored films as a page.", f"{FILM}.film_output:report"),
-            "export": ContentsEntry(
-                "Write a scored film for ELAN, players, editors.", f"{FILM}.film_output:export"
-            ),
-            "evaluate": ContentsEntry(
-                "Compare scored films with annotations.", f"{FILM}.film_score:evaluate"
-            ),
-            "next": ContentsEntry("Choose the windows to judge next.", f"{FILM}.film_score:next_"),
-            "rate": ContentsEntry("Estimate a film's rate from blind judgements.", f"{FILM}.film_score:rate"),
-        },
-        "  obygaze film run film.mkv --model run/pcbm_lr.model --out scored\n"
-        "  obygaze film score run/pcbm_lr.model stores/film --out scored\n"
-        "  obygaze film report scored --out film.html",
-    ),
-    "predict": ContentsEntry("Score clips of stores with a saved model.", f"{MODELS}.model_commands:predict"),
-    "explain": ContentsEntry(
-        "Explain a concept model's decision on a clip.", f"{MODELS}.model_commands:explain"
-    ),
-    "localise": ContentsEntry(
-        "Compare frames' scores with marked segments.", f"{MODELS}.annotation_commands:localise"
-    ),
-    "model": ContentsEntry(
-        "Inspect model files.",
-        {"inspect": ContentsEntry("Print the card of a model file.", f"{MODELS}.model_commands:inspect")},
-        "  obygaze model inspect models/pcbm_lr.model",
-    ),
-}
+CONTENTS = """\
+demo | features.demo:demo | Make a small film corpus, extract, seal, verify, evaluate.
+manifest | | Create and inspect manifests (tables of clips).
+  obygaze manifest import folder films --out films.csv
+  obygaze manifest stats films.csv
+manifest import | features.manifest_import:import_ | Make a manifest from annotations or videos.
+manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
+manifest project | features.manifest_inspect:project | Project free annotations onto clips.
+manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
+manifest stats | studies.corpus_commands:stats | Count levels and concepts.
+manifest sheets | features.manifest_inspect:sheets | Draw contact sheets per concept or kind of error.
+codebook | | Show, check and write codebooks (levels, concepts, tasks).
+  obygaze codebook show obygaze12
+  obygaze codebook init --out mine.toml
+codebook show | features.codebook_commands:show | Show a codebook: built-in, of a file or of a manifest.
+codebook check | features.codebook_commands:check | Check a codebook file.
+codebook init | features.codebook_commands:init | Write a commented template of a codebook.
+codebook texts | features.codebook_commands:texts | Write the texts of a codebook's concepts.
+doctor | features.doctor_command:doctor | Check a machine and a store's place before a long extraction.
+frames | features.frames_command:frames | Show or save the frames an extraction would use.
+extract | features.extract_command:extract | Extract a manifest's clips into a store.
+train | | Re-train a backbone.
+  obygaze train xclip-lsmdc --help
+train xclip-lsmdc | studies.train:xclip_lsmdc | Train X-CLIP on LSMDC, starting from CLIP.
+gradcam | studies.gradcam:gradcam | Compute Grad-CAM maps for still images.
+store | | List, inspect, seal, verify, share and combine stores.
+  obygaze store ls
+  obygaze store verify stores/films --full
+store ls | features.store_commands:ls | List the stores in a folder.
+store inspect | features.store_commands:inspect | Show what a store holds and its provenance.
+store seal | features.store_commands:seal | Turn a staging folder into an immutable store.
+store verify | features.store_commands:verify | Check a store against its digests.
+store diff | features.store_combine:diff | Report differences between two stores.
+store merge | features.store_combine:merge | Merge the clips of several stores into one.
+store import | features.store_exchange:import_ | Import features from other tools.
+store export | features.store_exchange:export | Write features as HDF5 or AnnData.
+store card | features.store_exchange:card | Regenerate a store's dataset card.
+store pack | features.store_transfer:pack | Pack a store into one zip file.
+store unpack | features.store_transfer:unpack | Unpack a zip file into a folder.
+store pull | features.store_transfer:pull | Download a store or part of it.
+store push | features.store_transfer:push | Upload a store.
+store rm | features.store_commands:rm | Remove stores and staging folders.
+store gc | features.store_commands:gc | Remove staging folders that are already sealed.
+weights | | Download and verify network weights.
+  obygaze weights fetch xclip
+  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
+weights fetch | features.weights_commands:fetch | Download weights from the hub and print their commit.
+weights verify | features.weights_commands:verify | Check a weight file against its SHA-256.
+search | features.search:search | Find clips of a store by a text.
+lm | studies.lm:lm | Score texts with a causal language model.
+folds | studies.corpus_commands:folds | List the clips of each fold.
+evaluate | models.evaluate_commands:evaluate | Evaluate models by leave-one-movie-out.
+compare | models.evaluate_commands:compare | Compare two models, paired by movie.
+paper | | Reproduce tables and figures of Tores et al., CVPR 2024.
+  obygaze paper all obygaze12.csv stores/xclip --out paper
+  obygaze paper table2 obygaze12.csv stores/xclip --out table2
+paper all | studies.paper_commands:all_ | Reproduce all of them and write an index.
+paper table2 | studies.paper_commands:table2 | Reproduce Table 2 (and 5).
+paper table4 | studies.paper_commands:table4 | Reproduce Table 4 (generalisation across movies).
+paper figure2 | studies.paper_commands:figure2 | Reproduce Figure 2 (counts of levels and concepts).
+paper figure3 | studies.paper_commands:figure3 | Reproduce Figure 3 (detection of each concept).
+paper figure4 | studies.paper_commands:figure4 | Draw the preprint's Figure 4 (annotations to labels).
+paper figure5 | studies.paper_commands:figure5 | Reproduce Figure 5 (decision tree on concepts).
+paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analysis of the MLP).
+paper claims | studies.corpus_commands:claims | Test sentences of the papers on released data.
+audit | | Audit embeddings, captions and saliency for bias.
+  obygaze audit alpha --ratings ratings.csv --out alpha.csv
+audit eat | studies.audit_eat:eat | Run embedding association tests.
+audit words | studies.audit:words | Count emotion words in captions.
+audit alpha | studies.audit:alpha | Compute Cronbach's alpha of raters.
+audit text-directions | studies.audit:text_directions | Compare texts of concepts with labelled CAVs.
+audit saliency | studies.audit:saliency | Measure Grad-CAM maps in regions of interest.
+audit gender-score | studies.audit_gender:gender_score | Compute Gender Scores of captions.
+audit objects | studies.audit_gender:objects | Find the objects of images with CLIP.
+audit cooc | studies.audit_gender:cooc | Count co-occurrences of objects and genders.
+task | | Run benchmark tasks of related papers.
+  obygaze task mediaeval15 score --help
+task mediaeval15 | | Run MediaEval 2015 Affective Impact of Movies.
+  obygaze task mediaeval15 check --help
+task mediaeval15 labels | studies.mediaeval:labels | Convert scores and judgements to classes.
+task mediaeval15 train | studies.mediaeval:train | Train on dev clips and write a run file.
+task mediaeval15 score | studies.mediaeval:score | Score runs with the official measures.
+task mediaeval15 check | studies.mediaeval:check | Check a folder of runs against the rules.
+film | | Score whole films; compare the scores with people.
+  obygaze film run film.mkv --model run/pcbm_lr.model --out scored
+  obygaze film score run/pcbm_lr.model stores/film --out scored
+  obygaze film report scored --out film.html
+film run | obygaze.film_run:run | Cut, extract, score and show films in one go.
+film score | film.film_score:score | Score the windows of films in a store.
+film thumbnails | film.film_output:thumbnails | Save small pictures of segments.
+film report | film.film_output:report | Show scored films as a page.
+film export | film.film_output:export | Write a scored film for ELAN, players, editors.
+film evaluate | film.film_score:evaluate | Compare scored films with annotations.
+film next | film.film_score:next_ | Choose the windows to judge next.
+film rate | film.film_score:rate | Estimate a film's rate from blind judgements.
+predict | models.model_commands:predict | Score clips of stores with a saved model.
+explain | models.model_commands:explain | Explain a concept model's decision on a clip.
+localise | models.annotation_commands:localise | Compare frames' scores with marked segments.
+model | | Inspect model files.
+  obygaze model inspect models/pcbm_lr.model
+model inspect | models.model_commands:inspect | Print the card of a model file.
+"""
+"""Command | package.module:function (none: a group) | summary; below a group, examples of its help."""
 
 SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
 EXTRAS = {
@@ -311,12 +149,45 @@ Examples:
 """
 
 
-class Contents(click.Group):
-    """A click group that imports each command when it is first used."""
+@dataclass(frozen=True)
+class ContentsEntry:
+    """What the contents say of a command, or of a group (which has no target)."""
 
-    def __init__(self, name: str, entries: Mapping[str, ContentsEntry], **settings: Any) -> None:
-        super().__init__(name, **settings)
-        self.entries = entries
+    summary: str
+    target: str
+    examples: list[str] = field(default_factory=list)
+
+
+def read_contents(text: str) -> dict[str, ContentsEntry]:
+    """Read a table of contents: the words of a command -> its entry."""
+    entries: dict[str, ContentsEntry] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            entries[name].examples.append(line)
+        else:
+            name, target, summary = (cell.strip() for cell in line.split("|"))
+            entries[name] = ContentsEntry(summary, target)
+    return entries
+
+
+class Contents(click.Group):
+    """A click group that imports each command when it is first used.
+
+    Parameters
+    ----------
+    path
+        Words of this group, each with a blank behind it; empty for the root.
+    entries
+        Entries of the whole table.
+    """
+
+    def __init__(self, path: str, entries: Mapping[str, ContentsEntry], **settings: Any) -> None:
+        super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
+        self.path = path
+        self.table = entries
+        below = {name.removeprefix(path): entry for name, entry in entries.items() if name.startswith(path)}
+        self.entries = {name: entry for name, entry in below.items() if " " not in name}
 
     def list_commands(self, _: click.Context) -> list[str]:
         """List the command names in the order of the contents."""
@@ -324,13 +195,17 @@ class Contents(click.Group):
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, or build the group of its subcommands."""
-        if cmd_name not in self.entries:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
             return None
-        entry = self.entries[cmd_name]
-        if not isinstance(entry.target, str):
-            return Contents(cmd_name, entry.target, help=f"{entry.summary}\n\n\b\nExamples:\n{entry.example}")
-        module, attribute = entry.target.split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        if not entry.target:
+            examples = "\n".join(entry.examples)
+            summary = f"{entry.summary}\n\n\b\nExamples:\n{examples}"
+            return Contents(f"{self.path}{cmd_name} ", self.table, help=summary)
+        place, attribute = entry.target.split(":")
+        package, module = place.split(".")
+        name = place if package == "obygaze" else f"obygaze_{package}.commands.{module}"
+        command: click.Command = getattr(importlib.import_module(name), attribute)
         return command
 
     def resolve_command(
@@ -365,8 +240,8 @@ def table_of_contents() -> Contents:
     version = click.Option(
         ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
     )
-    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-    return Contents("obygaze", CONTENTS, help=HELP, params=[version], context_settings=settings)
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
+    return Contents("", read_contents(CONTENTS), help=HELP, params=[version], context_settings=settings)
 
 
 def obygaze_error() -> type[Exception]:

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 RECORD = "film-run.json"
-"""What the folder was made with: a run that was stopped resumes only with the same."""
+"""Digest of what the folder is made with, for a run that was stopped resumes only with the same; and the exit
+code of each step that is done, as a resumed run ends with the worst of all."""
 
 SECOND_PASS = {
     "scenedetect": "PySceneDetect needs all frames in order, from the first on",
@@ -22,12 +23,9 @@ SECOND_PASS = {
 }
 """Detectors of shots that see the film before its windows are decoded, and why."""
 
-CODES = "exit-codes.json"
-"""Exit code of each step that is done: a resumed run ends with the worst of all."""
-
 WRITTEN = (
     RECORD,
-    CODES,
+    "exit-codes.json",  # of earlier checkouts
     "windows.csv",
     "windows.shots.csv",
     "features.staging",
@@ -49,17 +47,13 @@ LINE = 76  # and a backslash behind it
 @click.option(
     "--window",
     default="train",
-    show_default=True,
     metavar="train|SECONDS",
     help="Length of a window. train: median length of the clips the first model was trained on.",
 )
-@click.option(
-    "--hop", default="auto", show_default=True, metavar="auto|SECONDS", help="Time between windows' starts."
-)
+@click.option("--hop", default="auto", metavar="auto|SECONDS", help="Time between windows' starts.")
 @click.option(
     "--shots",
     default="own",
-    show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
     help="How shots are found. With own, and with none or a table, each frame is decoded once.",
 )
@@ -71,13 +65,7 @@ LINE = 76  # and a backslash behind it
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
-@click.option(
-    "--language",
-    type=click.Choice(["en", "fr"]),
-    default="en",
-    show_default=True,
-    help="Language of the page.",
-)
+@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @click.option(
     "--thumbnails",
     is_flag=True,
@@ -124,15 +112,9 @@ def run(  # noqa: PLR0917 - click passes options by name
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
-    settings = {
-        "films": [_named(film) for film in films],
-        "models": [_named(model) for model in models],
-        "window": window,
-        "hop": hop,
-        "shots": shots,
-        **({"flags": _named(flags)} if flags else {}),
-        **({"thumbnails": True} if thumbnails else {}),
-    }
+    # A digest, as the folder may be passed on and paths of this machine may not.
+    settings = json.dumps([films, models, window, hop, shots, flags, thumbnails])
+    made_with = hashlib.sha256(settings.encode()).hexdigest()
     cards = [_card(ctx, model) for model in models]
     features = _features(cards, models)
     windows, store = out / "windows.csv", out / "features"
@@ -162,8 +144,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         for words, _ in steps:
             click.echo(_typed(words))
         return
-    _prepare(out, settings, force=force)
-    codes = _codes(out)
+    codes = _prepare(out, made_with, force=force)
     for words, made in steps:
         click.echo("\n" + _typed(words))
         if made.exists():
@@ -174,23 +155,9 @@ def run(  # noqa: PLR0917 - click passes options by name
         if code not in {0, 3} or not made.exists():
             ctx.exit(code or 1)
         codes[made.name] = code
-        (out / CODES).write_text(json.dumps(codes, indent=2) + "\n", encoding="utf-8")
+        _write_record(out, made_with, codes)
     click.echo(f"\nThe page: {page}")
     ctx.exit(max(codes.values(), default=0))
-
-
-def _codes(out: Path) -> dict[str, int]:
-    """Read the exit codes of the steps that an earlier run finished, by what they made."""
-    try:
-        codes: dict[str, int] = json.loads((out / CODES).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # a run that was killed while it wrote them
-        return {}
-    return codes
-
-
-def _named(path: str) -> str:
-    """Name a file without the folders of this machine; the digest tells two of one name apart."""
-    return f"{Path(path).name} ({hashlib.sha256(path.encode()).hexdigest()[:12]})"
 
 
 def _run(ctx: click.Context, words: Sequence[object]) -> int:
@@ -248,28 +215,38 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
     return options
 
 
-def _prepare(out: Path, settings: Mapping[str, object], *, force: bool) -> None:
-    """Make the folder; keep what a run with the same settings left, and refuse what another did.
+def _prepare(out: Path, made_with: str, *, force: bool) -> dict[str, int]:
+    """Make the folder; return the exit codes of the steps that a run with the same settings left.
 
     Raises
     ------
     UsageError
         The folder holds something else.
     """
-    record = out / RECORD
-    settings_text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
     if force:
         _clear(out)
-    if out.exists():
-        if not out.is_dir() or (any(out.iterdir()) and not record.is_file()):
-            raise click.UsageError(f"{out} holds something else: choose another --out")
-        if record.is_file() and record.read_text(encoding="utf-8") != settings_text:
-            raise click.UsageError(
-                f"{out} was made with other films, models or windows ({record.name}): choose another --out, "
-                "or replace it with --force"
-            )
+    record: dict[str, Any] = {"made_with": made_with, "codes": {}}
+    if (out / RECORD).is_file():
+        with contextlib.suppress(ValueError):  # another's: refused below
+            record = {}
+            record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise click.UsageError(f"{out} holds something else: choose another --out")
+    if record.get("made_with") != made_with:
+        raise click.UsageError(
+            f"{out} was made with other films, models or windows ({RECORD}): choose another --out, "
+            "or replace it with --force"
+        )
     out.mkdir(parents=True, exist_ok=True)
-    record.write_text(settings_text, encoding="utf-8")
+    codes: dict[str, int] = record["codes"]
+    _write_record(out, made_with, codes)
+    return codes
+
+
+def _write_record(out: Path, made_with: str, codes: Mapping[str, int]) -> None:
+    partial = out / f".{RECORD}"  # replaced as a whole, as a run may be killed while it writes
+    partial.write_text(json.dumps({"made_with": made_with, "codes": codes}) + "\n", encoding="utf-8")
+    partial.replace(out / RECORD)
 
 
 def _clear(out: Path) -> None:

@@ -39,7 +39,6 @@ __all__ = [
     "sheet_line",
     "sync",
     "sync_all",
-    "sync_name",
     "sync_tree",
     "whole_file",
     "whole_folder",
@@ -392,23 +391,6 @@ def sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def sync_name(path: Path) -> None:
-    """Force the name of a finished file to the disk.
-
-    Raises
-    ------
-    OutputError
-        Saying that the file itself is whole.
-    """
-    try:
-        sync(path.absolute().parent)
-    except OSError as error:
-        raise OutputError(
-            f"{path}: is whole and in its place, but its folder could not be forced to the disk "
-            f"({error.strerror}): only a power cut now could take it away"
-        ) from error
 
 
 def sync_all(paths: Iterable[Path]) -> None:

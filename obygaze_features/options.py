@@ -1,13 +1,31 @@
 """Share options and parameter types of click between the commands of all packages."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
-__all__ = ["LOCAL", "PATH", "Command", "html_option", "join_options", "json_option", "removed_option"]
+from obygaze_features.io import refuse_existing
+
+__all__ = [
+    "FILE",
+    "LOCAL",
+    "PATH",
+    "Command",
+    "GroupedCommand",
+    "Output",
+    "html_option",
+    "join_options",
+    "json_option",
+    "output",
+    "removed_option",
+    "show",
+]
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -30,15 +48,44 @@ class LocalPath(click.Path):
 
 
 PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line
+FILE = click.Path(dir_okay=False, path_type=Path)
 LOCAL = LocalPath(path_type=Path, readable=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 html_option = click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
 )
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options in groups.
+
+    Parameters
+    ----------
+    groups
+        Title -> names of options without their hyphens, blanks between them; others follow at the end.
+    """
+
+    def __init__(self, *arguments: Any, groups: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group."""
+        records = {
+            parameter.opts[0].lstrip("-"): record
+            for parameter in self.get_params(ctx)
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
+        }
+        sections = {
+            title: [records.pop(name) for name in names.split()] for title, names in self.groups.items()
+        }
+        for title, rows in (sections | {"Other options": list(records.values())}).items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 def removed_option(name: str, remedy: str, *, value: bool = False) -> Callable[[Command], Command]:
@@ -60,3 +107,83 @@ def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Co
         return command
 
     return apply
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the options of `output` were given.
+
+    Attributes
+    ----------
+    out, html
+        Files or folders to write; None if not asked for.
+    force
+        Whether they may be replaced.
+    as_json
+        Whether to print a JSON document, in place of text.
+    """
+
+    out: Path | None = None
+    html: Path | None = None
+    force: bool = False
+    as_json: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Return `out` of a command that requires it."""
+        if self.out is None:
+            raise click.UsageError("Missing option '--out'.")
+        return self.out
+
+    def refuse_existing(self, *more: Path | None) -> None:
+        """Refuse to replace what is there, before any work is done."""
+        refuse_existing(self.out, self.html, *more, force=self.force)
+
+    def show(self, document: object, text: Callable[[], str]) -> None:
+        """Print the document or the text."""
+        show(document, text, as_json=self.as_json)
+
+
+def show(document: object, text: Callable[[], str], *, as_json: bool) -> None:
+    """Print a JSON document, or a text."""
+    shown = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text()
+    click.echo(shown)
+
+
+def output(
+    out: str = "",
+    *,
+    kind: click.Path = PATH,
+    required: bool = False,
+    force: str = "Replace earlier output.",
+    html: bool = False,
+    json: bool | str = False,
+) -> Callable[[Command], Command]:
+    """Add the options of a command's output; the command gets them as one `output`.
+
+    Parameters
+    ----------
+    out, force
+        Help of `--out` and `--force`; without a help there is no such option.
+    kind, required
+        Of `--out`.
+    html, json
+        Whether there are `--html` and `--json`; the help of the latter.
+    """
+    options = [
+        click.option("--out", type=kind, required=required, help=out) if out else None,
+        html_option if html else None,
+        click.option("--force", is_flag=True, help=force) if force else None,
+        click.option("--json", "as_json", is_flag=True, help=json) if isinstance(json, str) else None,
+        json_option if json is True else None,
+    ]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathered(*arguments: object, **given: Any) -> object:
+            own = {name: given.pop(name) for name in ("out", "html", "force", "as_json") if name in given}
+            return command(*arguments, output=Output(**own), **given)
+
+        return cast("Command", join_options(*filter(None, options))(gathered))
+
+    return decorate

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import audit_report, number, read_rows, table
+from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, number, read_rows, table
 from obygaze_studies.errors import AuditError
 
 
@@ -115,13 +115,9 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
         "source": "Cronbach, Psychometrika 1951; items with a missing rating left out"
     }
 
-    def bars(path: Path) -> None:
-        from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
-
-        alphas = {"alpha": [row["alpha"] for row in rows]}
-        labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
-        draw_bars(labels, alphas, "Cronbach's alpha", path)
-
+    alphas = {"alpha": [row["alpha"] for row in rows]}
+    labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
+    bars = drawn_by("draw_bars", labels=labels, series=alphas, axis="Cronbach's alpha")
     shown = table("Agreement", rows, ("raters", "n_items", "n_incomplete", "alpha", "reason"))
     picture = Picture("alpha", "Cronbach's alpha; n: items that all of these rated", bars)
     return audit_report("alpha", "Agreement of raters", rows, [shown], record, picture=picture)

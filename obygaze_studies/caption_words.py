@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +10,15 @@ from typing import Any, cast
 
 from obygaze_features.store import open_store
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import Row, audit_report, columns, read_rows, read_text, table
+from obygaze_studies.audit_common.audit_tables import (
+    Row,
+    audit_report,
+    columns,
+    drawn_by,
+    read_rows,
+    read_text,
+    table,
+)
 from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.errors import AuditError
 
@@ -221,13 +229,11 @@ def audit_words(
         record,
         summary=summary,
         notes=notes,
-        picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", lambda path: _draw(rows, path)),
+        picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", _bars(rows)),
     )
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
-
+def _bars(rows: Sequence[Mapping[str, Any]]) -> Callable[[Path], None]:
     rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
     labels, conditions = (list(dict.fromkeys(key[index] for key in rate)) for index in (0, 1))
     series = {condition: [rate.get((label, condition)) for label in labels] for condition in conditions}
@@ -236,7 +242,7 @@ def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         ", ".join(f"{counted.get((label, condition), 0):,}" for condition in conditions) for label in labels
     ]
     named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
-    draw_bars(named, series, PICTURED, path)
+    return drawn_by("draw_bars", labels=named, series=series, axis=PICTURED)
 
 
 def _groups(

@@ -70,4 +70,5 @@ def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) 
         for suffix in suffixes:
             file = path if suffix == path.suffix else path.with_name(path.name + suffix)
             figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])
-            figure.set_layout_engine("none")
+            # None, not "none": with a layout engine of any kind matplotlib draws a figure twice.
+            figure.set_layout_engine(None)

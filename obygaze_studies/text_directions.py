@@ -21,6 +21,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
 from obygaze_models.report import Block, Report, number
 from obygaze_studies.audit_common.audit_tables import audit_report, table
+from obygaze_studies.columns import Column, block
 from obygaze_studies.errors import AuditError
 
 SOURCE = (
@@ -222,10 +223,12 @@ def _rows(
 
 
 def _matrix(result: Agreement, kind: TextKind) -> Block:
-    rows = tuple(
-        (concept, *(number(float(value)) for value in row))
-        for concept, row in zip(result.concepts, result.cosines, strict=True)
-    )
-    return Block(
-        f"Cosine of each CAV (rows) with the texts of each concept ({kind})", ("CAV", *result.concepts), rows
-    )
+    rows = [
+        {"CAV": concept} | dict(zip(result.concepts, cosines, strict=True))
+        for concept, cosines in zip(result.concepts, result.cosines.tolist(), strict=True)
+    ]
+    columns: list[Column] = [
+        ("CAV", "CAV", str),
+        *((concept, concept, number) for concept in result.concepts),
+    ]
+    return block(f"Cosine of each CAV (rows) with the texts of each concept ({kind})", columns, rows)

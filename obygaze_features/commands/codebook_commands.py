@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import csv_line, write_whole
+from obygaze_features.options import FILE, Output, json_option, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -31,10 +34,8 @@ def show(what: str | None, as_json: bool) -> None:
       obygaze codebook show violence.toml
       obygaze codebook show films.csv --json
     """
-    from obygaze_features.manifest import BUILTIN, builtin_codebook
-
     if what is None:
-        built_in = [builtin_codebook(name) for name in BUILTIN]
+        built_in = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
         if as_json:
             _echo_json([{**codebook.record(), "digest": codebook.digest()} for codebook in built_in])
         else:
@@ -62,19 +63,12 @@ def check(file: Path) -> None:
     Examples:
       obygaze codebook check violence.toml
     """
-    from obygaze_features.manifest import load_codebook
-
-    codebook = load_codebook(file)
+    codebook = manifests.load_codebook(file)
     click.echo(f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
 
 
 @click.command()
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write (.toml).",
-)
+@click.option("--out", required=True, type=FILE, help="File to write (.toml).")
 def init(out: Path) -> None:
     """Write a commented template of a codebook. An existing file is never replaced.
 
@@ -82,7 +76,6 @@ def init(out: Path) -> None:
     Examples:
       obygaze codebook init --out mine.toml
     """
-    from obygaze_features.errors import ManifestError
     from obygaze_features.manifest.codebook import starter
 
     if out.suffix.lower() != ".toml":
@@ -97,14 +90,8 @@ def init(out: Path) -> None:
 
 @click.command()
 @click.argument("what", metavar="NAME|FILE|MANIFEST")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write: text_id, concept, kind, text.",
-)
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-def texts(what: str, out: Path, force: bool) -> None:
+@output("CSV file to write: text_id, concept, kind, text.", kind=FILE, required=True)
+def texts(what: str, output: Output) -> None:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
     Definitions (or names, where there is none), names of instances and their examples.
@@ -116,28 +103,23 @@ def texts(what: str, out: Path, force: bool) -> None:
       obygaze evaluate films.csv stores/films --task concept:Body \\
           --texts stores/thesaurus
     """
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
-    from obygaze_features.manifest import concept_texts
-
-    refuse_existing(out, force=force)
+    output.refuse_existing()
     codebook = _codebook_of(what)
-    texts = concept_texts(codebook)
+    texts = manifests.concept_texts(codebook)
     if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     rows = [("text_id", "concept", "kind", "text")]
     rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
-    write_whole(out, "".join(csv_line(list(row)) for row in rows))
-    click.echo(f"{out}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
+    write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
+    click.echo(f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
 
 
 def _codebook_of(what: str) -> "Codebook":
-    from obygaze_features.manifest import BUILTIN, find_codebook, read_manifest
 
     path = Path(what)
-    if what not in BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
-        return read_manifest(path).codebook
-    return find_codebook(what)
+    if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
+        return manifests.read_manifest(path).codebook
+    return manifests.find_codebook(what)
 
 
 def _counts(codebook: "Codebook") -> str:
@@ -159,50 +141,40 @@ def _number(things: "Sequence[object]", noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
+LEVELS = {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"}
+CONCEPTS = {
+    "concept": "name",
+    "group": "group",
+    "visual": "visual",
+    "also spelled": "synonyms",
+    "definition": "definition",
+}
+TASKS = {"task": "name", "negative": "negatives", "positive": "positives"}
+SCALES = {"scale": "name", "levels": "levels", "cuts": "cuts"}
+"""Heading -> attribute."""
+
+
+def _cell(thing: object, name: str) -> str:
+    value = getattr(thing, name)
+    if isinstance(value, tuple):
+        named = (getattr(item, "name", item) for item in value)
+        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in named)
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
 def _show(codebook: "Codebook") -> None:
-    from obygaze_features.manifest import policies_of
 
     click.echo(f"{codebook.name} {codebook.version}  {codebook.source}".rstrip())
     click.echo(f"digest {codebook.digest()}")
-    click.echo(f"label policies: {', '.join(policies_of(codebook))}\n")
-    _echo_table(
-        [
-            [level.name, level.title, "yes" if level.label else "no", ", ".join(level.synonyms)]
-            for level in codebook.levels
-        ],
-        ["level", "title", "in tasks", "also spelled"],
-    )
-    if codebook.concepts:
-        _echo_table(
-            [
-                [
-                    concept.name,
-                    concept.group,
-                    "yes" if concept.visual else "no",
-                    ", ".join(concept.synonyms),
-                    concept.definition,
-                ]
-                for concept in codebook.concepts
-            ],
-            ["concept", "group", "visual", "also spelled", "definition"],
-        )
-    if codebook.tasks:
-        _echo_table(
-            [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks],
-            ["task", "negative", "positive"],
-        )
-    if codebook.scales:
-        _echo_table(
-            [
-                [
-                    scale.name,
-                    ", ".join(level.name for level in scale.levels),
-                    ", ".join(f"{cut:g}" for cut in scale.cuts),
-                ]
-                for scale in codebook.scales
-            ],
-            ["scale", "levels", "cuts"],
-        )
+    click.echo(f"label policies: {', '.join(manifests.policies_of(codebook))}\n")
+    for things, columns in (
+        (codebook.levels, LEVELS),
+        (codebook.concepts, CONCEPTS),
+        (codebook.tasks, TASKS),
+        (codebook.scales, SCALES),
+    ):
+        if things:
+            _echo_table([[_cell(thing, name) for name in columns.values()] for thing in things], [*columns])
     if codebook.sub_constructs:
         click.echo(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
     for line in _instances(codebook):

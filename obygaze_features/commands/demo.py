@@ -38,11 +38,7 @@ be far above every baseline, the PCBMs above directions that know no concept."""
 
 @click.command()
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("obygaze-demo"),
-    show_default=True,
-    help="Folder to write into.",
+    "--out", type=click.Path(path_type=Path), default=Path("obygaze-demo"), help="Folder to write into."
 )
 @click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: the usable cores]")
 @click.pass_context

@@ -16,8 +16,9 @@ from obygaze_features.commands.extract_output import (
     show_estimate,
     show_outcome,
 )
+from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, json_option, removed_option
+from obygaze_features.options import LOCAL, PATH, GroupedCommand, json_option, removed_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -28,78 +29,50 @@ PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-wei
     "fp16": "float16",
     "bf16-weights": "bfloat16-weights",
 }
-COMPUTE = {
-    "device": "--device",
-    "dtype": "--dtype",
-    "tf32": "--tf32",
-    "compiled": "--compile",
-    "clips_at_once": "--clips-at-once",
-    "same_device": "--same-device",
+COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device")
+"""Parameters about how networks run."""
+OF_FRAMES = (
+    *("n_frames", "sampling", "preset", "tokens", "tf32", "compiled", "same_device", "engine", "workers"),
+    *("gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots"),
+)
+"""Parameters that mean nothing where no video is decoded."""
+GROUPS = {
+    "Options that most people need": "backbone weights n device workers licence corpus store-version "
+    "retry-failed dry-run",
+    "Frames and what is stored of them": "sampling preset tokens shots decoder strict timeout hash-sources",
+    "Networks": "dtype tf32 compile clips-at-once batch-size same-device",
+    "Several GPUs, machines and jobs": "gpus engine shard limit",
+    "The store": "append no-seal citation json",
 }
-"""Options about how networks run, by the names of the command's parameters."""
-OF_FRAMES = {
-    "n_frames": "--n",
-    "sampling": "--sampling",
-    "preset": "--preset",
-    "tokens": "--tokens",
-    "tf32": "--tf32",
-    "compiled": "--compile",
-    "same_device": "--same-device",
-    "engine": "--engine",
-    "workers": "--workers",
-    "gpus": "--gpus",
-    "timeout_s": "--timeout",
-    "decoder": "--decoder",
-    "strict": "--strict",
-    "hash_sources": "--hash-sources",
-    "shots": "--shots",
-}
-"""Options that mean nothing where no video is decoded, by the names of the command's parameters."""
 
 
-class Shard(click.ParamType[tuple[int, int]]):
-    """Parameter type `i/n`: shard i (0-based) of n jobs that share the clips."""
-
-    name = "i/n"
-
-    def convert(
-        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """Parse `i/n`."""
-        if isinstance(value, tuple):
-            return value
-        part, _, parts = value.partition("/")
-        if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
-            self.fail(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", param, ctx)
-        return int(part), int(parts)
+def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
+    if value is None:
+        return None
+    part, _, parts = value.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+        raise click.BadParameter(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", context, option)
+    return int(part), int(parts)
 
 
-class Numbers(click.ParamType[tuple[int, ...]]):
-    """Parameter type of GPU numbers: `0,1,3`."""
-
-    name = "0,1,..."
-
-    def convert(
-        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse `0,1,3`."""
-        if isinstance(value, tuple):
-            return value
-        parts = [part.strip() for part in value.split(",")] if value else []
-        if not all(part.isdecimal() for part in parts):
-            self.fail(f"'{value}' is no list of numbers such as 0,1", param, ctx)
-        return tuple(map(int, parts))
+def _numbers(context: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
+    """Parse numbers of GPUs: `0,1,3`."""
+    parts = [part.strip() for part in value.split(",")] if value else []
+    if not all(part.isdecimal() for part in parts):
+        raise click.BadParameter(f"'{value}' is no list of numbers such as 0,1", context, option)
+    return tuple(map(int, parts))
 
 
-@click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.command(cls=GroupedCommand, groups=GROUPS)
+@click.argument("manifest", type=PATH)
 @click.argument("store", type=LOCAL)
 @click.option(
     "--backbone",
     "names",
     multiple=True,
     default=["descriptors"],
-    help="Backbone to run; repeatable.  [default: descriptors]",
+    help="Backbone to run; repeatable.",
 )
 @click.option(
     "--n",
@@ -111,7 +84,6 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     "--sampling",
     type=click.Choice(["uniform", "keyframes"]),
     default="uniform",
-    show_default=True,
     help="uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
     "faster, but not the same frames.",
 )
@@ -146,7 +118,6 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     "--engine",
     type=click.Choice(["local", "ray"]),
     default="local",
-    show_default=True,
     help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
 )
 @click.option(
@@ -154,8 +125,10 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 )
 @click.option(
     "--gpus",
-    type=Numbers(),
+    metavar="0,1,...",
+    callback=_numbers,
     default="",
+    show_default=False,
     help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
 )
 @click.option(
@@ -166,13 +139,11 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
-    show_default=True,
     help="Time limit for decoding one clip, in seconds.",
 )
 @click.option(
     "--decoder",
     default="pyav",
-    show_default=True,
     help="What decodes the videos: pyav, or a decoder that an installed package brings.",
 )
 @click.option(
@@ -184,27 +155,26 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 @click.option("--limit", type=click.IntRange(1), help="Process at most N clips.")
 @click.option(
     "--shard",
-    type=Shard(),
+    metavar="i/n",
+    callback=_shard,
     help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
     "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
-@click.option("--licence", default=NO_LICENCE, show_default=True, help="SPDX licence of the features.")
-@click.option("--citation", default="", help="How to cite the store.")
-@click.option(
-    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the sealed store."
-)
+@click.option("--licence", default=NO_LICENCE, help="SPDX licence of the features.")
+@click.option("--citation", default="", show_default=False, help="How to cite the store.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the sealed store.")
 @click.option(
     "--append",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="STORE",
     help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
 )
 @removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
     "--shots",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE.csv",
     help="Also find the shots of films whose windows are in MANIFEST, and write their table. Each frame is "
     "decoded once for both.",
@@ -263,7 +233,6 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.errors import ExtractError
     from obygaze_features.extraction import prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
 
@@ -312,13 +281,15 @@ def extract(
 
 
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
-    given = [
-        option
-        for parameter, option in OF_FRAMES.items()
-        if ctx.get_parameter_source(parameter) not in (ParameterSource.DEFAULT, None)
-    ]
+    default = (ParameterSource.DEFAULT, None)
+    given = [_option(name) for name in OF_FRAMES if ctx.get_parameter_source(name) not in default]
     if given:
         raise click.UsageError(f"{', '.join(given)}: about frames, and {', '.join(names)} reads texts")
+
+
+def _option(name: str) -> str:
+    """Return the option that sets a parameter."""
+    return next(parameter.opts[0] for parameter in extract.params if parameter.name == name)
 
 
 def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
@@ -369,9 +340,7 @@ def read_recipes(
     if given:
         takers = [name for name in names if "compute" in taken[name]]
         if not takers:
-            raise click.UsageError(
-                f"{', '.join(names)}: takes no {', '.join(COMPUTE[option] for option in given)}"
-            )
+            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(map(_option, given))}")
         from obygaze_features.backbones.compute import Compute
 
         if "dtype" in given:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,9 +65,8 @@ def show_outcome(
 ) -> None:
     """Print the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
     entries = stage.status()
-    counts = {
-        status: sum(e.status == status for e in entries.values()) for status in ("ok", "partial", "failed")
-    }
+    counts = dict.fromkeys(("ok", "partial", "failed"), 0)
+    counts |= Counter(entry.status for entry in entries.values())
     left = len(stage.clips) - len(entries)
     at_fault = [(e.clip_id, e.status, e.reason) for e in entries.values() if e.status != "ok"]
     if as_json:
@@ -108,20 +107,15 @@ def show_outcome(
 
 def _show_reasons(at_fault: Sequence[tuple[str, str, str]], unit: str) -> None:
     """Print how many clips have which reason; the rarest reasons of many are summed up."""
-    reasons = _by_reason(at_fault)
-    click.echo(table(reasons[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"]))
-    if rest := reasons[SHOWN_REASONS:]:
-        others = sum(int(clips) for clips, *_ in rest)
-        click.echo(f"and {others:,} {unit}s with {len(rest):,} other reasons")
-
-
-def _by_reason(at_fault: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str, str]]:
-    """Group clips that are not ok by status and reason, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for clip, status, reason in at_fault:
         groups[status, reason].append(clip)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return [(str(len(clips)), *why, clips[0]) for why, clips in ordered]
+    rows = [(len(clips), *why, clips[0]) for why, clips in ordered]
+    click.echo(table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"]))
+    if rest := rows[SHOWN_REASONS:]:
+        others = sum(clips for clips, *_ in rest)
+        click.echo(f"and {others:,} {unit}s with {len(rest):,} other reasons")
 
 
 def _duration(seconds: float) -> str:

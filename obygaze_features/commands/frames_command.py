@@ -2,15 +2,16 @@
 
 import errno
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+import obygaze_features as of
+from obygaze_features.errors import VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import json_option
+from obygaze_features.options import Output, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     help="Save a contact sheet (.png): thumbnails with their index and time.",
 )
 @click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
-@json_option
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@output(json=True, force="Replace existing files.")
 def frames(
     video: Path,
     n: int | None,
@@ -62,8 +62,7 @@ def frames(
     npz: Path | None,
     sheet: Path | None,
     strict: bool,
-    as_json: bool,
-    force: bool,
+    output: Output,
 ) -> None:
     """Show or save the frames an extraction would use.
 
@@ -75,21 +74,21 @@ def frames(
       obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   these, full size
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
-    from obygaze_features.video import is_still, read_frames
+    from obygaze_features.video import is_still
     from obygaze_features.video.sheet import contact_sheet
 
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
-    check_output(npz, video, ".npz", force=force)
-    check_output(sheet, video, ".png", force=force)
+    check_output(npz, video, ".npz", force=output.force)
+    check_output(sheet, video, ".png", force=output.force)
     keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
-    taken = read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
+    taken = of.read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:
         thumbnails = [small for _, small in taken.images if small is not None]
         png = contact_sheet(thumbnails, taken.index, taken.time_s)
         write_whole(sheet, png)
-    click.echo(as_document(video, sampling, start, end, taken) if as_json else as_table(video, taken))
+    click.echo(as_document(video, sampling, start, end, taken) if output.as_json else as_table(video, taken))
     for path in (npz, sheet):
         if path is not None:
             click.echo(f"saved {path}", err=True)
@@ -100,26 +99,21 @@ def chosen_sampling(
 ) -> "Sampling":
     """Return the sampling rule that the options name; by default, evenly spaced frames."""
     from obygaze_features import video
-    from obygaze_features.errors import VideoError
 
     given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
-    if indices is not None:
-        try:
+    try:
+        if indices is not None:
             return video.at(int(item) for item in indices.split(","))
-        except VideoError as error:
-            raise click.BadParameter(str(error), param_hint="--indices") from None
-        except ValueError:
-            raise click.BadParameter(
-                f"whole numbers joined by commas are expected, not {indices!r}", param_hint="--indices"
-            ) from None
-    if rate is not None:
-        try:
+        if rate is not None:
             return video.fps(rate)
-        except VideoError as error:
-            raise click.BadParameter(str(error), param_hint="--fps") from None
+    except VideoError as error:
+        raise click.BadParameter(str(error), param_hint=names[0]) from None
+    except ValueError:
+        wanted = "whole numbers joined by commas are expected"
+        raise click.BadParameter(f"{wanted}, not {indices!r}", param_hint=names[0]) from None
     return video.uniform(n or default) if keyframes is None else video.keyframes(keyframes)
 
 
@@ -129,15 +123,11 @@ def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) ->
         return
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", str(path.parent))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "a file is to be saved, but this is a directory", str(path))
     if path.exists() and video.exists() and path.samefile(video):
         raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
     if path.suffix.lower() != suffix:
         raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
     refuse_existing(path, force=force)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
 
 
 Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]
@@ -156,8 +146,6 @@ def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]
 def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
     """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
     import numpy as np
-
-    from obygaze_features.errors import VideoError
 
     pictures = [full for full, _ in taken.images if full is not None]
     if len({picture.shape for picture in pictures}) > 1:

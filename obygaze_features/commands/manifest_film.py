@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.manifest_output import (
-    folder_of,
-    force_option,
-    out_option,
-    refuse_to_replace,
-    write,
-)
-from obygaze_features.options import PATH, json_option
+import obygaze_features as of
+from obygaze_features import manifest as manifests
+from obygaze_features.commands.manifest_output import folder_for, write
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +56,6 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--hop",
     default="auto",
-    show_default=True,
     callback=_hop,
     metavar="auto|SECONDS",
     help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
@@ -68,14 +66,11 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--shots",
     default="own",
-    show_default=True,
     metavar="own|transnet|scenedetect|none|FILE.csv",
     help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
     "--shots' finds them on the frames that it decodes anyway.",
 )
-@out_option
-@force_option
-@json_option
+@output("Manifest to write.", kind=FILE, required=True, json=True)
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
@@ -84,9 +79,7 @@ def film(
     store: Path | None,
     scenes: Path | None,
     shots: str,
-    out: Path,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
 
@@ -110,36 +103,32 @@ def film(
       obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
           --shots transnet --out windows.csv
     """
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.manifest import Film, import_film, read_parts, shots_bytes, shots_file
-    from obygaze_features.video import probe
-
-    refuse_to_replace(out, force)
-    beside = shots_file(out)
-    refuse_existing(beside if shots != "none" else None, force=force)
+    folder = folder_for(output)
+    beside = None if shots == "none" else manifests.shots_file(output.path)
+    refuse_existing(beside, force=output.force)
     window_s = _window_s(window, model, store, scenes)
-    probed = [(path, probe(path)) for path in films]
-    read = [Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
+    probed = [(path, of.probe(path)) for path in films]
+    read = [manifests.Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
     movies = [film.movie for film in read]
-    imported = import_film(
-        read, folder_of(out), window_s, hop, read_parts(scenes, movies) if scenes else None
+    imported = manifests.import_film(
+        read, folder, window_s, hop, manifests.read_parts(scenes, movies) if scenes else None
     )
     if shots in DETECTORS:
-        table = shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
+        table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
-        table = shots_bytes(read_parts(Path(shots), movies), Path(shots).name)
-    write(imported, out, quiet=as_json)
-    if shots != "none":
+        table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
+    write(imported, output)
+    if beside is not None:
         write_whole(beside, table)
-        if not as_json:
+        if not output.as_json:
             click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
-    if as_json:
+    if output.as_json:
         clips = Counter(clip.movie for clip in imported.manifest)
         cut = [
             {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
             for movie, seconds in imported.remainder_s.items()
         ]
-        record = {"manifest": str(out), "shots": None if shots == "none" else str(beside), "films": cut}
+        record = {"manifest": str(output.path), "shots": beside and str(beside), "films": cut}
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
 
 
@@ -147,8 +136,6 @@ def _window_s(
     window: float | str | None, model: Path | None, store: Path | None, scenes: Path | None
 ) -> float | None:
     """Return the window length in seconds; None for scenes."""
-    from obygaze_features.manifest import window_of_model
-
     if scenes is not None:
         if window is not None or model is not None or store is not None:
             raise click.UsageError("--scenes takes the place of --window, --model and --store")
@@ -161,18 +148,15 @@ def _window_s(
         raise click.UsageError(
             "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --scenes FILE.csv"
         )
-    return window_of_model(model) if model is not None else _window_of_store(store or Path())
+    return manifests.window_of_model(model) if model is not None else _window_of_store(store or Path())
 
 
 def _window_of_store(path: Path) -> float:
     """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
     import numpy as np
 
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.store import open_store
-
     lengths: list[float] = []
-    clips = [clip for clip in open_store(path).clips if clip.status != "failed"]
+    clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
     for clip in clips:
         if clip.start_s is not None and clip.end_s is not None:
             lengths.append(clip.end_s - clip.start_s)
@@ -188,11 +172,10 @@ def _window_of_store(path: Path) -> float:
 
 def _parts(film: "Film", detector: str) -> "Sequence[FilmPart]":
     """Find the shots of a film, with a progress bar."""
-    from obygaze_features.manifest import FilmPart
-    from obygaze_features.screen import progress_bar
     from obygaze_features.video import find_shots
 
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [
-            FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film.path, detector, show)
+            manifests.FilmPart(shot.start_s, shot.end_s, shot.flags)
+            for shot in find_shots(film.path, detector, show)
         ]

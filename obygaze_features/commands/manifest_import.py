@@ -5,15 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_film import film
-from obygaze_features.commands.manifest_output import (
-    folder_of,
-    force_option,
-    out_option,
-    refuse_to_replace,
-    write,
-)
-from obygaze_features.options import PATH
+from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.io import csv_line, refuse_existing, write_whole
+from obygaze_features.options import PATH, Output, removed_option
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -30,24 +26,18 @@ codebook_option = click.option(
 
 @click.command()
 @click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.eaf...")
-@click.option("--tier", default="human: level", show_default=True, help="Tier of levels.")
-@click.option(
-    "--concept-tier", default="human: concepts", show_default=True, help="Tier of concepts, joined by ;"
-)
-@click.option("--movie", default="", help="The film, where a file does not say it.")
-@click.option("--annotator", default="", help="Who wrote on tiers that do not say it.")
+@removed_option("--tier", "name the tier 'human: level' in ELAN", value=True)
+@removed_option("--concept-tier", "name the tier 'human: concepts' in ELAN", value=True)
+@click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
+@click.option("--annotator", default="", show_default=False, help="Who wrote on tiers that do not say it.")
 @codebook_option
-@out_option
-@force_option
+@manifest_output
 def eaf(
     files: tuple[Path, ...],
-    tier: str,
-    concept_tier: str,
     movie: str,
     annotator: str,
     codebook: str | None,
-    out: Path,
-    force: bool,
+    output: Output,
 ) -> None:
     """Import annotations made in ELAN.
 
@@ -59,31 +49,24 @@ def eaf(
     \b
     Examples:
       obygaze manifest import eaf film.eaf --annotator AB --out film.csv
-      obygaze manifest import eaf film.eaf --tier "human: level" \\
-          --movie tt0118715 --out film.csv
+      obygaze manifest import eaf film.eaf --movie tt0118715 --out film.csv
     """
-    from obygaze_features.manifest import find_codebook, import_eaf
-
-    labels = find_codebook(codebook) if codebook else None
-    refuse_to_replace(out, force, labels)
-    imported = import_eaf(
+    labels = manifests.find_codebook(codebook) if codebook else None
+    imported = manifests.import_eaf(
         files,
-        folder_of(out),
-        level_tier=tier,
-        concept_tier=concept_tier,
+        folder_for(output, labels),
         movie=movie,
         annotator=annotator,
         codebook=labels,
     )
-    _write_or_3(imported, out)
+    _write_or_3(imported, output)
 
 
 @click.command()
 @click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
 @codebook_option
-@out_option
-@force_option
-def judgements(files: tuple[Path, ...], codebook: str | None, out: Path, force: bool) -> None:
+@manifest_output
+def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
     """Import judgements of scored films, of one or more annotators.
 
     FILEs are what a film's page saved, or what `obygaze film next` wrote, filled in. Rows without a level are
@@ -95,16 +78,13 @@ def judgements(files: tuple[Path, ...], codebook: str | None, out: Path, force: 
       obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
       obygaze manifest import judgements blind-*.csv --out blind.csv
     """
-    from obygaze_features.manifest import find_codebook, import_judgements
-
-    labels = find_codebook(codebook) if codebook else None
-    refuse_to_replace(out, force, labels)
-    _write_or_3(import_judgements(files, folder_of(out), labels), out)
+    labels = manifests.find_codebook(codebook) if codebook else None
+    _write_or_3(manifests.import_judgements(files, folder_for(output, labels), labels), output)
 
 
-def _write_or_3(imported: "Imported", out: Path) -> None:
+def _write_or_3(imported: "Imported", output: Output) -> None:
     """Write a manifest; exit with 3 if it has no clips."""
-    write(imported, out)
+    write(imported, output)
     if not len(imported.manifest):
         click.get_current_context().exit(3)
 
@@ -143,10 +123,9 @@ def import_() -> None:
 
 @import_.command("obygaze12")
 @click.argument("source", type=PATH)
-@out_option
+@manifest_output
 @videos_option
-@force_option
-def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None:
     """Import ObyGaze12's annotations of 1,914 MovieGraphs clips.
 
     SOURCE is ObyGaze12_thresh_02.csv, or the folder that holds it. From the folder, the folds of the
@@ -158,15 +137,12 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
       obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
           --videos clips --out obygaze12.csv
     """
-    from obygaze_features.manifest import import_obygaze12
-
-    refuse_to_replace(out, force)
-    write(import_obygaze12(source, folder_of(out), videos), out)
+    write(manifests.import_obygaze12(source, folder_for(output), videos), output)
 
 
 @import_.command("mobygaze")
 @click.argument("source", type=PATH)
-@out_option
+@manifest_output
 @videos_option
 @click.option(
     "--texts", type=PATH, metavar="FILE.csv", help="Write the segments' subtitles: text_id (the clip), text."
@@ -175,18 +151,15 @@ def import_obygaze12_(source: Path, out: Path, videos: Path | None, force: bool)
     "--records",
     type=click.Choice(["full", "speech", "vision", "EN"]),
     default="full",
-    show_default=True,
     help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
     "visual concept; of the level EN.",
 )
-@force_option
 def import_mobygaze_(
     source: Path,
-    out: Path,
     videos: Path | None,
     texts: Path | None,
     records: "Literal['full', 'speech', 'vision', 'EN']",
-    force: bool,
+    output: Output,
 ) -> None:
     """Import MObyGaze's segments of 20 films.
 
@@ -203,13 +176,10 @@ def import_mobygaze_(
       obygaze extract subtitles.csv stores/subtitles --backbone sentence
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
-    from obygaze_features.manifest import import_mobygaze
-
-    refuse_to_replace(out, force)
-    refuse_existing(texts, force=force)
-    imported = import_mobygaze(source, folder_of(out), videos, records)
-    write(imported, out)
+    folder = folder_for(output)
+    refuse_existing(texts, force=output.force)
+    imported = manifests.import_mobygaze(source, folder, videos, records)
+    write(imported, output)
     if texts is not None:
         lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
         write_whole(texts, "".join(lines).encode())
@@ -222,10 +192,9 @@ def import_mobygaze_(
 
 @import_.command("mediaeval15")
 @click.argument("source", type=PATH)
-@out_option
+@manifest_output
 @videos_option
-@force_option
-def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: bool) -> None:
+def import_mediaeval15_(source: Path, videos: Path | None, output: Output) -> None:
     """Import the clips of MediaEval 2015 Affective Impact of Movies.
 
     SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
@@ -239,15 +208,12 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
           --out mediaeval15.csv
       obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
     """
-    from obygaze_features.manifest import import_mediaeval15
-
-    refuse_to_replace(out, force)
-    write(import_mediaeval15(source, folder_of(out), videos), out)
+    write(manifests.import_mediaeval15(source, folder_for(output), videos), output)
 
 
 @import_.command("folder")
 @click.argument("source", type=PATH)
-@out_option
+@manifest_output
 @click.option(
     "--spans",
     type=PATH,
@@ -256,17 +222,13 @@ def import_mediaeval15_(source: Path, out: Path, videos: Path | None, force: boo
 @click.option(
     "--codebook",
     default="obygaze12",
-    show_default=True,
     metavar="NAME|FILE",
     help="Codebook of the spans' levels and concepts: a built-in name or your own file.",
 )
 @click.option(
     "--rate", metavar="FPS", help="Frame rate of times given with frames (hh:mm:ss:ff), such as 25 or 23.976."
 )
-@force_option
-def import_folder_(
-    source: Path, out: Path, spans: Path | None, codebook: str, rate: str | None, force: bool
-) -> None:
+def import_folder_(source: Path, spans: Path | None, codebook: str, rate: str | None, output: Output) -> None:
     """Import a folder of videos, whole or cut into spans.
 
     Makes one clip per file below SOURCE, or per span of the CSV. A clip's id is its path without
@@ -285,20 +247,17 @@ def import_folder_(
       obygaze manifest import folder films --spans fights.csv \\
           --codebook violence.toml --out fights-in.csv
     """
-    from obygaze_features.manifest import find_codebook, import_folder
     from obygaze_features.manifest.clip import frame_rate
 
     fps = None if rate is None else frame_rate(rate)
-    labels = find_codebook(codebook)
-    refuse_to_replace(out, force, labels)
-    write(import_folder(source, folder_of(out), spans, labels, fps), out)
+    labels = manifests.find_codebook(codebook)
+    write(manifests.import_folder(source, folder_for(output, labels), spans, labels, fps), output)
 
 
 @import_.command("images")
 @click.argument("source", type=PATH)
-@out_option
-@force_option
-def import_images_(source: Path, out: Path, force: bool) -> None:
+@manifest_output
+def import_images_(source: Path, output: Output) -> None:
     """Import a folder of still images, each a clip of one frame.
 
     Makes one clip per .jpg, .png, .webp, .bmp or .tif below SOURCE. Its id is its path without suffix,
@@ -309,10 +268,7 @@ def import_images_(source: Path, out: Path, force: bool) -> None:
       obygaze manifest import images stills --out stills.csv
       obygaze extract stills.csv stores/stills --backbone clip
     """
-    from obygaze_features.manifest import import_images
-
-    refuse_to_replace(out, force)
-    write(import_images(source, folder_of(out)), out)
+    write(manifests.import_images(source, folder_for(output)), output)
 
 
 import_.add_command(film)

@@ -1,14 +1,15 @@
 """`obygaze manifest inspect | project | sheets`."""
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.commands.manifest_output import force_option, out_option, refuse_to_replace, write
-from obygaze_features.options import PATH, json_option
-from obygaze_features.screen import table
+from obygaze_features import manifest as manifests
+from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.options import PATH, Output, json_option, output, show
+from obygaze_features.screen import progress_bar, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option(
-    "--out",
-    required=True,
-    type=PATH,
-    help="Folder to store the sheets in. They hold frames of the films, whose rights apply.",
-)
 @click.option(
     "--concept",
     "concepts",
@@ -37,21 +32,21 @@ if TYPE_CHECKING:
 )
 @click.option("--model", help="With --predictions: the model, if the run has several.")
 @click.option("--task", help="With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
-@click.option(
-    "--n", type=click.IntRange(min=1), default=24, show_default=True, help="Number of clips per sheet."
+@click.option("--n", type=click.IntRange(min=1), default=24, help="Number of clips per sheet.")
+@output(
+    "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
+    required=True,
+    force="Replace earlier sheets.",
+    json=True,
 )
-@click.option("--force", is_flag=True, help="Replace earlier sheets.")
-@json_option
 def sheets(
     manifest: Path,
-    out: Path,
     concepts: tuple[str, ...],
     predictions: Path | None,
     model: str | None,
     task: str | None,
     n: int,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
@@ -66,37 +61,30 @@ def sheets(
       obygaze manifest sheets films.csv --predictions run/predictions.csv \\
           --model mlp --out errors
     """
-    from dataclasses import asdict
-
     from obygaze_features.extraction.sheets import concept_groups, error_groups, write_sheets
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.screen import progress_bar
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")
     alone = next((name for name, value in (("model", model), ("task", task)) if value), None)
     if predictions is None and alone:
         raise click.UsageError(f"--{alone} is for --predictions")
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     groups = (
         concept_groups(clips, concepts)
         if predictions is None
         else error_groups(clips, predictions, model, task)
     )
     with progress_bar("drawing", "sheet") as progress:
-        drawn = write_sheets(clips, groups, out, n=n, force=force, progress=progress)
-    if as_json:
-        click.echo(json.dumps([asdict(sheet) for sheet in drawn], indent=2, ensure_ascii=False))
-    else:
-        rows = [
-            (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-")
-            for sheet in drawn
-        ]
-        click.echo(table(rows, ("sheet", "clips", "with video here", "drawn", "file"), right=range(1, 4)))
+        drawn = write_sheets(clips, groups, output.path, n=n, force=output.force, progress=progress)
+    rows = [
+        (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-") for sheet in drawn
+    ]
+    headers = ("sheet", "clips", "with video here", "drawn", "file")
+    output.show([asdict(sheet) for sheet in drawn], lambda: table(rows, headers, right=range(1, 4)))
     for sheet in drawn:
         for problem in sheet.problems:
             click.echo(f"left out {problem}", err=True)
-    click.echo(f"kept in {out}", err=True)
+    click.echo(f"kept in {output.path}", err=True)
 
 
 SHOWN_ROWS = 5
@@ -104,9 +92,7 @@ SHOWN_ROWS = 5
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option(
-    "--rows", type=click.IntRange(0), default=SHOWN_ROWS, show_default=True, help="Number of clips to show."
-)
+@click.option("--rows", type=click.IntRange(0), default=SHOWN_ROWS, help="Number of clips to show.")
 @json_option
 def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     """Check a manifest; show its content and which videos are on this machine.
@@ -117,17 +103,15 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
       obygaze manifest inspect films.csv --rows 20
       obygaze manifest inspect films.csv --json
     """
-    from obygaze_features.manifest import FIELDS, read_manifest
-
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
-    if as_json:
-        click.echo(json.dumps({"manifest": str(manifest), **summary}, indent=2, ensure_ascii=False))
-        return
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
-    click.echo(table(lines))
-    if rows and len(clips):
-        every = {column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]] for column in FIELDS}
+    show({"manifest": str(manifest), **summary}, lambda: table(lines), as_json=as_json)
+    if rows and len(clips) and not as_json:
+        every = {
+            column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]]
+            for column in manifests.FIELDS
+        }
         filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
         click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
@@ -137,7 +121,7 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
 
 @click.command()
 @click.argument("annotations", type=PATH)
-@out_option
+@manifest_output
 @click.option("--onto", type=PATH, help="Manifest of the clips to label.")
 @click.option(
     "--window",
@@ -148,19 +132,16 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     "--threshold",
     type=click.FloatRange(0, 1),
     default=0.2,
-    show_default=True,
     help="Minimum share of a clip's duration that an annotation must cover to count.",
 )
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
-@force_option
 def project(
     annotations: Path,
-    out: Path,
     onto: Path | None,
     window: float | None,
     threshold: float,
     per_annotator: bool,
-    force: bool,
+    output: Output,
 ) -> None:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
@@ -174,15 +155,12 @@ def project(
       obygaze manifest project segments.csv --window 46 --per-annotator \\
           --out windows.csv
     """
-    from obygaze_features.manifest import Imported, read_manifest, windows
-    from obygaze_features.manifest import project as projected
-
     if (onto is None) == (window is None):
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
-    marks = read_manifest(annotations)
-    refuse_to_replace(out, force, marks.codebook)
-    clips = read_manifest(onto) if onto is not None else windows(marks, window or 0.0)
-    result = projected(marks, clips, threshold, per_annotator=per_annotator)
+    marks = manifests.read_manifest(annotations)
+    folder_for(output, marks.codebook)
+    clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
+    result = manifests.project(marks, clips, threshold, per_annotator=per_annotator)
     notices = []
     replaced = sum(clip.level is not None for clip in clips)
     if replaced:
@@ -193,13 +171,12 @@ def project(
         notices.append(
             f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
         )
-    write(Imported(result.manifest, tuple(notices)), out)
+    write(manifests.Imported(result.manifest, tuple(notices)), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":
-    from obygaze_features.manifest import statistics
 
-    counts = statistics(manifest)
+    counts = manifests.statistics(manifest)
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
     missing = sorted(str(path) for path in paths if not path.is_file())
     spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]

@@ -5,31 +5,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError
+from obygaze_features.options import FILE, Output, output
+
 if TYPE_CHECKING:
     from collections.abc import Sized
 
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
 
-out_option = click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Manifest to write."
-)
-force_option = click.option("--force", is_flag=True, help="Replace an existing manifest.")
+manifest_output = output("Manifest to write.", kind=FILE, required=True)
 
 
-def folder_of(path: Path) -> Path:
-    """Return the parent folder of a file."""
-    return path.absolute().parent
-
-
-def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None) -> None:
-    """Refuse to replace an existing manifest, before any work is done."""
-    from obygaze_features.errors import ManifestError
-    from obygaze_features.manifest import BUILTIN, codebook_file, holds_codebook
-
-    beside = codebook_file(out)
-    if beside.exists() and not (codebook and holds_codebook(beside, codebook)):
-        if codebook is None or codebook.name in BUILTIN:
+def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
+    """Return the folder of the manifest to write; refuse to replace one, before any work is done."""
+    out, force, folder = output.path, output.force, output.path.absolute().parent
+    beside = manifests.codebook_file(out)
+    if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
+        if codebook is None or codebook.name in manifests.BUILTIN:
             raise ManifestError(
                 f"{beside} would be taken for the codebook of {out.name}, and it is another one; "
                 "choose another --out, or remove it"
@@ -41,21 +35,20 @@ def refuse_to_replace(out: Path, force: bool, codebook: "Codebook | None" = None
             )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
-    if not folder_of(out).is_dir():
-        raise ManifestError(f"{folder_of(out)}: no such folder to write {out.name} in")
+    if not folder.is_dir():
+        raise ManifestError(f"{folder}: no such folder to write {out.name} in")
+    return folder
 
 
-def write(imported: "Imported", out: Path, *, quiet: bool = False) -> None:
-    """Write a manifest; print its size to stdout, unless `quiet`, and what was left out to stderr."""
-    from obygaze_features.manifest import write_manifest
-
-    written = write_manifest(imported.manifest, out)
+def write(imported: "Imported", output: Output) -> None:
+    """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr."""
+    written = manifests.write_manifest(imported.manifest, output.path)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    if quiet:
+    if output.as_json:
         return
     clips, movies = _count(written, "clip"), _count(written.movies, "movie")
-    click.echo(f"{out}: {clips} of {movies} ({_levels(written)})")
+    click.echo(f"{output.path}: {clips} of {movies} ({_levels(written)})")
 
 
 def _count(things: "Sized", noun: str) -> str:
@@ -63,9 +56,8 @@ def _count(things: "Sized", noun: str) -> str:
 
 
 def _levels(manifest: "Manifest") -> str:
-    from obygaze_features.manifest import statistics
 
-    counts = statistics(manifest)
+    counts = manifests.statistics(manifest)
     levels = [f"{number:,} {level}" for level, number in counts.clips.items() if number]
     if counts.unlabelled:
         levels.append(f"{counts.unlabelled:,} without level")

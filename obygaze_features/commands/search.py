@@ -1,11 +1,11 @@
 """`obygaze search`: rank a store's clips by their similarity to a text."""
 
-import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import json_option, show
 from obygaze_features.screen import table
 
 
@@ -24,23 +24,10 @@ from obygaze_features.screen import table
     help="Weights of the text half: a file, folder or repository[@revision].  [default: those that the store "
     "names on the hub]",
 )
-@click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="Number of clips to print."
-)
-@click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
-)
+@click.option("--top", type=click.IntRange(1), default=10, help="Number of clips to print.")
+@click.option("--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.")
 @json_option
-def search(
-    store: str,
-    query: str,
-    text_store: str | None,
-    backbone: str | None,
-    weights: str | None,
-    top: int,
-    device: str,
-    as_json: bool,
-) -> None:
+def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
     """Find the clips of STORE (a path or URL) whose pooled vectors are nearest to the text QUERY.
 
     QUERY is encoded with the text half of the network that made the store, which must have the same weights:
@@ -59,19 +46,16 @@ def search(
     from obygaze_features.text_search import COLUMNS
     from obygaze_features.text_search import search as ranked
 
-    if text_store is not None and weights is not None:
+    if chosen["text_store"] is not None and chosen["weights"] is not None:
         raise click.UsageError("--weights is for a text that is encoded now; leave it out with --text-store")
-    ranking = ranked(
-        store, query, text_store=text_store, backbone=backbone, weights=weights, top=top, device=device
-    )
-    if as_json:
-        click.echo(json.dumps(asdict(ranking), indent=2, ensure_ascii=False, allow_nan=False))
-        return
+    ranking = ranked(store, query, **chosen)
     cells = [
         (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
         for hit in ranking
     ]
-    click.echo(table(cells, COLUMNS, right=(0, 3, 4, 5)))
+    show(asdict(ranking), lambda: table(cells, COLUMNS, right=(0, 3, 4, 5)), as_json=as_json)
+    if as_json:
+        return
     without = f"; {ranking.n_without} more have no features" if ranking.n_without else ""
     click.echo(f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}", err=True)
     for note in ranking.notes:

@@ -1,12 +1,13 @@
 """`obygaze store`: compare and merge stores."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+import obygaze_features as of
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL
+from obygaze_features.options import LOCAL, show
 from obygaze_features.screen import progress_bar
 
 DIFFERS = 3
@@ -31,16 +32,11 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
     """
     from obygaze_features.exchange.diff import diff as compare
     from obygaze_features.exchange.diff import in_words
-    from obygaze_features.store import open_store
 
-    difference = compare(open_store(first), open_store(second))
-    if as_json:
-        click.echo(json.dumps(difference.record(), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        for line in in_words(difference, first, second, most=SHOWN):
-            click.echo(line)
-        if difference.equal:
-            click.echo("nothing differs")
+    difference = compare(of.open_store(first), of.open_store(second))
+    lines = [*in_words(difference, first, second, most=SHOWN)]
+    lines += ["nothing differs"] if difference.equal else []
+    show(difference.record(), lambda: "\n".join(lines), as_json=as_json)
     if not difference.equal:
         context.exit(DIFFERS)
 
@@ -48,18 +44,11 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 @click.command()
 @click.argument("stores", nargs=-1, required=True)
 @click.option("--out", required=True, type=LOCAL, help="Name of the result.")
-@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the result.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the result.")
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
 @click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")
-def merge(
-    stores: tuple[str, ...],
-    out: Path,
-    version: str,
-    licence: str | None,
-    citation: str | None,
-    corpus: str | None,
-) -> None:
+def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> None:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
     Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
@@ -73,20 +62,11 @@ def merge(
           --licence CC-BY-4.0 --corpus "A and B"
     """
     from obygaze_features.exchange.merge import merge as merge_stores
-    from obygaze_features.store import open_store
 
-    opened = [open_store(store) for store in stores]
+    opened = [of.open_store(store) for store in stores]
     with progress_bar("merge") as progress:
-        path = merge_stores(
-            opened,
-            out,
-            version=version,
-            licence=licence,
-            citation=citation,
-            corpus=corpus,
-            progress=progress,
-        )
-    result = open_store(path)
+        path = merge_stores(opened, out, progress=progress, **stated)
+    result = of.open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:
             click.echo(f"left out: the stores' corpus.{field} differs, so the result has none", err=True)

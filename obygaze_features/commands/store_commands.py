@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL, json_option, removed_option
+from obygaze_features.errors import StoreError
+from obygaze_features.options import LOCAL, json_option, removed_option, show
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 
 YES = click.option("--yes", is_flag=True, help="Remove without asking.")
-VERSION = re.compile(r"-\d+\.\d+\.\d+")
 
 
 @click.command()
@@ -56,8 +57,6 @@ def gc(folder: Path, yes: bool) -> None:
       obygaze store gc
       obygaze store gc /data/features --yes
     """
-    from obygaze_features.errors import StoreError
-
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
     removable = []
@@ -87,7 +86,6 @@ def _kind(path: Path) -> str:
     StoreError
         If it is not a store or stage itself, or is in use.
     """
-    from obygaze_features.errors import StoreError
     from obygaze_features.store import read_stage
 
     if path.is_symlink():
@@ -105,22 +103,17 @@ def _kind(path: Path) -> str:
 
 def _still_needed(path: Path) -> str:
     """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
-    from obygaze_features.errors import StoreError
-    from obygaze_features.store import open_store, read_stage
+    from obygaze_features.store import read_stage
 
     stage = read_stage(path)
     if left := len(stage.missing()):
         return f"{left} of {len(stage.clips)} clips are still to do"
-    name = path.name.removesuffix(STAGING_SUFFIX)
-    sealed = [
-        version
-        for version in sorted(path.parent.glob(f"{_literal(name)}-*"))
-        if VERSION.fullmatch(version.name[len(name) :]) and not version.is_symlink()
-    ]
+    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
+    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
     status = stage.status()
-    for version in sealed:
+    for folder in sealed:
         try:
-            store = open_store(version)
+            store = of.open_store(folder)
         except (StoreError, OSError):
             continue
         clips = {clip.clip_id: clip for clip in store.clips}
@@ -131,10 +124,6 @@ def _still_needed(path: Path) -> str:
         ):
             return ""
     return "no sealed store has all of its clips" if sealed else "it is not sealed"
-
-
-def _literal(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
@@ -172,29 +161,23 @@ def ls(folder: Path, as_json: bool) -> None:
       obygaze store ls
       obygaze store ls /data/features
     """
-    from obygaze_features.errors import StoreError
-
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
-    if as_json:
-        records = [dict(zip(headers, row, strict=True)) for row in rows]
-        click.echo(json.dumps(records, indent=2, ensure_ascii=False))
-        return
-    if not rows:
+    if not rows and not as_json:
         click.echo(f"no stores in {folder}", err=True)
         return
-    damaged = {str(row[0]): str(row[-1]) for row in rows if row[1] == "-"}
-    shown = [(*row[:-1], "not readable") if row[0] in damaged else row for row in rows]
-    click.echo(table(shown, headers))
-    for message in damaged.values():
-        click.echo(message, err=True)
+    shown = [(*row[:-1], "not readable") if row[1] == "-" else row for row in rows]
+    records = [dict(zip(headers, row, strict=True)) for row in rows]
+    show(records, lambda: table(shown, headers), as_json=as_json)
+    for row in rows:
+        if row[1] == "-" and not as_json:
+            click.echo(row[-1], err=True)
 
 
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
-    from obygaze_features.errors import StoreError
-    from obygaze_features.store import STATUSES, open_store, read_stage
+    from obygaze_features.store import STATUSES, read_stage
     from obygaze_features.store.records import absent_counts
 
     for path in sorted(folder.iterdir()):
@@ -205,7 +188,7 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
                 statuses += [STATUSES[0]] * (total - len(statuses))
             elif _may_be_sealed(path):
-                store = open_store(path)
+                store = of.open_store(path)
                 statuses = [clip.status for clip in store.clips]
                 absent = absent_counts(store.clips)
                 names = tuple(
@@ -237,22 +220,19 @@ def inspect(store: Path, as_json: bool) -> None:
       obygaze store inspect stores/films            the highest version of it
       obygaze store inspect stores/films-1.0.0 --json
     """
-    from obygaze_features.store import open_store
+    record = _record(of.open_store(store))
+    show(record, lambda: _in_tables(record), as_json=as_json)
 
-    record = _record(open_store(store))
-    if as_json:
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
-        return
-    groups = record.pop("groups")
-    click.echo(table(_flat(record)))
-    for name, group in groups.items():
+
+def _in_tables(record: dict[str, Any]) -> str:
+    tables = [table(_flat({name: value for name, value in record.items() if name != "groups"}))]
+    for name, group in record["groups"].items():
         arrays = [
             (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
             for array, kind in group["arrays"].items()
         ]
-        click.echo(f"\n{name}")
-        click.echo(table(arrays, ("array", "dtype", "shape")))
-        click.echo(table(_flat(group["provenance"])))
+        tables += [f"\n{name}", table(arrays, ("array", "dtype", "shape")), table(_flat(group["provenance"]))]
+    return "\n".join(tables)
 
 
 def _record(store: "Store") -> dict[str, Any]:
@@ -305,10 +285,8 @@ def _shown(value: object) -> str:
 @click.command()
 @click.argument("name", type=LOCAL)
 @click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, in one line.")
-@click.option(
-    "--store-version", "version", default="1.0.0", show_default=True, help="Version of the store's content."
-)
+@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
 @removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 @removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
@@ -318,15 +296,7 @@ def _shown(value: object) -> str:
 @click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
 )
-def seal(
-    name: Path,
-    licence: str,
-    citation: str,
-    version: str,
-    allow_missing: bool,
-    workers: int | None,
-    max_failed: int | None,
-) -> None:
+def seal(name: Path, **stated: Any) -> None:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -344,17 +314,7 @@ def seal(
     from obygaze_features.store import seal as seal_stage
 
     with progress_bar("seal", "row") as progress:
-        path = seal_stage(
-            None,
-            name,
-            version=version,
-            licence=licence,
-            citation=citation,
-            allow_missing=allow_missing,
-            max_failed=max_failed,
-            workers=workers,
-            progress=progress,
-        )
+        path = seal_stage(None, name, progress=progress, **stated)
     say_sealed(path)
 
 
@@ -372,20 +332,15 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
       obygaze store verify stores/films-1.0.0
       obygaze store verify stores/films --full --json
     """
-    from obygaze_features.store import verify as verify_store
-
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
     with progress_bar("verify", "file") as progress:
-        report = verify_store(store, "quick" if quick else "full" if full else "digests", progress)
-    if as_json:
-        click.echo(json.dumps(report.record(), indent=2, ensure_ascii=False))
-    else:
-        for problem in report.problems:
-            click.echo(visible(f"{problem.file}: {problem.what}", lines=False))
-        number = len(report.problems)
-        verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
-        counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
-        click.echo(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+        report = of.verify(store, "quick" if quick else "full" if full else "digests", progress)
+    number = len(report.problems)
+    verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
+    counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
+    lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
+    lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    show(report.record(), lambda: "\n".join(lines), as_json=as_json)
     if not report.ok:
         context.exit(PROBLEMS_FOUND)

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import obygaze_features as of
+from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.errors import first_line
-from obygaze_features.options import LOCAL, LocalPath
+from obygaze_features.errors import StoreError, first_line
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.options import LOCAL, LocalPath, Output, output
+from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
@@ -38,34 +42,26 @@ def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        known = {"clip_id": clip.clip_id, "movie": clip.movie, "video": _stem(clip.video), **clip.extras}
+        known = {
+            "clip_id": clip.clip_id,
+            "movie": clip.movie,
+            "video": PurePosixPath(clip.video.replace("\\", "/")).stem,
+        }
+        known |= clip.extras
         for field in fields:
             if field not in known:
                 raise click.BadParameter(
                     f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern"
                 )
         if all(known[field] for field in fields):
-            names[clip.clip_id] = _filled(pattern, known)
+            names[clip.clip_id] = _FIELD.sub(lambda field, known=known: known[field[1]], pattern)  # type: ignore[misc]
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
 
 
-def _filled(pattern: str, known: "Mapping[str, str]") -> str:
-    return _FIELD.sub(lambda field: known[field[1]], pattern)
-
-
-def _stem(video: str) -> str:
-    return PurePosixPath(video.replace("\\", "/")).stem
-
-
-def read_declared(path: Path | None) -> dict[str, object]:
-    """Read the declared provenance: one JSON object."""
-    return {} if path is None else parse_declared(path.read_text(encoding="utf-8"), str(path))
-
-
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Parse a declaration; `where` names it in messages."""
+    """Parse declared provenance, one JSON object; `where` names it in messages."""
     try:
         declared = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -103,7 +99,6 @@ def read_pth(path: Path) -> "NDArray[Any]":
     """
     import torch
 
-    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_items import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
@@ -150,7 +145,6 @@ SHOWN = 5
     "--array",
     type=click.Choice(FEATURE_ARRAYS),
     default=FEATURE_ARRAYS[0],
-    show_default=True,
     help="Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D].",
 )
 @click.option(
@@ -162,9 +156,9 @@ SHOWN = 5
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
 @click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
 @click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
-@click.option("--citation", default="", help="How to cite the store, in one line.")
+@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
-@click.option("--store-version", "version", default="1.0.0", show_default=True, help="Version of the store.")
+@click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
 def import_(
     manifest: Path,
@@ -177,11 +171,8 @@ def import_(
     pattern: str | None,
     declared: Path | None,
     dtype: str | None,
-    licence: str,
-    citation: str,
     corpus: str | None,
-    version: str,
-    allow_missing: bool,
+    **stated: Any,
 ) -> None:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
@@ -203,25 +194,23 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
-    from obygaze_features.errors import StoreError
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
-    from obygaze_features.manifest import read_manifest
     from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
-    table = read_manifest(manifest)
+    table = manifests.read_manifest(manifest)
     pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} else "{video}")
-    if backbone is not None:
-        _check_group_name(backbone)
+    if backbone is not None and not fits(backbone, Name):
+        raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
     with open_source(source, kind, ids) as (items, about), progress_bar("import") as progress:
-        known = (
-            parse_declared(about["provenance"], f"{source}, provenance")
-            if declared is None and about.get("provenance")
-            else read_declared(declared)
-        )
+        known: dict[str, object] = {}
+        if declared is not None:
+            known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
+        elif about.get("provenance"):
+            known = parse_declared(about["provenance"], f"{source}, provenance")
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
@@ -231,10 +220,12 @@ def import_(
                 f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
-        _say_unknown(matched.unknown)
+        if unknown := matched.unknown:
+            some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
+            click.echo(f"left out: {len(unknown)} that belong to no clip of the manifest: {some}", err=True)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
-        if allow_missing and (absent := len(table) - len(matched.features)):
+        if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
             nameless = len(table) - len(wanted)
             why = f" ({nameless} of them have no video in the manifest)" if nameless else ""
             click.echo(f"missing: {absent} of {len(table)} clips have no features{why}", err=True)
@@ -244,27 +235,10 @@ def import_(
             Declared(called, array, known, dtype),
             store,
             corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
-            licence=licence,
-            citation=citation,
-            version=version,
-            allow_missing=allow_missing,
             progress=progress,
+            **stated,
         )
     say_sealed(path)
-
-
-def _check_group_name(backbone: str) -> None:
-    """Refuse an invalid group name before any file is read."""
-    from obygaze_features.schema import Name, expected, fits
-
-    if not fits(backbone, Name):
-        raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
-
-
-def _say_unknown(names: tuple[str, ...]) -> None:
-    if names:
-        some = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-        click.echo(f"left out: {len(names)} that belong to no clip of the manifest: {some}", err=True)
 
 
 @click.command()
@@ -296,9 +270,8 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
           --backbone xclip-base-patch16 --manifest films.csv
     """
     from obygaze_features.exchange.export import export_anndata, export_hdf5
-    from obygaze_features.store import open_store
 
-    opened = open_store(store)
+    opened = of.open_store(store)
     if backbone is None:
         if len(opened) != 1:
             raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
@@ -314,9 +287,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
     """Read the level and concepts of clips; count clips missing from the manifest."""
-    from obygaze_features.manifest import read_manifest
-
-    clips = read_manifest(manifest)
+    clips = manifests.read_manifest(manifest)
     labels = {
         "level": {clip.clip_id: clip.level or "" for clip in clips},
         "concepts": {clip.clip_id: ";".join(clip.concepts) for clip in clips},
@@ -326,14 +297,11 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 
 @click.command()
 @click.argument("store")
-@click.option("--out", type=LOCAL, help="Folder for README.md and croissant.json, outside the store.")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
 @click.option("--citation", help="How to cite the store, if not as recorded in it.")
 @click.option("--url", help="URL of the store's folder, for croissant.json.")
-@click.option("--force", is_flag=True, help="Replace existing files.")
-def card(
-    store: str, out: Path | None, licence: str | None, citation: str | None, url: str | None, force: bool
-) -> None:
+@output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
+def card(store: str, output: Output, **stated: str | None) -> None:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -345,10 +313,8 @@ def card(
           --url https://example.org/films-1.0.0
     """
     from obygaze_features.exchange.publish import card_files
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.store import open_store
 
-    files = card_files(open_store(store), licence=licence, citation=citation, url=url)
+    files, out = card_files(of.open_store(store), **stated), output.out
     if out is None:
         click.echo(files["README.md"].decode(), nl=False)
         return
@@ -356,7 +322,7 @@ def card(
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
         )
-    refuse_existing(*(out / name for name in files), force=force)
+    refuse_existing(*(out / name for name in files), force=output.force)
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+import obygaze_features as of
 from obygaze_features.screen import progress_bar
 
 
@@ -19,17 +20,15 @@ def files_bar(what: str) -> Iterator[Callable[[int, int, int], None]]:
 
 def fingerprint(path: Path) -> str:
     """Read the fingerprint of the store at a path."""
-    from obygaze_features.store import open_store
-
-    return open_store(path).fingerprint
+    return of.open_store(path).fingerprint
 
 
 def say_sealed(path: Path) -> None:
     """Print what a newly made store holds."""
-    from obygaze_features.store import STATUSES, open_store
+    from obygaze_features.store import STATUSES
     from obygaze_features.store.records import absent_counts
 
-    store = open_store(path)
+    store = of.open_store(path)
     names = ", ".join(store.names)
     statuses = Counter(clip.status for clip in store.clips)
     parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]

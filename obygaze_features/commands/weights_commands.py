@@ -1,6 +1,5 @@
 """`obygaze weights`: download network weights before a job, and verify them."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -8,7 +7,8 @@ from typing import Any
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.errors import BackboneError
+from obygaze_features.options import json_option, show
 
 
 @click.command()
@@ -29,7 +29,6 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
       obygaze weights fetch openai/clip-vit-base-patch16 --revision main
     """
     from obygaze_features.backbones import weights
-    from obygaze_features.errors import BackboneError
 
     repository = weights.HUB.get(name, name)
     layout = weights.TRANSFORMERS
@@ -44,15 +43,10 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
     weight_files = weights.fetch(repository, revision or named or None, layout)
     wanted = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
     beside = [name for name in wanted if weights.file_of(weight_files, name)]
-    if as_json:
-        click.echo(json.dumps(_record(weight_files) | {"beside": beside}, indent=2))
-        return
-    click.echo(f"weights   {weight_files.name}")
-    click.echo(f"sha256    {weight_files.sha256}")
-    for path in weight_files.files:
-        click.echo(f"file      {path.name}  {path.stat().st_size} bytes")
-    if beside:
-        click.echo(f"beside    {', '.join(beside)}")
+    lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}"]
+    lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
+    lines += [f"beside    {', '.join(beside)}"] if beside else []
+    show(_record(weight_files) | {"beside": beside}, lambda: "\n".join(lines), as_json=as_json)
 
 
 @click.command()
@@ -74,7 +68,6 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
       obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
     """
     from obygaze_features.backbones import weights
-    from obygaze_features.errors import BackboneError
 
     expected = sha256.strip().lower()
     if re.fullmatch("[0-9a-f]{64}", expected) is None:
@@ -83,12 +76,10 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
         raise BackboneError(f"{path}: there is no such file or folder")
     weight_files = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
     equal = weight_files.sha256 == expected
-    if as_json:
-        click.echo(json.dumps(_record(weight_files) | {"expected": sha256, "equal": equal}, indent=2))
-    else:
-        click.echo(f"{weight_files.sha256}  {path}")
-        if not equal:
-            click.echo(f"expected {sha256}: these are other weights", err=True)
+    record = _record(weight_files) | {"expected": sha256, "equal": equal}
+    show(record, lambda: f"{weight_files.sha256}  {path}", as_json=as_json)
+    if not (as_json or equal):
+        click.echo(f"expected {sha256}: these are other weights", err=True)
     ctx.exit(0 if equal else 3)
 
 

@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, empty, naming, remove_tree, sync, sync_name, write_all
-from obygaze_features.locks import alone_in
+from obygaze_features.exchange.transfer import new_file
+from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
@@ -238,26 +238,11 @@ class _Sink:
 @contextmanager
 def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
     """Write a new HDF5 file atomically. The same data give the same bytes."""
-    work = path.with_name(path.name + PARTIAL_SUFFIX)
-    if path.exists():
-        remove_tree(work, ignore_errors=True)  # an export was killed after its rename
-        raise StoreError(f"{path}: exists; choose another name")
     free = shutil.disk_usage(path.parent).free
-    if free < size:
+    if free < size and not path.exists():
         raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
-    with alone_in(work, "exporting here"):
-        try:
-            empty(work)
-            with naming(path):
-                with FileIO(work / path.name, "x+") as raw:
-                    sink = _Sink(raw)
-                    with h5py.File(sink, "w") as file:
-                        yield file, sink
-                    sink.check()
-                sync(work / path.name)
-                if path.exists():
-                    raise StoreError(f"{path}: exists; choose another name")
-                (work / path.name).replace(path)
-        finally:
-            remove_tree(work, ignore_errors=True)
-        sync_name(path)
+    with new_file(path, "exporting here") as work, FileIO(work, "x+") as raw:
+        sink = _Sink(raw)
+        with h5py.File(sink, "w") as file:
+            yield file, sink
+        sink.check()

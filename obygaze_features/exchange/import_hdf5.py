@@ -1,7 +1,6 @@
 """Read features stored as HDF5, a group per clip or columns of a table; links are not followed."""
 
 import math
-import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -23,8 +22,6 @@ from obygaze_features.exchange.import_items import (
 
 DEEPEST = 8
 """Deepest nesting of groups: a file may link a group into itself."""
-
-_HEAP = b"GCOL\x01"
 
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
@@ -76,36 +73,12 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     Raises
     ------
     StoreError
-        If it is none, or its texts would never end.
+        If it is none.
     """
     with naming_damage(str(path)):
         file = h5py.File(path, "r")
     with file:
-        with naming_damage(str(path)):
-            _refuse_endless_heaps(file, path)
         yield file
-
-
-def _refuse_endless_heaps(file: h5py.File, path: Path) -> None:
-    """Refuse heaps of texts on which HDF5 loops forever: an object has no size, or points beyond the heap.
-
-    Source: HDF5 File Format Specification, III.E, global heap.
-    """
-    if file.id.get_create_plist().get_sizes()[1] != 8:
-        raise StoreError(f"{path}: its lengths are not of 8 bytes; expected a file that h5py or HDF5 wrote")
-    with path.open("rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        start = data.find(_HEAP)
-        while start >= 0:
-            end = start + int.from_bytes(data[start + 8 : start + 16], "little")
-            position = start + 16 if end <= len(data) else end  # else these are numbers of a dataset
-            while position + 16 <= end:
-                number = int.from_bytes(data[position : position + 2], "little")
-                size = int.from_bytes(data[position + 8 : position + 16], "little")
-                step = 16 + -(-size // 8) * 8 if number else size
-                if not 16 <= step <= end - position:
-                    raise StoreError(f"{path}: damaged HDF5 (a text of {size} bytes at byte {position})")
-                position += step
-            start = data.find(_HEAP, start + 1)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError, StoreError, first_line
+from obygaze_features.store.store_files import UNREADABLE
 from obygaze_features.workers import Parent, WorkerPool
 
 MOST_BYTES = 1 << 30
@@ -31,7 +32,7 @@ LIMIT_S = 600.0
 
 DAMAGED = "the file is damaged; get or write it again"
 
-NOT_NPY = (ValueError, TypeError, KeyError, EOFError, OverflowError, RuntimeError, SyntaxError, TokenError)
+NOT_NPY = (*UNREADABLE, EOFError, SyntaxError, TokenError)
 """Exceptions of numpy for an invalid header, which it reads as Python text."""
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -148,8 +149,8 @@ def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
     return {"": read(path)}
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """Read a .npy file; refuses pickles and headers larger than the file.
+def map_npy(path: Path) -> NDArray[Any]:
+    """Map a .npy file; nothing is unpickled.
 
     Raises
     ------
@@ -157,20 +158,16 @@ def read_npy(path: Path) -> NDArray[Any]:
         If it is not such a file.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(12)
-        if head[6:7] > b"\x01" and int.from_bytes(head[8:], "little") > path.stat().st_size:
-            raise ValueError("its header is said to be longer than the file")
-        mapped = np.lib.format.open_memmap(path, mode="r")
-        refuse_giants(mapped.nbytes, str(path))
-        if not mapped.size:
-            raise ValueError(f"its shape {mapped.shape} holds no number")
-        return np.array(mapped)
-    except StoreError:
-        raise
+        return np.lib.format.open_memmap(path, mode="r")
     except NOT_NPY as error:
-        reason = first_line(error, 200)
-        raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
+        raise StoreError(f"{path}: not a readable .npy file ({first_line(error, 200)})") from error
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read a .npy file that is no larger than the features of a clip may be."""
+    mapped = map_npy(path)
+    refuse_giants(mapped.nbytes, str(path))
+    return np.array(mapped)
 
 
 def refuse_giants(size: int, where: str) -> None:

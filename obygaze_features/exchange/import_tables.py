@@ -30,6 +30,7 @@ from obygaze_features.exchange.import_items import (
     Arrays,
     FileContent,
     ImportItem,
+    map_npy,
     read_apart,
     refuse_giants,
 )
@@ -89,7 +90,7 @@ def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
 def read_ids(path: Path) -> list[str]:
     """Read clip ids: the column clip_id of a CSV, one id per line, or a .npy array of texts."""
     if path.suffix.lower() == ".npy":
-        return _texts(_load_npy(path), str(path))
+        return _texts(map_npy(path), str(path))
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -191,7 +192,7 @@ def _stacked(path: Path, column: str, values: NDArray[Any]) -> NDArray[Any]:
 # ---------------------------------------------------------------------------
 @contextmanager
 def _npy(path: Path, ids: str | None) -> Iterator[FileContent]:
-    matrix = _load_npy(path)
+    matrix = map_npy(path)
     if ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
     yield _pieces(path, _ids_file(path, ids), {"": matrix}), {}
@@ -363,16 +364,6 @@ def _pieces(
 def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
     with naming_damage(where):
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
-
-
-def _load_npy(path: Path) -> NDArray[Any]:
-    """Map a .npy file; nothing is unpickled."""
-    try:
-        matrix: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (*NOT_NPY, OSError) as error:
-        reason = first_line(error, 200)
-        raise StoreError(f"{path}: not a readable .npy file ({reason})") from error
-    return matrix
 
 
 def _texts(values: NDArray[Any], where: object) -> list[str]:

@@ -1,21 +1,19 @@
 """Publish a sealed store: write its card, pack it into one zip, push it to a folder, to S3 or to the Hub."""
 
 import hashlib
-import os
+import stat
 import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from threading import Lock
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.transfer import FileProgress, download, in_threads
-from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, LineJournal, naming, read_lines, sync_name
-from obygaze_features.locks import hold, locked, require_locks
+from obygaze_features.exchange.transfer import FileProgress, download, in_threads, new_file
+from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
-from obygaze_features.store.files_zip import MODE, ROOT, TIME, ZipFiles
+from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
     CARD,
     CROISSANT,
@@ -100,8 +98,7 @@ def _facts(store: Store, licence: str, citation: str) -> Facts:
 def pack(store: Place, out: Path | str | None = None, progress: Progress | None = None) -> Path:
     """Write a sealed store into one zip; the same store gives the same bytes.
 
-    Every file is checked against its digest on the way. The zip is built under another name, forced to the
-    disk and renamed, so a partial one is never visible.
+    Every file is checked against its digest on the way.
 
     Parameters
     ----------
@@ -128,7 +125,6 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     if out is None:
         out = folder_of(store).path.with_name(f"{files.name}.zip")
     out = Path(out)
-    _refuse_packed(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
     if unknown := sorted(set(files.names()) ^ set(names)):
@@ -137,47 +133,17 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
             f"run: obygaze store verify {files.where}"
         )
     sizes = {name: files.size(name) for name in names}
-    partial = out.with_name(out.name + PARTIAL_SUFFIX)
-    require_locks(partial)
-    with naming(out):
-        file = os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
-        try:
-            try:
-                ours = hold(file.fileno(), partial, wait=False)
-            except StoreError:
-                partial.unlink()
-                raise
-            if not ours:
-                raise StoreError(f"{partial}: another process is packing this store")
-            # Another process may have finished meanwhile: the locked file is then its zip, already renamed.
-            if not partial.exists() or not os.path.samestat(os.fstat(file.fileno()), partial.stat()):
-                raise StoreError(f"{partial}: another process has just packed a store here; look at {out}")
-            try:
-                _refuse_packed(out)
-                file.truncate(0)
-                done = 0
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                    for name in names:
-                        _add(archive, files, name, sizes[name], digests.get(name))
-                        done += sizes[name]
-                        if progress:
-                            progress(done, sum(sizes.values()))
-                file.flush()
-                os.fsync(file.fileno())
-                partial.rename(out)
-            except BaseException:
-                partial.unlink()  # do not leave it on a full disk
-                raise
-        finally:
-            with suppress(OSError):  # its bytes are on the disk already
-                file.close()
-    sync_name(out)
+    done = 0
+    with (
+        new_file(out, "packing this store") as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name in names:
+            _add(archive, files, name, sizes[name], digests.get(name))
+            done += sizes[name]
+            if progress:
+                progress(done, sum(sizes.values()))
     return out
-
-
-def _refuse_packed(out: Path) -> None:
-    if out.exists():
-        raise StoreError(f"{out}: is there already; remove it, or name another file")
 
 
 def folder_of(store: Place) -> FolderFiles:
@@ -204,9 +170,9 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None) -> None:
-    member = zipfile.ZipInfo(f"{files.name}/{name}", TIME)
+    member = zipfile.ZipInfo(f"{files.name}/{name}", (1980, 1, 1, 0, 0, 0))
     member.create_system = 3
-    member.external_attr = MODE << 16
+    member.external_attr = (stat.S_IFREG | 0o644) << 16
     member.file_size = size
     digest = hashlib.sha256()
     with archive.open(member, "w") as file:
@@ -214,10 +180,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expe
             digest.update(block)
             file.write(block)
     if expected is not None and digest.hexdigest() != expected:
-        raise StoreError(
-            f"{files.where}/{name}: is not what its digest says; "
-            f"run: obygaze store verify --full {files.where}"
-        )
+        raise _damaged(files, name)
 
 
 # --- copies elsewhere; one that was stopped resumes
@@ -273,111 +236,55 @@ def _check_all(source: FolderFiles) -> None:
     """Refuse a damaged store before it is published."""
     for name, expected in listed(source).items():
         if digest_of(source, name) != expected:
-            raise StoreError(
-                f"{source.where}/{name}: is not what its digest says; "
-                f"run: obygaze store verify --full {source.where}"
-            )
+            raise _damaged(source, name)
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
-    """Upload the files that bucket and journal do not both have, the list of digests last."""
+    """Upload the files that the bucket lacks: the tag manifest first, the list of digests last.
+
+    An object is there as a whole or not at all, so that its size tells whether it was uploaded.
+    """
+    import obstore  # noqa: PLC0415 - obygaze[remote]
+
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
-    journal = journal_path(source, url)
-    require_locks(journal)
-    journal.touch()
-    with locked(journal, wait=False) as ours:
-        if not ours:
-            raise StoreError(f"{journal}: another process is pushing this store there; wait for it")
-        known = _read_journal(journal)
-        with closing(LineJournal(journal)) as lines:
-            _Push(source, url, digests, lines, progress).run(known)
-        journal.unlink()
+    store, lock = connect(url), Lock()
+    with asking(url, "LIST"):
+        there = {
+            entry["path"]: entry["size"] for page in obstore.list(store, chunk_size=1000) for entry in page
+        }
+    if foreign := sorted(there.keys() - digests.keys()):
+        raise StoreError(
+            f"{url}: {foreign[0]} is there, which this store does not have; push to another place"
+        )
+    if there:
+        with asking(url, TAG_DIGESTS):
+            tags = obstore.get(store, TAG_DIGESTS).bytes().to_bytes() if TAG_DIGESTS in there else b""
+        if sha256_of(tags) != digests[TAG_DIGESTS]:
+            raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
+    rest = [name for name in sorted(digests) if there.get(name) != source.size(name)]
+    done, sent = len(digests) - len(rest), 0
+
+    def upload(name: str) -> None:
+        nonlocal done, sent
+        data = source.read(name)
+        if sha256_of(data) != digests[name]:
+            raise _damaged(source, name)
+        with asking(url, name):
+            obstore.put(store, name, data)
+        with lock:
+            done, sent = done + 1, sent + len(data)
+            if progress:
+                progress(done, len(digests), sent)
+
+    for names in ({TAG_DIGESTS}, digests.keys() - {TAG_DIGESTS, DIGESTS}, {DIGESTS}):
+        in_threads(upload, [name for name in rest if name in names], WRITERS)
     return url
 
 
-def journal_path(source: FolderFiles, url: str) -> Path:
-    """Return the journal of a push: beside the store, which itself never changes."""
-    name = f"{source.path.name}.pushing-{hashlib.sha256(url.encode()).hexdigest()[:16]}.jsonl"
-    return source.path.absolute().with_name(name)
-
-
-class _Push:
-    def __init__(
-        self,
-        source: FolderFiles,
-        url: str,
-        digests: Mapping[str, str],
-        journal: LineJournal,
-        progress: FileProgress | None,
-    ) -> None:
-        self._source, self._url, self._digests = source, url, digests
-        self._journal, self._progress = journal, progress
-        self._store = connect(url)
-        self._lock, self._done, self._sent = Lock(), 0, 0
-
-    def run(self, known: Mapping[str, tuple[object, object, object]]) -> None:
-        there = self._list()
-        self._refuse_another(there)
-        if DIGESTS in there:  # it is uploaded last, so only files of another size are uploaded again
-            rest = {name for name in self._digests if there.get(name, (-1,))[0] != self._source.size(name)}
-        else:
-            rest = {
-                name
-                for name, digest in self._digests.items()
-                if name not in there or known.get(name) != (digest, *there[name])
-            }
-        self._done = len(self._digests) - len(rest)
-        in_threads(self._upload, sorted(rest - {DIGESTS, TAG_DIGESTS}), WRITERS)
-        for name in (TAG_DIGESTS, DIGESTS):
-            if name in rest:
-                self._upload(name)
-
-    def _list(self) -> dict[str, tuple[int, str | None]]:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        with asking(self._url, "LIST"):
-            objects = [entry for page in obstore.list(self._store, chunk_size=1000) for entry in page]
-        return {entry["path"]: (entry["size"], entry["e_tag"]) for entry in objects}
-
-    def _refuse_another(self, there: Mapping[str, object]) -> None:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        if foreign := sorted(there.keys() - self._digests.keys()):
-            raise StoreError(
-                f"{self._url}: {foreign[0]} is there, which this store does not have; push to another place"
-            )
-        if DIGESTS in there:
-            with asking(self._url, DIGESTS):
-                data = obstore.get(self._store, DIGESTS).bytes().to_bytes()
-            if hashlib.sha256(data).hexdigest() != self._digests[DIGESTS]:
-                raise StoreError(
-                    f"{self._url}: another store is there, with another fingerprint; push to another place"
-                )
-
-    def _upload(self, name: str) -> None:
-        import obstore  # noqa: PLC0415 - obygaze[remote]
-
-        data, digest = self._source.read(name), self._digests[name]
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise StoreError(
-                f"{self._source.where}/{name}: is not what its digest says; "
-                f"run: obygaze store verify --full {self._source.where}"
-            )
-        with asking(self._url, name):
-            e_tag = obstore.put(self._store, name, data)["e_tag"]
-        with self._lock:
-            entry = {"name": name, "sha256": digest, "size": len(data), "e_tag": e_tag}
-            self._journal.append(entry, force=False)
-            self._done += 1
-            self._sent += len(data)
-            if self._progress:
-                self._progress(self._done, len(self._digests), self._sent)
-
-
-def _read_journal(path: Path) -> Mapping[str, tuple[object, object, object]]:
-    """Return name -> (digest, size, entity tag) of uploaded files; a torn line only costs an upload."""
-    entries = [entry for _, entry in read_lines(path) if entry]
-    return {str(entry["name"]): (entry["sha256"], entry["size"], entry["e_tag"]) for entry in entries}
+def _damaged(files: StoreFiles, name: str) -> StoreError:
+    return StoreError(
+        f"{files.where}/{name}: is not what its digest says; run: obygaze store verify --full {files.where}"
+    )
 
 
 def push_to_hub(source: FolderFiles, url: str) -> str:

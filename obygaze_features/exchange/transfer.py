@@ -2,16 +2,25 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, file_sha256, naming, remove_tree, sync, sync_all, write_whole
+from obygaze_features.io import (
+    PARTIAL_SUFFIX,
+    empty,
+    file_sha256,
+    naming,
+    remove_tree,
+    sync,
+    sync_all,
+    write_whole,
+)
 from obygaze_features.locks import alone_in
 from obygaze_features.store.format import (
     ARRAYS,
@@ -51,6 +60,35 @@ def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) 
             for job in running:
                 job.cancel()
             raise
+
+
+@contextmanager
+def new_file(path: Path, work: str) -> Iterator[Path]:
+    """Yield the path of a file to write, which becomes `path` if the block succeeds and nothing is there.
+
+    What a killed process left of it is removed; another process that writes it is refused.
+
+    Parameters
+    ----------
+    work
+        What is done, for messages.
+    """
+    folder = path.with_name(path.name + PARTIAL_SUFFIX)
+    if path.exists():
+        remove_tree(folder, ignore_errors=True)  # of a process that was killed after its rename
+        raise StoreError(f"{path}: is there already; remove it, or name another file")
+    with alone_in(folder, work):
+        try:
+            empty(folder)
+            with naming(path):
+                yield folder / path.name
+                sync(folder / path.name)
+                if path.exists():
+                    raise StoreError(f"{path}: is there already; remove it, or name another file")
+                (folder / path.name).replace(path)
+        finally:
+            remove_tree(folder, ignore_errors=True)
+        sync(path.absolute().parent)
 
 
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
@@ -208,13 +246,10 @@ def download(
     check_version(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
-    _refuse_another(files, destination, digests[DIGESTS])
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:
-            _refuse_another(
-                files, destination, digests[DIGESTS]
-            )  # another process may have finished meanwhile
+            _refuse_another(files, destination, digests[DIGESTS])
         except StoreError:
             with suppress(OSError):  # not empty: an earlier transfer left files
                 building.rmdir()

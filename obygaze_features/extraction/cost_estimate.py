@@ -2,11 +2,14 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
@@ -46,14 +49,14 @@ class Estimate:
         Passes of a decoder over a file; windows of a film share passes.
     source_bytes, feature_bytes
         Size of the video files, and size of the features if every clip can be read.
+    workers
+        Decode processes assumed.
     seconds
         Expected wall time, sealing included, or None if no clip could be tried.
     cpu_s, gpu_s
         Expected processor and GPU seconds; None if no clip could be tried, or without a GPU.
     tried
         Number of trial clips.
-    workers
-        Decode processes assumed.
     room
         Disk space of the stage and the store, for all clips, not only those to do.
     free
@@ -66,11 +69,11 @@ class Estimate:
     passes: int
     source_bytes: int
     feature_bytes: int
-    seconds: float | None
-    cpu_s: float | None
-    gpu_s: float | None
-    tried: int
     workers: int
+    seconds: float | None = None
+    cpu_s: float | None = None
+    gpu_s: float | None = None
+    tried: int = 0
     room: DiskEstimate | None = None
     free: FreeSpace | None = None
 
@@ -124,31 +127,9 @@ def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.3g} GB" if size >= 1e8 else f"{size / 1e6:.3g} MB"
 
 
-@dataclass
-class _Spent:
-    """Wall-clock and processor seconds of a trial."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-
-    def __iadd__(self, other: "_Spent") -> "_Spent":
-        self.wall += other.wall
-        self.cpu += other.cpu
-        return self
-
-    def times(self, factor: float) -> "_Spent":
-        return _Spent(self.wall * factor, self.cpu * factor)
-
-
-class _Clock:
-    """Measure a block: wall-clock seconds, and processor seconds of all threads of this process."""
-
-    def __enter__(self) -> _Spent:
-        self.spent = _Spent(-time.perf_counter(), -time.process_time())
-        return self.spent
-
-    def __exit__(self, *_: object) -> None:
-        self.spent += _Spent(time.perf_counter(), time.process_time())
+def _now() -> NDArray[np.float64]:
+    """Return wall-clock seconds, and processor seconds of all threads of this process."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
@@ -161,113 +142,87 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
-    present = {path: path.stat().st_size for path in paths if path.is_file()}
+    sizes = {path: path.stat().st_size for path in paths if path.is_file()}
     every = passes(tasks, workers)
-    strata = _strata([each for each in every if each[0].path in present], present)
-    decode, index, infer = _Spent(), _Spent(), _Spent()
+    work = Estimate(
+        clips=len(tasks),
+        files=len(paths),
+        absent=len(paths) - len(sizes),
+        passes=len(every),
+        source_bytes=sum(sizes.values()),
+        feature_bytes=len(tasks) * job.bytes_per_clip(),
+        workers=workers,
+    )
+    decode, index, infer = np.zeros((3, 2))
     tried = weight = 0
-    learnt: set[Path | None] = set()
+    indexed: set[Path | None] = set()
     started = time.perf_counter()
-    for stratum in strata:
+    for stratum in _strata([piece for piece in every if piece[0].path in sizes], sizes):
         if time.perf_counter() - started > LONGEST_S:
             break
         piece = stratum[len(stratum) // 2]
-        if piece[0].path not in learnt:
-            with _Clock() as spent:
-                _learn(piece[0].path)
-            index += spent
-            learnt.add(piece[0].path)
-        with _Clock() as spent:
-            clips = _decode(piece, job.decoder)
-        n_clips = sum(map(len, stratum))
-        share = n_clips / len(piece)
-        decode += spent.times(share)
-        infer += _encoding(job, clips, warm=tried == 0).times(share)
+        path = piece[0].path
+        if path is not None and path not in indexed:
+            before = _now()
+            with suppress(VideoError, OSError):
+                probe(path)
+            index += _now() - before
+            indexed.add(path)
+        before = _now()
+        clips = [clip for _, clip in decode_clips(piece, load_decoder(job.decoder))]
+        share = sum(map(len, stratum)) / len(piece)
+        decode += share * (_now() - before)
+        infer += share * _encode(job, clips, warm=tried == 0)
         tried += len(piece)
-        weight += n_clips
+        weight += sum(map(len, stratum))
     if not tried:
-        return Estimate(
-            len(tasks), len(paths), len(paths) - len(present), len(every), sum(present.values()),
-            len(tasks) * job.bytes_per_clip(), None, None, None, 0, workers,
-        )  # fmt: skip
+        return work
     scale = sum(map(len, every)) / weight
-    decode, infer = decode.times(scale), infer.times(scale)
-    decode += index.times(len(present) / max(len(learnt), 1))
+    infer_s, infer_cpu_s = infer * scale
+    decode_s, decode_cpu_s = decode * scale + index * len(sizes) / max(len(indexed), 1)
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
-    write = len(tasks) * (_CLIP_CPU_S + job.bytes_per_clip() * _TIMES_HASHED * _hashing_s())
+    write = len(tasks) * _CLIP_CPU_S + work.feature_bytes * _TIMES_HASHED * _hashing_s()
     cores = usable_cores()
     decoders = min(workers, len(every))
-    decoding = decode.cpu + decoders * _START_CPU_S
-    busy = decoding + write + (0.0 if on_gpu else infer.cpu)
+    decoding = decode_cpu_s + decoders * _START_CPU_S
+    busy = decoding + write + (0.0 if on_gpu else infer_cpu_s)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
-    slowed = max(1.0, decode.wall / max(decode.cpu, 1e-9))
-    seconds = max(slowed * (began + max(decoding / min(decoders, cores), busy / cores)), infer.wall)
-    return Estimate(
-        clips=len(tasks),
-        files=len(paths),
-        absent=len(paths) - len(present),
-        passes=len(every),
-        source_bytes=sum(present.values()),
-        feature_bytes=len(tasks) * job.bytes_per_clip(),
-        seconds=seconds,
-        cpu_s=began + busy + (infer.cpu if on_gpu else 0.0),
-        gpu_s=infer.wall if on_gpu else None,
+    slowed = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
+    return replace(
+        work,
+        seconds=float(max(slowed * (began + max(decoding / min(decoders, cores), busy / cores)), infer_s)),
+        cpu_s=float(began + busy + (infer_cpu_s if on_gpu else 0.0)),
+        gpu_s=float(infer_s) if on_gpu else None,
         tried=tried,
-        workers=workers,
     )
 
 
-def _strata(every: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
-    """Sort every by bytes per clip, and cut them into strata with equal numbers of clips."""
-
-    def cost(piece: list[DecodeTask]) -> tuple[float, str]:
-        path = piece[0].path
-        return (0.0 if path is None else float(sizes[path]), str(path))
-
-    ordered = sorted(every, key=cost)
-    total = sum(map(len, ordered))
+def _strata(passes: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
+    """Sort passes by the bytes of their files, and cut them into strata with equal numbers of clips."""
+    ordered = sorted(passes, key=lambda piece: (sizes.get(piece[0].path or Path(), 0), str(piece[0].path)))
     strata: list[list[list[DecodeTask]]] = [[] for _ in range(min(TRIALS, len(ordered)))]
-    done = 0
-    for piece in ordered:
-        middle = done + len(piece) / 2
-        strata[min(int(len(strata) * middle / total), len(strata) - 1)].append(piece)
-        done += len(piece)
+    middles = np.cumsum([len(piece) for piece in ordered]) - np.array([len(piece) / 2 for piece in ordered])
+    for piece, middle in zip(ordered, middles, strict=True):
+        strata[int(len(strata) * middle / sum(map(len, ordered)))].append(piece)
     return [stratum for stratum in strata if stratum]
 
 
-def _learn(path: Path | None) -> None:
-    """Build the index of a file."""
-    with suppress(VideoError, OSError):
-        if path is not None:
-            probe(path)
-
-
-def _decode(piece: Sequence[DecodeTask], decoder: str) -> list[DecodedClip]:
-    return [clip for _, clip in decode_clips(piece, load_decoder(decoder))]
-
-
-def _encoding(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> _Spent:
-    """Encode decoded clips batch by batch; the very first batch runs twice, as a warm-up."""
-    spent = _Spent()
-    for batch in _batches(clips, max(BATCH, clips_at_once(job.backbones))):
-        if warm:
-            warm_up(job.backbones)  # a run loads and compiles only once
-            encode_batch(job.backbones, batch)
-            warm = False
-        with _Clock() as clock:
-            encode_batch(job.backbones, batch)
-        spent += clock
-    return spent
-
-
-def _batches(clips: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for first in range(0, len(clips), size):
-        yield clips[first : first + size]
+def _encode(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> NDArray[np.float64]:
+    """Time the encoding of decoded clips, batch by batch; the very first batch runs twice, as a warm-up."""
+    size = max(BATCH, clips_at_once(job.backbones))
+    batches = [clips[first : first + size] for first in range(0, len(clips), size)]
+    if warm and batches:
+        warm_up(job.backbones)  # a run loads and compiles only once
+        encode_batch(job.backbones, batches[0])
+    before = _now()
+    for batch in batches:
+        encode_batch(job.backbones, batch)
+    return _now() - before
 
 
 def _hashing_s() -> float:
     """Measure the time of SHA-256 per byte on this machine, in seconds."""
     data = bytes(_HASHED)
-    with _Clock() as spent:
-        hashlib.sha256(data).digest()
-    return spent.cpu / _HASHED
+    started = time.process_time()
+    hashlib.sha256(data).digest()
+    return (time.process_time() - started) / _HASHED

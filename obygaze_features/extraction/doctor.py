@@ -1,34 +1,32 @@
 """Check a machine and the folder of a store for problems that would end an extraction after hours."""
 
-import contextlib
+import errno
 import fcntl
 import importlib
 import importlib.metadata
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from packaging.requirements import Requirement
 
 from obygaze_features.cores import usable_cores
-from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.job import array_shard
-from obygaze_features.io import sync
 from obygaze_features.locks import NO_LOCKS
 from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
-LEAST_BYTES, LEAST_FILES = 1 * GB, 1_000  # less is too little even for a small corpus
-FEW_BYTES, FEW_FILES = 20 * GB, 100_000
+LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 SLOW_SYNC_S = 0.05
+FEW_BYTES, FEW_INODES = 20 * GB, 100_000
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
+NEEDED = ("", "video")  # without torch, `descriptors` still runs
+EXTRAS = (*NEEDED, "extract", "ray", "remote")
+CODECS = ("h264", "hevc", "vp9", "av1", "vp8", "mpeg4", "mpeg2video", "mpeg1video")
 
 Level = Literal["ok", "note", "fault"]
 
@@ -52,122 +50,6 @@ class Finding:
     text: str
 
 
-def examine_place(path: Path) -> list[Finding]:
-    """Test what a stage needs of a file system: writing, fsync, renaming, locks, space and inodes."""
-    folder = path.absolute()
-    while not os.path.lexists(folder):
-        folder = folder.parent
-    if not folder.is_dir():
-        return [Finding("path", "fault", f"{folder} is a file, so nothing can be written to {path}")]
-    try:
-        with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
-            kind, options = _mount(folder)
-            findings = [Finding("path", "ok", f"{folder} can be written to" + (f" ({kind})" if kind else ""))]
-            return [*findings, *_trial(Path(trial), kind, options), *space(folder)]
-    except OSError as error:
-        return [Finding("path", "fault", f"{folder} cannot be written to: {error.strerror or error}")]
-
-
-def _trial(folder: Path, kind: str, options: str) -> Iterator[Finding]:
-    for examination in (_fsync, lambda folder: _locks(folder, kind, options)):
-        try:
-            yield examination(folder)
-        except OSError as error:
-            yield Finding("path", "fault", f"a stage cannot be kept there: {error.strerror or error}")
-
-
-def _fsync(folder: Path) -> Finding:
-    started = time.perf_counter()
-    partial = folder / "file.partial"
-    with partial.open("wb") as file:
-        file.write(b"a clip")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(folder / "file")
-    sync(folder)
-    took = time.perf_counter() - started
-    if (folder / "file").read_bytes() != b"a clip":
-        return Finding("fsync", "fault", "a file read back is not what was written")
-    text = f"a file is forced to the disk and renamed in {1000 * took:.0f} ms"
-    return Finding("fsync", "note" if took > SLOW_SYNC_S else "ok", text)
-
-
-def _locks(folder: Path, kind: str, options: str) -> Finding:
-    """Take a lock twice; the second attempt must fail."""
-    remedy = "write the stage to a file system that has them, or mount this one with them (Lustre: -o flock)"
-    path = folder / "lock"
-    path.touch()
-    with path.open("rb") as first, path.open("rb") as second:
-        try:
-            _flock(first.fileno())
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                return Finding("locks", "fault", f"the file system has no locks ({error.strerror}): {remedy}")
-            raise
-        try:
-            _flock(second.fileno())
-        except BlockingIOError:
-            if local := LOCAL_LOCKS.search(options):
-                return Finding(
-                    "locks",
-                    "fault",
-                    f"{kind} is mounted with {local[1]}: other nodes do not see the locks of this one; "
-                    "extract on one node only, or mount it with locks for the cluster",
-                )
-            return Finding("locks", "ok", "a file can be locked, and a second lock is refused")
-        return Finding("locks", "fault", f"two locks on one file were both granted: {remedy}")
-
-
-def _flock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _mount(folder: Path) -> tuple[str, str]:
-    """Return the type and the options of a folder's file system; empty if /proc does not list them."""
-    best = ("", "", "")
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
-            _, point, kind, options, *_ = line.split()
-            point = point.replace("\\040", " ")
-            if len(point) > len(best[0]) and (folder == Path(point) or Path(point) in folder.parents):
-                best = (point, kind, options)
-    return best[1], best[2]
-
-
-def space(folder: Path, usage: Callable[[Path], tuple[int, int]] | None = None) -> list[Finding]:
-    """Compare free bytes and inodes with what an extraction needs.
-
-    Parameters
-    ----------
-    usage
-        Returns free bytes and free inodes (-1: not counted) of a folder; None queries the file system.
-    """
-    free, inodes = (usage or _free)(folder)
-    levels: list[Level] = [
-        "fault" if free < LEAST_BYTES else "note" if free < FEW_BYTES else "ok",
-        "fault" if 0 <= inodes < LEAST_FILES else "note" if 0 <= inodes < FEW_FILES else "ok",
-    ]
-    hint = "; `obygaze extract ... --dry-run` shows what is needed"
-    texts = [f"{free / GB:,.1f} GB free", "not counted here" if inodes < 0 else f"{inodes:,} free"]
-    return [
-        Finding(about, level, text + (hint if level != "ok" else ""))
-        for about, level, text in zip(("space", "inodes"), levels, texts, strict=True)
-    ]
-
-
-def _free(folder: Path) -> tuple[int, int]:
-    if not hasattr(os, "statvfs"):
-        return shutil.disk_usage(folder).free, -1
-    status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize, status.f_favail if status.f_files else -1
-
-
-LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
-EXTRAS = ("video", "extract", "ray", "remote")
-NEEDED = ("", "video")  # without torch, `descriptors` still runs
-CODECS = ("h264", "hevc", "vp9", "av1", "vp8", "mpeg4", "mpeg2video", "mpeg1video")
-
-
 def examine(path: Path | str | None = None) -> list[Finding]:
     """Check this machine and the folder in which a store will be created.
 
@@ -188,149 +70,106 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     >>> [finding.about for finding in examine()][:2]
     ['host', 'obygaze']
     """
-    findings = [Finding("host", "ok", _host())]
-    findings += versions()
-    findings += torchvision()
-    findings += devices(os.environ)
-    findings += codecs()
-    findings += weights(os.environ)
-    findings += cores(os.environ)
-    if path is not None:
-        findings += examine_place(Path(path))
-    return findings
+    system = os.uname()
+    host = f"{host_name()}, {system.sysname} {system.release} {system.machine}"
+    return [
+        Finding("host", "ok", host),
+        *versions(),
+        *torchvision(),
+        *devices(os.environ),
+        *codecs(),
+        *weights(os.environ),
+        *cores(os.environ),
+        *(() if path is None else examine_place(Path(path))),
+    ]
 
 
-def _host() -> str:
-    system = os.uname() if hasattr(os, "uname") else None
-    return host_name() + (f", {system.sysname} {system.release} {system.machine}" if system else "")
-
-
-# --- installed packages
-# ---------------------------------------------------------------------------
-def versions() -> list[Finding]:
+def versions() -> Iterator[Finding]:
     """Compare the installed versions with the bounds that obygaze declares."""
-    version = importlib.metadata.version("obygaze")
-    findings = [Finding("obygaze", "ok", version)]
+    yield Finding("obygaze", "ok", importlib.metadata.version("obygaze"))
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
-    shown: set[str] = {"obygaze"}
-    for extra in ("", *EXTRAS):
-        own = [each for each in declared if each.name not in shown and _of(each, extra)]
-        findings += _bounds(own, extra)
-        shown |= {each.name for each in own}
-    return findings
+    shown = {"obygaze"}
+    for extra in EXTRAS:
+        there, absent, outside = [], [], []
+        for package in declared:
+            if package.name in shown or (package.marker and not package.marker.evaluate({"extra": extra})):
+                continue
+            shown.add(package.name)
+            try:
+                version = importlib.metadata.version(package.name)
+            except importlib.metadata.PackageNotFoundError:
+                absent.append(package.name)
+                continue
+            there.append(f"{package.name} {version}")
+            if not package.specifier.contains(version, prereleases=True):
+                outside.append(f"{package.name} {version} (needed: {package.specifier})")
+        about = f"extra {extra}" if extra else "base install"
+        install = f"pip install 'obygaze[{extra}]'" if extra else "pip install --upgrade obygaze"
+        if outside:
+            yield Finding(about, "fault", f"outside of their bounds: {', '.join(outside)}; {install}")
+        elif absent:
+            level: Level = "fault" if extra in NEEDED else "note"
+            yield Finding(about, level, f"not installed: {', '.join(absent)}; {install}")
+        else:
+            yield Finding(about, "ok", ", ".join(there))
 
 
-def _of(requirement: Requirement, extra: str) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-
-
-def _bounds(some: list[Requirement], extra: str) -> list[Finding]:
-    about = f"extra {extra}" if extra else "base install"
-    there, absent, outside = [], [], []
-    for each in some:
-        try:
-            version = importlib.metadata.version(each.name)
-        except importlib.metadata.PackageNotFoundError:
-            absent.append(each.name)
-            continue
-        there.append(f"{each.name} {version}")
-        if not each.specifier.contains(version, prereleases=True):
-            outside.append(f"{each.name} {version} (needed: {each.specifier})")
-    install = f"pip install 'obygaze[{extra}]'" if extra else "pip install --upgrade obygaze"
-    if outside:
-        return [Finding(about, "fault", f"outside of their bounds: {', '.join(outside)}; {install}")]
-    if absent:
-        level: Level = "fault" if extra in NEEDED else "note"
-        return [Finding(about, level, f"not installed: {', '.join(absent)}; {install}")]
-    return [Finding(about, "ok", ", ".join(there))]
-
-
-def torchvision() -> list[Finding]:
+def torchvision() -> Iterator[Finding]:
     """Import torchvision if it is installed: transformers does too, and no network runs if that fails."""
     try:
         version = importlib.metadata.version("torchvision")
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    try:
         importlib.import_module("torchvision")
+    except importlib.metadata.PackageNotFoundError:
+        return
     except (ImportError, RuntimeError, OSError) as error:
         text = f"{version} does not work with the installed torch ({error}): reinstall both from one index"
-        return [Finding("torchvision", "fault", text)]
-    return [Finding("torchvision", "ok", version)]
+        yield Finding("torchvision", "fault", text)
+    else:
+        yield Finding("torchvision", "ok", version)
 
 
-# --- processors, codecs and weights
-# ---------------------------------------------------------------------------
-def devices(environment: Mapping[str, str]) -> list[Finding]:
+def devices(environment: Mapping[str, str]) -> Iterator[Finding]:
     """List the GPUs that torch sees, with their memory."""
     try:
         import torch  # noqa: PLC0415 - takes seconds, and is an extra
     except ImportError:
-        return [Finding("gpu", "note", "no torch: networks cannot run, `descriptors` can")]
-    promised = environment.get("SLURM_GPUS_ON_NODE", "0") not in ("", "0") or bool(_cards())
+        yield Finding("gpu", "note", "no torch: networks cannot run, `descriptors` can")
+        return
     n = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not n:
-        if promised:
-            why = (
-                "this torch was built without CUDA" if torch.version.cuda is None else "its driver is too old"
-            )
-            return [
-                Finding(
-                    "gpu", "fault", f"the machine has GPUs and torch {torch.__version__} sees none: {why}"
-                )
-            ]
-        return [Finding("gpu", "note", "none: networks run on the CPU, some hundred times slower")]
-    findings = []
+    promised = environment.get("SLURM_GPUS_ON_NODE", "0") not in ("", "0")
+    if not n and (promised or Path("/proc/driver/nvidia/gpus").is_dir()):
+        why = "it was built without CUDA" if torch.version.cuda is None else "its driver is too old"
+        yield Finding("gpu", "fault", f"this machine has GPUs and torch {torch.__version__} sees none: {why}")
+    elif not n:
+        yield Finding("gpu", "note", "none: networks run on the CPU, some hundred times slower")
     for number in range(n):
         card = torch.cuda.get_device_properties(number)
         free, total = torch.cuda.mem_get_info(number)
+        level: Level = "fault" if free < LEAST_GPU_BYTES else "note" if card.major < 8 else "ok"
+        remedy = {
+            "fault": ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device",
+            "note": f", compute capability {card.major}.{card.minor}: no fast bf16 or TF32",
+        }.get(level, "")
         text = f"cuda:{number} {card.name}, {free / GB:.1f} of {total / GB:.1f} GB free"
-        level: Level = "ok"
-        if free < LEAST_GPU_BYTES:
-            level, text = (
-                "fault",
-                f"{text}: others use it; choose another with CUDA_VISIBLE_DEVICES or --device",
-            )
-        elif card.major < 8:
-            level, text = (
-                "note",
-                f"{text}, compute capability {card.major}.{card.minor}: no fast bf16 or TF32",
-            )
-        findings.append(Finding("gpu", level, text))
-    return findings
+        yield Finding("gpu", level, text + remedy)
 
 
-def _cards() -> list[str]:
-    """List the GPUs reported by the driver; does not need torch."""
-    with contextlib.suppress(OSError):
-        return [path.name for path in Path("/proc/driver/nvidia/gpus").iterdir()]
-    return []
-
-
-def codecs() -> list[Finding]:
+def codecs() -> Iterator[Finding]:
     """List the codecs that the bundled FFmpeg can decode."""
     try:
-        import av  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        return [Finding("codecs", "fault", f"PyAV cannot be imported ({error}): no video can be decoded")]
-    absent = [name for name in CODECS if not _decodes(av, name)]
-    numbers = ".".join(map(str, av.library_versions["libavcodec"]))
-    if "h264" in absent:
-        return [Finding("codecs", "fault", f"libavcodec {numbers} decodes no H.264; install PyAV from PyPI")]
-    if absent:
-        return [Finding("codecs", "note", f"libavcodec {numbers} does not decode {', '.join(absent)}")]
-    return [Finding("codecs", "ok", f"libavcodec {numbers} decodes {', '.join(CODECS)}")]
+        import av  # noqa: PLC0415 - an extra, whose lack is a finding of the versions
+    except ImportError:
+        return
+    absent = [name for name in CODECS if name not in av.codecs_available]
+    number = ".".join(map(str, av.library_versions["libavcodec"]))
+    lacks = f"does not decode {', '.join(absent)}; PyAV from PyPI does"
+    level: Level = "fault" if "h264" in absent else "note" if absent else "ok"
+    yield Finding(
+        "codecs", level, f"libavcodec {number} " + (lacks if absent else f"decodes {', '.join(CODECS)}")
+    )
 
 
-def _decodes(av: Any, name: str) -> bool:
-    try:
-        av.Codec(name, "r")
-    except Exception:  # noqa: BLE001 - its class moved between versions of PyAV
-        return False
-    return True
-
-
-def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[Finding]:
+def weights(environment: Mapping[str, str], cache: Path | None = None) -> Iterator[Finding]:
     """List the weights in the hub's cache (None: the default folder), each with the commit that pins it."""
     from obygaze_features.backbones.weights import HUB  # noqa: PLC0415 - heavy
 
@@ -338,75 +177,112 @@ def weights(environment: Mapping[str, str], cache: Path | None = None) -> list[F
         from huggingface_hub import scan_cache_dir  # noqa: PLC0415 - an extra
         from huggingface_hub.errors import CacheNotFound  # noqa: PLC0415
     except ImportError:
-        return []
+        return
     try:
         cached = {repository.repo_id: repository.revisions for repository in scan_cache_dir(cache).repos}
     except CacheNotFound:
         cached = {}
     offline = environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
-    findings = []
     for repository in dict.fromkeys(HUB.values()):
         names = [name for name, where in HUB.items() if where == repository]
+        about, fetch = f"{' and '.join(names)}: {repository}", f"obygaze weights fetch {names[0]}"
         revisions = cached.get(repository, ())
-        whole = [each for each in revisions if any(_is_tensors(file) for file in each.files)]
-        about = f"{' and '.join(names)}: {repository}"
-        if whole:
-            newest = max(whole, key=lambda each: ("main" in each.refs, each.last_modified))
-            pin = f"pin it with --weights {names[0]}={repository}@{newest.commit_hash}"
-            held = (
-                "pinned, for HF_HUB_OFFLINE is set"
-                if offline
-                else f"not pinned: {pin}, or set HF_HUB_OFFLINE=1"
-            )
-            findings.append(
-                Finding("weights", "ok" if offline else "note", f"{about} is in the cache, {held}")
-            )
-        elif revisions:
-            text = f"{about} is in the cache without its tensors: obygaze weights fetch {names[0]}"
-            findings.append(Finding("weights", "fault", text))
+        if not revisions:
+            yield Finding("weights", "note", f"{about} is not in the cache: {fetch}")
+        elif offline:
+            yield Finding("weights", "ok", f"{about} is in the cache, pinned, for HF_HUB_OFFLINE is set")
         else:
-            text = f"{about} is not in the cache: obygaze weights fetch {names[0]}"
-            findings.append(Finding("weights", "note", text))
-    return findings
+            newest = max(revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
+            pin = f"pin it with --weights {names[0]}={repository}@{newest.commit_hash}"
+            text = f"{about} is in the cache, not pinned: {pin}, or set HF_HUB_OFFLINE=1"
+            yield Finding("weights", "note", text)
 
 
-def _is_tensors(file: Any) -> bool:
-    named = file.file_name.endswith((".safetensors", ".bin"))
-    return bool(named and file.file_path.exists() and file.size_on_disk)
-
-
-def cores(environment: Mapping[str, str]) -> list[Finding]:
+def cores(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Count the usable cores, and report Slurm's settings of this job."""
     n = usable_cores()
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n
     text = f"{n} usable of {os.cpu_count()}"
     level: Level = "ok" if n > 1 else "note"
     allotted = environment.get("SLURM_CPUS_PER_TASK", "")
-    if allotted.isdecimal() and bound < int(allotted):
-        level, text = (
-            "note",
-            f"{text}: bound to {bound}, although --cpus-per-task={allotted}; use srun --cpu-bind=none",
-        )
-    elif n == 1:
-        text += ": decoding takes long with one"
-    findings = [Finding("cores", level, text)]
-    if "SLURM_JOB_ID" not in environment:
-        return findings
-    remarks = [f"job {environment['SLURM_JOB_ID']} on {environment.get('SLURM_JOB_NODELIST', '?')}"]
-    level = "ok"
+    if allotted.isdecimal() and n < int(allotted):
+        level, text = "note", f"{text}, although --cpus-per-task={allotted}; use srun --cpu-bind=none"
+    yield Finding("cores", level, text)
+    if job := environment.get("SLURM_JOB_ID"):
+        yield Finding("slurm", "ok", f"job {job} on {environment.get('SLURM_JOB_NODELIST', '?')}")
+
+
+def examine_place(path: Path) -> Iterator[Finding]:
+    """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
+    folder = path.absolute()
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    kind, options = _mount(folder)
     try:
-        shard = array_shard(environment)
-        remarks += [f"shard {shard[0]}/{shard[1]} of an array"] if shard else []
-    except ExtractError as error:
-        level, remarks = "note", [*remarks, str(error)]
-    if limit := _time_limit(environment["SLURM_JOB_ID"]):
-        remarks.append(f"time left {limit}")
-    return [*findings, Finding("slurm", level, "; ".join(remarks))]
+        with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
+            yield Finding("path", "ok", f"{folder} can be written to ({kind})")
+            yield _fsync(Path(trial) / "file")
+            yield _locks(Path(trial) / "file", kind, options)
+            yield from _space(folder)
+    except OSError as error:
+        yield Finding("path", "fault", f"no stage can be kept in {folder}: {error.strerror or error}")
 
 
-def _time_limit(job: str) -> str:
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        words = ["squeue", "--noheader", "--job", job, "--format", "%L"]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=20)  # noqa: S603
-        return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""
-    return ""
+def _fsync(path: Path) -> Finding:
+    started = time.perf_counter()
+    with path.open("wb") as file:
+        file.write(b"a clip")
+        file.flush()
+        os.fsync(file.fileno())
+    took = time.perf_counter() - started
+    level: Level = "note" if took > SLOW_SYNC_S else "ok"
+    return Finding("fsync", level, f"a file is forced to the disk in {1000 * took:.0f} ms")
+
+
+def _locks(path: Path, kind: str, options: str) -> Finding:
+    """Take a lock twice; the second attempt must fail."""
+    remedy = "write the stage to a file system that has them, or mount this one with them (Lustre: -o flock)"
+    with path.open("rb") as first, path.open("rb") as second:
+        try:
+            _flock(first.fileno())
+            _flock(second.fileno())
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                return Finding("locks", "fault", f"the file system has no locks ({error.strerror}): {remedy}")
+            if error.errno != errno.EWOULDBLOCK:
+                raise
+        else:
+            return Finding("locks", "fault", f"two locks on one file were both granted: {remedy}")
+    if local := LOCAL_LOCKS.search(options):
+        why = f"{kind} is mounted with {local[1]}: other nodes do not see the locks of this one"
+        remedy = "extract on one node only, or mount it with locks for the cluster"
+        return Finding("locks", "fault", f"{why}; {remedy}")
+    return Finding("locks", "ok", "a file can be locked, and a second lock is refused")
+
+
+def _flock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _mount(folder: Path) -> tuple[str, str]:
+    """Return the type and the options of a folder's file system; unknown where /proc does not list them."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "unknown", ""
+    mounts = {Path(line.split()[1].replace("\\040", " ")): line.split()[2:4] for line in lines}
+    point = next((place for place in (folder, *folder.parents) if place in mounts), None)
+    kind, options = mounts.get(point, ["unknown", ""]) if point else ("unknown", "")
+    return kind, options
+
+
+def _space(folder: Path) -> Iterator[Finding]:
+    """Compare free bytes and inodes with what a large corpus needs; a twentieth is a fault."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    inodes = status.f_favail if status.f_files else FEW_INODES  # not counted here
+    texts = {"space": f"{free / GB:,.1f} GB free", "inodes": f"{inodes:,} free"}
+    shares = {"space": free / FEW_BYTES, "inodes": inodes / FEW_INODES}
+    for about, share in shares.items():
+        level: Level = "ok" if share >= 1 else "note" if share >= 0.05 else "fault"
+        hint = "" if share >= 1 else "; `obygaze extract ... --dry-run` shows what is needed"
+        yield Finding(about, level, texts[about] + hint)

@@ -5,8 +5,10 @@ for, and films' rights apply to it.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ INDEX = "index.csv"
 COLUMNS = ("sheet", "number", "clip_id", "movie", "time_s", "level", "concepts", "score", "threshold")
 
 ERRORS = ("false alarms", "misses")
+
+NUMBERS = ("label", "score", "threshold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +85,13 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> tuple[Sh
     ManifestError
         The codebook has no such concept.
     """
-    named = [manifest.codebook.concept_spelled(name) for name in concepts]
+    names = [manifest.codebook.concept_spelled(name) for name in concepts]
     groups = []
-    for concept in named or manifest.codebook.visual_concepts:
+    for concept in names or manifest.codebook.visual_concepts:
+        turns: defaultdict[str, count[int]] = defaultdict(count)
         clips = [clip for clip in manifest if concept in clip.concepts]
-        turn: dict[str, int] = {}
-        turns = []
-        for clip in clips:
-            turn[clip.movie] = turn.get(clip.movie, -1) + 1
-            turns.append(turn[clip.movie])
-        ordered = sorted(range(len(clips)), key=turns.__getitem__)
-        groups.append(SheetGroup(concept, tuple(clips[index] for index in ordered), {}))
+        clips.sort(key=lambda clip, turns=turns: next(turns[clip.movie]))  # type: ignore[misc]
+        groups.append(SheetGroup(concept, tuple(clips), {}))
     return tuple(groups)
 
 
@@ -114,7 +114,7 @@ def error_groups(
         The table lacks columns or has bad numbers, clips are not in the manifest, or a model or task must be
         chosen.
     """
-    table = read_table(predictions, needed=("model", "task", "clip_id", "label", "score", "threshold"))
+    table = read_table(predictions, needed=("model", "task", "clip_id", *NUMBERS))
     chosen = {"model": model, "task": task}
     for column, value in chosen.items():
         there = list(dict.fromkeys(row.cells[column] for row in table.rows))
@@ -126,28 +126,22 @@ def error_groups(
                 column,
             )
     problems = Problems(predictions)
-    scored: dict[str, list[tuple[int, float, float]]] = {}
+    rows: defaultdict[str, list[list[float]]] = defaultdict(list)
     for row in table.rows:
-        if row.cells["model"] != chosen["model"] or row.cells["task"] != chosen["task"]:
+        cells = row.cells
+        if (cells["model"], cells["task"]) != (chosen["model"], chosen["task"]):
             continue
-        numbers = [problems.attempt(row.line, column, _number, row.cells[column]) for column in
-                   ("label", "score", "threshold")]  # fmt: skip
-        if row.cells["clip_id"] not in manifest.by_id:
-            problems.add(row.line, f"the manifest has no clip {row.cells['clip_id']!r}", "clip_id")
-        elif None not in numbers:
-            label, score, threshold = (number for number in numbers if number is not None)
-            scored.setdefault(row.cells["clip_id"], []).append((int(label), score, threshold))
+        if cells["clip_id"] not in manifest.by_id:
+            problems.add(row.line, f"the manifest has no clip {cells['clip_id']!r}", "clip_id")
+        numbers = [problems.attempt(row.line, name, _number, cells[name]) for name in NUMBERS]
+        rows[cells["clip_id"]].append([number or 0.0 for number in numbers])
     problems.refuse()
-    margins = {name: sum(s - t for _, s, t in rows) / len(rows) for name, rows in scored.items()}
-    scores = {
-        name: (sum(s for _, s, _ in rows) / len(rows), sum(t for *_, t in rows) / len(rows))
-        for name, rows in scored.items()
-    }
+    means = {name: np.mean(numbers, axis=0).tolist() for name, numbers in rows.items()}
+    margins = {name: score - threshold for name, (_, score, threshold) in means.items()}
+    scores = {name: (score, threshold) for name, (_, score, threshold) in means.items()}
     groups = []
     for kind, label in zip(ERRORS, (0, 1), strict=True):
-        wrong = [
-            name for name, margin in margins.items() if scored[name][0][0] == label and (margin >= 0) != label
-        ]
+        wrong = [name for name, margin in margins.items() if means[name][0] == label != (margin >= 0)]
         wrong.sort(key=lambda name: (-abs(margins[name]), name))
         groups.append(SheetGroup(kind, tuple(manifest.by_id[name] for name in wrong), scores))
     return tuple(groups)
@@ -196,22 +190,14 @@ def write_sheets(
             shown, problems = _frames(manifest, here, n)
             file = f"{'-'.join(group.name.lower().split())}.png" if shown else ""
             if shown:
-                png = contact_sheet(
-                    [picture for _, picture, _ in shown],
-                    np.arange(1, len(shown) + 1),
-                    np.array([second for *_, second in shown]),
-                )
+                clips, pictures, seconds = zip(*shown, strict=True)
+                png = contact_sheet(pictures, np.arange(1, len(shown) + 1), np.array(seconds))
                 write_whole(partial / file, png)
-            for number, (clip, _, second) in enumerate(shown, start=1):
-                score = [format(value, ".6g") for value in group.scores.get(clip.clip_id, ())] or ["", ""]
-                cells = [
-                    file,
-                    str(number),
-                    clip.clip_id,
-                    clip.movie,
-                    "" if math.isnan(second) else f"{second:.3f}",
-                ]
-                lines.append(csv_line([*cells, clip.level or "", ";".join(clip.concepts), *score]))
+                for number, (clip, second) in enumerate(zip(clips, seconds, strict=True), start=1):
+                    score = [format(value, ".6g") for value in group.scores.get(clip.clip_id, ())] or ["", ""]
+                    time_s = "" if math.isnan(second) else f"{second:.3f}"
+                    cells = [file, str(number), clip.clip_id, clip.movie, time_s, clip.level or ""]
+                    lines.append(csv_line([*cells, ";".join(clip.concepts), *score]))
             drawn.append(Drawn(group.name, file, len(group.clips), len(here), len(shown), tuple(problems)))
             if progress:
                 progress(n_sheets, len(groups))
@@ -227,21 +213,14 @@ def check_folder(folder: Path, *, force: bool) -> None:
     OutputError
         Naming what is in the way.
     """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
+    if folder.is_file():
         raise OutputError(f"{folder} is a file: sheets need a folder of their own")
-    there = {path.name for path in folder.iterdir()}
-    if not there:
-        return
-    ours = {INDEX}
-    if INDEX in there:
-        ours |= {line.split(",")[0] for line in text_of(folder / INDEX).splitlines()[1:]}
-    strangers = sorted(there - ours)
-    if INDEX not in there or strangers:
-        what = strangers[0] if strangers else f"no {INDEX}"
-        raise OutputError(f"{folder} holds what is no sheet of ours ({what}): choose another with --out")
-    if not force:
+    there = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    ours = {line.split(",")[0] for line in text_of(folder / INDEX).splitlines()} if INDEX in there else set()
+    if strangers := sorted(there - ours - {INDEX}):
+        what = f"holds what is no sheet of ours ({strangers[0]})"
+        raise OutputError(f"{folder} {what}: choose another with --out")
+    if there and not force:
         raise OutputError(f"{folder} holds sheets already: give --force to replace them, or another --out")
 
 
@@ -264,15 +243,12 @@ def _frames(
     shown: list[tuple[Clip, NDArray[np.uint8], float]] = []
     problems: list[str] = []
     for clip in clips:
-        if len(shown) == n:
-            break
         path = manifest.video_path(clip)
-        if path is None:
-            continue
+        if path is None or len(shown) == n:
+            break
         try:
             taken = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
+            shown.append((clip, taken.images[-1], float(taken.time_s[-1])))
         except (VideoError, OSError) as error:
             problems.append(f"{clip.clip_id}: {error}")
-            continue
-        shown.append((clip, taken.images[-1], float(taken.time_s[-1])))
     return shown, problems

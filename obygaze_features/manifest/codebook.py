@@ -25,14 +25,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
     suggestion,
 )
-from obygaze_features.manifest.codebook_toml import (
-    concept_record,
-    level_record,
-    parts_of,
-    scale_record,
-    toml_of,
-    without_defaults,
-)
+from obygaze_features.manifest.codebook_toml import CodebookFile, parts_of, record_of, toml_of
 from obygaze_features.manifest.text_tables import text_of
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
@@ -206,22 +199,7 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
-        return without_defaults(
-            {
-                "name": self.name,
-                "version": self.version,
-                "source": self.source,
-                "policies": list(self.policies),
-                "sub_constructs": list(self.sub_constructs),
-                "levels": [level_record(level) for level in self.levels],
-                "concepts": [concept_record(concept) for concept in self.concepts],
-                "tasks": {
-                    task.name: {"negative": list(task.negatives), "positive": list(task.positives)}
-                    for task in self.tasks
-                },
-                "scales": [scale_record(scale) for scale in self.scales],
-            }
-        )
+        return record_of(**{name: getattr(self, name) for name in CodebookFile.__struct_fields__})
 
     def to_toml(self) -> str:
         """Write the codebook as the text of a codebook file, which `load_codebook` reads back as equal."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
@@ -15,8 +16,7 @@ from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.text import unsuitable
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One level of an ordered label.
 
     Parameters
@@ -45,16 +45,14 @@ class Level:
         return tuple(filter(None, (self.name, self.title, *self.synonyms)))
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A typical instance of a concept, and examples of it from films."""
 
     name: str
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
+class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Something that annotators mark in a clip.
 
     Parameters
@@ -86,8 +84,7 @@ class Concept:
         return (self.name, *self.synonyms)
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A further ordered label, kept in the manifest's extra column of the same name.
 
     Parameters
@@ -218,7 +215,7 @@ def check_positions(levels: tuple[Level, ...]) -> None:
     positions = [level.position for level in levels if level.position is not None]
     if positions and len(positions) != len(levels):
         raise ManifestError("levels: position: give it for all levels, or for none")
-    if any(low >= high for low, high in pairwise(positions)):
+    if not all(map(math.isfinite, positions)) or any(low >= high for low, high in pairwise(positions)):
         raise ManifestError(f"levels: position: must rise, found {', '.join(map(str, positions))}")
 
 
@@ -235,7 +232,7 @@ def check_scale(scale: Scale) -> None:
         raise ManifestError(
             f"{key}: cuts: {len(scale.levels)} levels need {len(scale.levels) - 1}, found {len(scale.cuts)}"
         )
-    if any(low >= high for low, high in pairwise(scale.cuts)):
+    if not all(map(math.isfinite, scale.cuts)) or any(low >= high for low, high in pairwise(scale.cuts)):
         raise ManifestError(f"{key}: cuts: must rise, found {', '.join(map(str, scale.cuts))}")
 
 

@@ -1,15 +1,13 @@
-"""Define the layout of a sealed store's arrays, and read whole chunks and shards."""
+"""Define the layout of a sealed store's arrays, and read strings and shards."""
 
 import atexit
-import math
 import os
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import zarr
 from fastcrc.crc32 import iscsi as crc32c
+from numcodecs.vlen import VLenUTF8
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
@@ -88,17 +86,16 @@ def array_layout(
     }
 
 
-def codec_names(metadata: Mapping[str, Any]) -> list[object]:
-    """Name the codecs of an array's metadata in their order, with those within shards and of their index."""
+LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")
+"""What of an array's metadata says how its bytes lie."""
 
-    def names(codecs: list[dict[str, Any]]) -> list[object]:
-        inner = [codec.get("configuration") or {} for codec in codecs]
-        return [
-            [codec["name"], names(within.get("codecs", ())), names(within.get("index_codecs", ()))]
-            for codec, within in zip(codecs, inner, strict=True)
-        ]
 
-    return names(metadata["codecs"])
+def lean(value: Any) -> Any:
+    """Leave out empty fields, at any depth: libraries differ in whether they write them."""
+    if isinstance(value, dict):
+        kept = {key: lean(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not None and item not in ({}, [])}
+    return [lean(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def row_view(values: NDArray[Any]) -> memoryview:
@@ -135,58 +132,6 @@ def all_finite(values: NDArray[Any]) -> bool:
         if int(piece.max()) >= 0xFC00 or int(piece.view(np.int16).max()) >= 0x7C00:
             return False
     return True
-
-
-# --- reading plain chunks into place
-# Zarr reads any layout, one task per chunk. A whole array of a sealed store is a few files that can be read
-# into place [7,637 vectors of 512: 1.9 ms, zarr 16 ms, np.load 1.4 ms]. Zarr reads shards and compressed
-# chunks.
-# ---------------------------------------------------------------------------
-_CODECS = (
-    [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
-    [{"name": "bytes"}, {"name": "crc32c"}],  # of single bytes
-)
-
-LINE = 64
-"""Bytes of a cache line of the processor."""
-
-
-def plain_chunk(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return the chunk shape of an array that `read_chunks` can read: bytes and CRC-32C; else None."""
-    shape, chunk = tuple(metadata["shape"]), tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
-    separator = metadata["chunk_key_encoding"].get("configuration", {}).get("separator", "/")
-    codecs = [{key: value for key, value in codec.items() if value} for codec in metadata["codecs"]]
-    regular = metadata["chunk_grid"]["name"] == "regular" and separator == "/" and chunk[1:] == shape[1:]
-    return chunk if regular and codecs in _CODECS else None
-
-
-def read_chunks(
-    files: StoreFiles, folder: str, chunk: tuple[int, ...], dtype: np.dtype[Any], rows: range
-) -> NDArray[Any]:
-    """Read some rows of an array with this chunk shape; the first of them begins a chunk.
-
-    Raises
-    ------
-    StoreError
-        If a chunk is missing, has another size, or a wrong checksum.
-    """
-    little = dtype.newbyteorder("<")
-    size, *row = chunk
-    # Memory for whole chunks: the last one is read into place like the others.
-    whole = _aligned((-(-len(rows) // size) * size, *row), little)
-
-    def read(first: int) -> None:
-        name = "/".join([folder, "c", str(first // size), *["0"] * len(row)])
-        _read_chunk(files, name, whole[first - rows.start : first - rows.start + size])
-
-    if files.readers == 1 or len(rows) <= size:
-        for first in rows[::size]:
-            read(first)
-    else:
-        with ThreadPoolExecutor(files.readers) as threads:  # none outlives the call: the process may fork
-            for _ in threads.map(read, rows[::size]):
-                pass
-    return whole[: len(rows)]
 
 
 # --- reading strings within bounds
@@ -257,70 +202,16 @@ def _zstd_size(data: bytes) -> int | None:
 
 
 def _split_strings(data: bytes, count: int) -> list[str]:
-    """Decode strings: their number, then each string after its length in 4 bytes."""
+    """Decode strings; numcodecs would take memory for as many as a chunk claims."""
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")
-    strings, at = [], 4
-    for _ in range(count):
-        start = at + 4
-        at = start + int.from_bytes(data[at:start], "little")
-        if at > len(data):
-            raise ValueError("its strings are longer than it is")
-        strings.append(data[start:at].decode())
-    if at != len(data):
-        raise ValueError("something follows its strings")
+    strings: list[str] = VLenUTF8().decode(data).tolist()
     return strings
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an empty array aligned to a cache line: files are read into it up to 1.6 times faster."""
-    size = math.prod(shape) * dtype.itemsize
-    buffer = np.empty(size + LINE, np.uint8)
-    start = -buffer.ctypes.data % LINE
-    return buffer[start : start + size].view(dtype).reshape(shape)
-
-
-def _read_chunk(files: StoreFiles, name: str, whole: NDArray[Any]) -> None:
-    """Fill a contiguous array with a chunk."""
-    data = whole.reshape(-1).view(np.uint8)
-    crc = 0
-
-    def check(part: memoryview) -> None:
-        nonlocal crc
-        crc = crc32c(part, crc)
-
-    try:
-        size, checksum = files.fill(name, data.data, check)
-    except FileNotFoundError:
-        raise gone(files, name) from None
-    if size != data.size or checksum != crc.to_bytes(4, "little"):
-        raise StoreError(
-            f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
-        )
 
 
 # --- reading rows of shards into place
 # Zarr decodes a shard's rows in tasks of its own and copies them [4.8 MB of tokens: 6.2 ms, here 1.0].
 # ---------------------------------------------------------------------------
-def shard_rows(metadata: Mapping[str, Any]) -> int | None:
-    """Return the number of clips in a shard if `read_shards` can read the array's shards; else None."""
-    shape, names = tuple(metadata["shape"]), tuple(metadata.get("dimension_names") or ())
-    data_type = metadata["data_type"]
-    kind = data_type if isinstance(data_type, str) else str(data_type.get("name"))
-    array = next((name for name, known in ARRAYS.items() if known.sharded and known.dims == names), None)
-    if array is None:
-        return None
-    layout = array_layout(array, shape, kind, names)
-    same = all(_without_empty(metadata[key]) == layout[key] for key in ("chunk_grid", "codecs"))
-    return block_rows(array, shape[0]) if same else None
-
-
-def _without_empty(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_empty(item) for key, item in value.items() if item != {}}
-    return [_without_empty(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 def read_shards(
     files: FolderFiles, folder: str, array: zarr.Array[Any], block: int, rows: range
 ) -> NDArray[Any]:

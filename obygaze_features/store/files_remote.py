@@ -7,21 +7,18 @@ services' own tools do (AWS_* variables, instance roles, `hf auth login`). A pla
 
 import os
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_ranges
-from obygaze_features.store.store_files import FolderFiles, OnPiece, StoreFiles, named
+from obygaze_features.store.files_zip import ZIP_SUFFIX, open_within
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, named, refuse_giants
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
@@ -34,11 +31,6 @@ READERS = 8
 STEP, SLOW_S = 1 << 16, 60.0
 """A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds."""
 
-ANSWER_S = 120.0
-"""Seconds to wait for the headers of an answer; longer than the client's own retries."""
-
-LARGEST_READ = 1 << 30
-"""Most bytes of one file that are held in memory."""
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _ENDPOINTS = (
@@ -83,7 +75,7 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     above, _, name = url.rpartition("/")
     if name.lower().endswith(ZIP_SUFFIX):
-        return open_ranges(HttpFile(connect(above), name, url), url, READERS)
+        return open_within(HttpFiles(above, "", connect(above)), name, url)
     return HttpFiles(url, name, connect(url))
 
 
@@ -162,7 +154,7 @@ class HttpFiles:
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         with asking(self.where, name):
-            return self._answer(lambda: obstore.head(self.store, name), name)["size"]
+            return obstore.head(self.store, name)["size"]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it in one request."""
@@ -171,24 +163,8 @@ class HttpFiles:
         with asking(self.where, name):
             result = self._get(name, start, stop)
             first, last = result.range
-            if last - first > LARGEST_READ:
-                raise StoreError(
-                    f"{self.where}/{name}: {last - first} bytes are more than this file should have"
-                )
+            refuse_giants(last - first, f"{self.where}/{name}")
             return b"".join(self._blocks(result, name))
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; nothing else is held in memory."""
-        at, rest = 0, b""
-        for block in self.stream(name):
-            copied = min(len(block), len(buffer) - at)
-            buffer[at : at + copied] = block[:copied]
-            seen(buffer[at : at + copied])
-            at += copied
-            rest += block[copied : copied + 5]
-            if len(rest) >= 5:
-                break
-        return at, rest[:5]
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks as they come."""
@@ -223,52 +199,7 @@ class HttpFiles:
             options["range"] = (start, stop)
         elif start:
             options["range"] = {"offset": start}
-        return self._answer(lambda: obstore.get(self.store, name, options=options), name)
-
-    def _answer(self, ask: Callable[[], T], name: str) -> T:
-        """Wait for the headers of an answer, for a limited time; the client itself sets no limit."""
-        answer: Future[T] = Future()
-
-        def wait() -> None:
-            try:
-                answer.set_result(ask())
-            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
-                answer.set_exception(error)
-
-        threading.Thread(target=wait, daemon=True).start()
-        try:
-            return answer.result(ANSWER_S)
-        except TimeoutError:
-            raise StoreError(
-                f"{self.where}/{name}: the server has not answered in {ANSWER_S:.0f} s; "
-                "run the command again later (a pull goes on where it stopped)"
-            ) from None
-
-
-@dataclass(frozen=True)
-class HttpFile:
-    """One file on a server, read by ranges."""
-
-    store: "ObjectStore"
-    file: str
-    url: str
-
-    @cached_property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return HttpFiles(self.url.rpartition("/")[0], "", self.store).size(self.file)
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Read a range of bytes in one request."""
-        return HttpFiles(self.url.rpartition("/")[0], "", self.store).read(self.file, start, stop)
-
-    def fill(self, start: int, stop: int, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read a range in one request, its beginning into a buffer."""
-        data = self.read(start, stop)
-        filled = min(len(data), len(buffer))
-        buffer[:filled] = data[:filled]
-        seen(buffer[:filled])
-        return filled, data[filled:]
+        return obstore.get(self.store, name, options=options)
 
 
 @contextmanager
@@ -356,11 +287,6 @@ class HubFiles:
         """Read a file or a part of it."""
         path = self._here(name)
         return FolderFiles(path.parent).read(path.name, start, stop)
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer."""
-        path = self._here(name)
-        return FolderFiles(path.parent).fill(path.name, buffer, seen)
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.arrays import (
+    LAYOUT,
     array_layout,
-    codec_names,
-    plain_chunk,
-    read_chunks,
+    lean,
     read_shards,
     read_strings,
-    shard_rows,
 )
 from obygaze_features.store.format import (
     ARRAYS,
@@ -273,8 +271,6 @@ class Group:
         """Read rows; refuse NaN in usable rows, which is what zarr returns for a missing chunk."""
         values = self.raw(name, rows)
         start = rows.start or 0
-        if self._stored.in_place(name, start, len(values)):
-            return values  # missing and damaged chunks have raised an error already
         first = values.reshape(len(values), -1)[:, 0]
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
         if holes.any():
@@ -340,8 +336,6 @@ class GroupArrays:
     def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
         self._files, self._where, self._name = files, files.where, node.basename
         self._arrays = {name: array for name, array in node.arrays() if name in ARRAYS}
-        self._chunks: dict[str, tuple[int, ...] | None] = {}
-        self._shards: dict[str, int | None] = {}
         self.features = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
         self._check_rows_exist()
         for name, array in self._arrays.items():
@@ -372,38 +366,20 @@ class GroupArrays:
             return read_strings(self._files, folder, array.chunks[0], range(start, stop))
         if start < stop:
             self._check_chunk(name, array, start)
-        if isinstance(self._files, FolderFiles) and (block := self._shard_rows(name)) and start < stop:
-            return read_shards(self._files, folder, array, block, range(start, stop))
-        chunk = self._plain_chunk(name)
-        if chunk is None or not self.in_place(name, start, stop - start):
-            return np.asarray(array[rows])
-        return read_chunks(self._files, folder, chunk, np.dtype(array.dtype), range(start, stop))
-
-    def in_place(self, name: str, start: int, n_rows: int) -> bool:
-        """Return whether rows are read chunk by chunk into place, not by zarr."""
-        chunk = self._plain_chunk(name)
-        return chunk is not None and start % chunk[0] == 0 and n_rows != 1
+        if isinstance(self._files, FolderFiles) and array.shards:
+            return read_shards(self._files, folder, array, array.shards[0], range(start, stop))
+        return np.asarray(array[rows])
 
     def pieces(self, array: str, rows: range) -> Iterator[slice]:
         """Cut rows of one stored object into pieces that are cheap to read one after another."""
         size = len(rows)
-        if isinstance(self._files, FolderFiles) and self._shard_rows(array) is not None:
+        if isinstance(self._files, FolderFiles) and self[array].shards:
             size = min(size, max(1, WARM // self._row_bytes(array)))
         for start in range(rows.start, rows.stop, size):
             yield slice(start, min(start + size, rows.stop))
 
     def _row_bytes(self, name: str) -> int:
         return math.prod(self[name].shape[1:]) * np.dtype(self[name].dtype).itemsize
-
-    def _plain_chunk(self, name: str) -> tuple[int, ...] | None:
-        if name not in self._chunks:
-            self._chunks[name] = plain_chunk(self._arrays[name].metadata.to_dict())
-        return self._chunks[name]
-
-    def _shard_rows(self, name: str) -> int | None:
-        if name not in self._shards:
-            self._shards[name] = shard_rows(self._arrays[name].metadata.to_dict())
-        return self._shards[name]
 
     def _check_rows_exist(self) -> None:
         """Refuse metadata that claim more clips than are stored, before memory is allocated for them."""
@@ -426,15 +402,12 @@ class GroupArrays:
         if (
             array.shape[:1] != self["status"].shape[:1]
             or array.ndim != len(ARRAYS[name].dims)
-            or array.chunks[1:] != array.shape[1:]
             or dtype not in ARRAYS[name].dtypes
         ):
             raise StoreError(f"{where}: {array.dtype} {list(array.shape)} does not fit the format")
-        expected = array_layout(name, array.shape, dtype, ())
-        if codec_names(array.metadata.to_dict()) != codec_names(expected):
-            raise StoreError(f"{where}: codecs: not as the format demands, so it is not read")
-        if dtype == "string" and array.chunks[0] != block_rows(name, array.shape[0]):
-            raise StoreError(f"{where}: chunks of {array.chunks[0]} clips do not fit the format")
+        expected, found = lean(array_layout(name, array.shape, dtype, ())), lean(array.metadata.to_dict())
+        if wrong := [field for field in LAYOUT if found[field] != expected[field]]:
+            raise StoreError(f"{where}: {wrong[0]}: not as the format demands, so it is not read")
 
     def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
         """Refuse metadata whose chunk is larger than the stored object."""

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
@@ -33,11 +32,12 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 
-OnPiece = Callable[[memoryview], None]
 PIECE = 1 << 19
 """Bytes of a chunk that are read and checked together: they fit a core's cache."""
 BLOCK = 1 << 20
 """Bytes of a file that are held at a time while it is digested or copied."""
+LARGEST_READ = 1 << 30
+"""Most bytes of one file that are held in memory."""
 
 
 class StoreFiles(Protocol):
@@ -69,12 +69,6 @@ class StoreFiles(Protocol):
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file into a buffer; return the bytes read, and the rest, up to 5 bytes.
-
-        `seen` gets every part of it in turn, while the processor's cache still holds it.
-        """
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks of bounded size."""
@@ -116,12 +110,10 @@ class FolderFiles:
         with (self.path / name).open("rb", buffering=0) as file:
             if start:
                 file.seek(start if start > 0 else max(0, self.size(name) + start))
-            return file.read() if stop is None else file.read(max(0, stop - start))
-
-    def fill(self, name: str, buffer: memoryview, seen: OnPiece) -> tuple[int, bytes]:
-        """Read the beginning of a file straight into a buffer."""
-        with FileIO(f"{self.path}/{name}") as file:  # half the cost of Path.open
-            return pour(file, buffer, seen), file.read(5) or b""
+            if stop is not None:
+                return file.read(max(0, stop - start))
+            refuse_giants(os.fstat(file.fileno()).st_size, f"{self.path}/{name}")
+            return file.read()
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
@@ -131,13 +123,10 @@ class FolderFiles:
                 yield block
 
 
-def pour(file: FileIO, buffer: memoryview, seen: OnPiece) -> int:
-    """Read from a file straight into a buffer, piece by piece; return the bytes read."""
-    filled = 0
-    while size := file.readinto(part := buffer[filled : filled + PIECE]):
-        seen(part[:size])
-        filled += size
-    return filled
+def refuse_giants(size: int, where: str) -> None:
+    """Refuse to hold a file in memory that is larger than any that a store has."""
+    if size > LARGEST_READ:
+        raise StoreError(f"{where}: {size} bytes are more than this file should have")
 
 
 def digest_of(files: StoreFiles, name: str) -> str:
@@ -283,9 +272,7 @@ def listed(files: StoreFiles) -> dict[str, str]:
         digests, canonical = parse_digests(data)
         payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
         fitting = payload == digests.keys() if manifest == DIGESTS else not payload
-        fitting &= all(fits(digest, Hex64) for digest in digests.values()) and digests.keys().isdisjoint(
-            _folders(digests)
-        )
+        fitting &= all(fits(digest, Hex64) for digest in digests.values())
         if manifest == DIGESTS:
             fitting &= digests_by_name.get(DIGESTS) == hashlib.sha256(data).hexdigest()
         if lacking := sorted(ALWAYS[manifest] - digests.keys()):
@@ -296,12 +283,6 @@ def listed(files: StoreFiles) -> dict[str, str]:
             )
         digests_by_name |= digests
     return digests_by_name
-
-
-def _folders(names: Iterable[str]) -> set[str]:
-    """Return all folders of files with these names."""
-    parts = [name.split("/") for name in names]
-    return {"/".join(steps[:depth]) for steps in parts for depth in range(1, len(steps))}
 
 
 def named(files: StoreFiles) -> list[str]:

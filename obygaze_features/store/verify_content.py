@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.cores import usable_cores
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
-from obygaze_features.store.arrays import all_finite, array_layout, row_view
+from obygaze_features.store.arrays import all_finite, array_layout, lean, row_view
 from obygaze_features.store.format import (
     ARRAYS,
     ATTRIBUTE,
@@ -272,21 +272,13 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
             continue
         axes = dimensions(name, tuple(metadata["shape"]), group.n_frames)
         expected = array_layout(name, tuple(metadata["shape"]), metadata["data_type"], axes)
-        if wrong := {field.partition(".")[0] for field in differences(_lean(expected), _lean(metadata))}:
+        if wrong := {field.partition(".")[0] for field in differences(lean(expected), lean(metadata))}:
             yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
         for dimension, size in zip(axes, metadata["shape"], strict=True):
             if sizes.setdefault(dimension, size) != size:
                 yield Problem(
                     file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"
                 )
-
-
-def _lean(value: object) -> object:
-    """Leave out empty fields, at any depth: libraries differ in whether they write them."""
-    if isinstance(value, dict):
-        lean = {key: _lean(item) for key, item in value.items()}
-        return {key: item for key, item in lean.items() if item is not None and item not in ({}, [])}
-    return [_lean(item) for item in value] if isinstance(value, list) else value
 
 
 def _reason(error: BaseException) -> str:

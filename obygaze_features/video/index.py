@@ -21,7 +21,6 @@ from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.av1 import FrameReferences
 from obygaze_features.video.bitstream import (
     MPEG12,
     READABLE,
@@ -95,7 +94,6 @@ class PacketColumns:
     discard: list[bool] = field(default_factory=list)
     key: list[bool] = field(default_factory=list)
     headers: list[PictureHeader] = field(default_factory=list)
-    references: FrameReferences = field(default_factory=FrameReferences)
     corrupt: bool = False
     changes: bool = False
     declared: int = 0
@@ -153,7 +151,6 @@ def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
 def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] | None) -> PacketColumns:
     packets = PacketColumns(declared=declared_packets(source))
     read_header = header_reader(source.codec, source.context.extradata)
-    is_av1 = source.codec == "av1"
     try:
         for packet in source.container.demux(source.stream):
             packets.read += packet.size > 0 or packet.dts is not None
@@ -169,8 +166,6 @@ def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] |
             packets.corrupt |= packet.is_corrupt
             if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
                 packets.changes |= packet.has_sidedata("new_extradata")
-            if is_av1:
-                packets.references.add(memoryview(packet))
             if pictures is not None:
                 pictures.add(packet)
             if kept is not None:
@@ -219,7 +214,6 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         rank=rank,
         random_access=random_access,
         spare=_spare(packets.headers),
-        frames=packets.references.table(),
         shown=shown,
         time_s=time_s,
         key=flagged[shown] if ordered else None,

@@ -27,9 +27,6 @@ class PacketTable:
         Shape [P]: whether decoding can start here and give exact pictures.
     spare
         Shape [P]: whether no other picture needs this one; it is then decoded only if it is wanted.
-    frames
-        Shape [Q, 10]: coded frames, for codecs whose packets may hold several, with their references
-        (`FrameReferences.table`). Frames that no wanted frame refers to are left out. No rows if unknown.
     shown
         Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
     time_s
@@ -57,7 +54,6 @@ class PacketTable:
     rank: NDArray[np.int64]
     random_access: NDArray[np.bool_]
     spare: NDArray[np.bool_]
-    frames: NDArray[np.int32]
     shown: NDArray[np.int64]
     time_s: NDArray[np.float64]
     key: NDArray[np.bool_] | None

@@ -185,25 +185,7 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 def _open(path: Path) -> InputContainer:
     # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol.
-    name = f"file:{path}"
-    container = av.open(name, options=OPTIONS, metadata_errors="replace")
-    if _needs_no_parser(container):
-        container.close()
-        container = av.open(name, options=OPTIONS | {"fflags": "noparse"}, metadata_errors="replace")
-    return container
-
-
-def _needs_no_parser(container: InputContainer) -> bool:
-    """Return whether FFmpeg's parser would find nothing that the container does not say.
-
-    It takes half of the time of reading AV1's packets. In MP4 and Matroska each is one temporal unit, with
-    its time and key flag.
-    """
-    stream = container.streams.best("video")
-    context: VideoCodecContext | None = stream.codec_context if isinstance(stream, VideoStream) else None
-    if context is None or context.codec.canonical_name != "av1":
-        return False
-    return not {"mov", "matroska"}.isdisjoint(container.format.name.split(","))
+    return av.open(f"file:{path}", options=OPTIONS, metadata_errors="replace")
 
 
 def check_file(path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH
+import obygaze_film
+from obygaze_features.errors import ManifestError, OutputError, VideoError
+from obygaze_features.io import refuse_existing, whole_folder
+from obygaze_features.options import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,16 +28,7 @@ QUALITY = 80
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    help="HTML file to write.",
-)
-@click.option(
-    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Segments to list of each film."
-)
+@click.option("--top", type=click.IntRange(min=1), default=20, help="Segments to list of each film.")
 @click.option(
     "--thumbnails",
     type=PATH,
@@ -42,16 +36,10 @@ QUALITY = 80
     help="Put pictures of the segments into the page: what 'obygaze film thumbnails' saved, MOVIE/RANK.jpg "
     "or .png. The page then contains frames of films: pass it on only where you have the right to.",
 )
-@click.option(
-    "--language",
-    type=click.Choice(["en", "fr"]),
-    default="en",
-    show_default=True,
-    help="Language of the page.",
-)
-@click.option("--force", is_flag=True, help="Replace an earlier page.")
+@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
+@output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
 def report(
-    folders: tuple[Path, ...], out: Path, top: int, thumbnails: Path | None, language: str, force: bool
+    folders: tuple[Path, ...], top: int, thumbnails: Path | None, language: str, output: Output
 ) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
@@ -67,13 +55,13 @@ def report(
           --out films.html
       obygaze film report scored --language fr --out film.html
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import write_film_page
     from obygaze_film.page.html import read_stills
     from obygaze_film.timeline import found_films
 
-    refuse_existing(out, force=force)
+    out = output.out or Path("report.html")
+    refuse_existing(out, force=output.force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
     stills = None
@@ -86,7 +74,7 @@ def report(
             err=True,
         )
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
-    write_film_page(films, out, force=force, top=top, language=language, rates=rates, stills=stills)
+    write_film_page(films, out, force=output.force, top=top, language=language, rates=rates, stills=stills)
     for film in films:
         click.echo(film.heading, err=True)
     click.echo(out)
@@ -96,17 +84,12 @@ def report(
 @click.argument("folder", type=PATH)
 @click.option("--as", "kind", required=True, type=click.Choice(FORMATS), help="Format.")
 @click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write.  [default: the film's name in this folder, with the format's suffix]",
-)
-@click.option(
     "--tiers",
     metavar="NAME,...",
     help=f"What to write, of {', '.join(TIERS)}.  [default: all for eaf; segments and concepts for otio, "
     "fcpxml7, jsonld, iiif; segments for the others]",
 )
-@click.option("--fps", default="24", show_default=True, help="Frames per second, for otio, fcpxml7 and edl.")
+@click.option("--fps", default="24", help="Frames per second, for otio, fcpxml7 and edl.")
 @click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
 @click.option(
     "--top",
@@ -114,17 +97,8 @@ def report(
     default=0,
     help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-def export(
-    folder: Path,
-    kind: str,
-    out: Path | None,
-    tiers: str | None,
-    fps: str,
-    model: str | None,
-    top: int,
-    force: bool,
-) -> None:
+@output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
+def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -143,18 +117,16 @@ def export(
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
-    from obygaze_film.timeline import Timeline
 
     rate = _rate(fps)
-    film = Timeline.read(folder)
+    film = obygaze_film.Timeline.read(folder)
     safe = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in film.movie).lstrip(".")
-    path = out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
-    refuse_existing(path, force=force)
+    path = output.out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
+    refuse_existing(path, force=output.force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
-    notice = write_export(film, kind, path, tiers=names, rate=rate, model=model, top=top)
+    notice = write_export(film, kind, path, tiers=names, rate=rate, **chosen)
     if notice:
         click.echo(notice, err=True)
     if KNOWN[kind].loses:
@@ -163,7 +135,7 @@ def export(
 
 
 def _rate(text: str) -> Fraction:
-    from obygaze_features.errors import ManifestError
+
     from obygaze_features.manifest import frame_rate
 
     try:
@@ -186,9 +158,6 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
       obygaze film thumbnails film.mkv --scored scored --out pictures
       obygaze film report scored --thumbnails pictures --out film.html
     """
-    from obygaze_features.errors import OutputError
-    from obygaze_features.io import whole_folder
-
     if out.exists():
         raise OutputError(f"{out} exists already: choose another --out")
     peaks = {film: _peaks(scored, film.stem) for film in films}
@@ -206,7 +175,6 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
 
 def _peaks(scored: Path, movie: str) -> dict[int, float]:
     """Read the time of each segment's highest point by rank; of the first model, which the page shows."""
-    from obygaze_features.errors import OutputError
     from obygaze_features.manifest import read_table
 
     places = [path for path in (scored / movie / "segments.csv", scored / "segments.csv") if path.is_file()]
@@ -223,7 +191,6 @@ def _peaks(scored: Path, movie: str) -> dict[int, float]:
 
 def _pictures(film: Path, times: dict[int, float]) -> dict[int, bytes]:
     """Take the first frame from each time on, in one pass over the film, as JPEG."""
-    from obygaze_features.errors import VideoError
     from obygaze_features.video import read_windows, uniform
 
     ranks = list(times)

@@ -1,12 +1,17 @@
 """`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option, json_option
-from obygaze_models.commands import write_page
+import obygaze_features as of
+import obygaze_film
+from obygaze_features.errors import OutputError
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_film.errors import FilmError
+from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
@@ -14,19 +19,14 @@ if TYPE_CHECKING:
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
-PATH = click.Path(path_type=Path)
 folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar="FOLDER...")
 model_option = click.option(
     "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
 )
-force_option = click.option("--force", is_flag=True, help="Replace an earlier --out.")
 
 
 @click.command()
 @click.argument("arguments", nargs=-1, required=True, metavar="MODEL... STORE")
-@click.option(
-    "--out", type=PATH, required=True, help="Folder to write; of several films, a folder in it for each."
-)
 @click.option("--shots", type=PATH, help="Table of shots, as `obygaze manifest import film` writes it.")
 @click.option(
     "--flags",
@@ -38,19 +38,16 @@ force_option = click.option("--force", is_flag=True, help="Replace an earlier --
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
 @click.option("--title", help="Title of the film, if there is one only.")
-@force_option
-@json_option
+@output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
 @click.pass_context
 def score(
     ctx: click.Context,
     arguments: tuple[str, ...],
-    out: Path,
     shots: Path | None,
     flags: Path | None,
     films: Path | None,
     title: str | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
@@ -69,9 +66,8 @@ def score(
       obygaze film score pcbm_lr.model mlp.model stores/films \\
           --shots films.shots.csv --films films-facts.csv --out scored
     """
-    from obygaze_features.store import open_store
     from obygaze_film.rows import read_shots, windows_of
-    from obygaze_film.score import FilmFacts, score_films
+    from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import RECORD
     from obygaze_models.prediction import json_text, refuse_wrong_order
 
@@ -81,22 +77,23 @@ def score(
     if flags is not None and shots is None:
         raise click.UsageError("--flags replaces flags of shots: give --shots too")
     refuse_wrong_order(models[0], [*models[1:], store_path])
-    store = open_store(store_path)
+    store = of.open_store(store_path)
     movies = list(windows_of(store))
     if title is not None and len(movies) > 1:
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
+    out = output.path
     folder_of = {movie: out if len(movies) == 1 else out / _folder_name(movie) for movie in movies}
-    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=force)
+    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=output.force)
     facts = _facts(films) if films is not None else {}
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
-    scored = score_films(
+    scored = obygaze_film.score_films(
         store, models, shots=read_shots(shots, movies, flags) if shots else None, facts=facts
     )
     for timeline in scored:
         timeline.write(folder_of[timeline.movie])
-    if as_json:
+    if output.as_json:
         import msgspec
 
         records = [msgspec.to_builtins(timeline.record) for timeline in scored]
@@ -116,9 +113,6 @@ def _folder_name(movie: str) -> str:
 
 def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
     """Refuse to replace a scored film, and to write into a folder of something else."""
-    from obygaze_features.errors import OutputError
-    from obygaze_features.io import refuse_existing
-
     refuse_existing(*records, force=force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
@@ -127,7 +121,6 @@ def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
 def _facts(path: Path) -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films."""
     from obygaze_features.manifest import read_table
-    from obygaze_film.errors import FilmError
     from obygaze_film.score import FilmFacts
 
     facts = {}
@@ -188,25 +181,11 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     type=click.FloatRange(min=0, min_open=True),
     multiple=True,
     default=(5.0, 15.0),
-    show_default=True,
     help="Seconds by which boundaries may differ; repeatable.",
 )
-@click.option("--out", type=PATH, required=True, help="Folder of the report.")
-@html_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@force_option
-@json_option
-def evaluate(
-    folders: tuple[Path, ...],
-    truth: Path,
-    key: str | None,
-    collars: tuple[float, ...],
-    out: Path,
-    html: Path | None,
-    seed: int,
-    force: bool,
-    as_json: bool,
-) -> None:
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+@output("Folder of the report.", required=True, html=True, json=True)
+def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
     Each annotator of the manifest is the truth once; the others are measured as the model is. So are
@@ -220,34 +199,20 @@ def evaluate(
       obygaze film evaluate scored/tt0108160 --truth segments.csv --collar 5 \\
           --out agreement
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.evaluation import evaluate_films, evaluation_report
-    from obygaze_film.timeline import read_films
-    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+    from obygaze_film.evaluation import evaluation_report
+    from obygaze_models.report import check_folder
 
-    check_folder(out, force=force)
-    refuse_existing(html, force=force)
-    films = read_films(folders)
-    report = evaluation_report(
-        evaluate_films(films, read_manifest(truth), key=key, collars=collars, seed=seed)
-    )
-    with new_folder(out, force=force) as folder:
-        write_report(report, folder)
-    write_page(report, html, force=force)
-    click.echo(to_json(report) if as_json else plain(report), nl=False)
-    click.echo(f"report kept in {out}", err=True)
+    check_folder(output.path, force=output.force)
+    refuse_existing(output.html, force=output.force)
+    films = obygaze_film.read_films(folders)
+    evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), **how)
+    finish(evaluation_report(evaluated), output)
 
 
 @click.command("next")
 @folders
-@click.option(
-    "--n",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Number of windows; --blind: of each film.",
-)
+@click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
 @click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
 @click.option(
     "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
@@ -256,19 +221,10 @@ def evaluate(
 @click.option(
     "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
 )
-@click.option("--out", type=PATH, required=True, help="Manifest to write, to be filled in.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw.")
-@force_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
+@output("Manifest to write, to be filled in.", required=True)
 def next_(
-    folders: tuple[Path, ...],
-    n: int,
-    blind: bool,
-    judged: tuple[Path, ...],
-    key: str | None,
-    codebook: Path | None,
-    out: Path,
-    seed: int,
-    force: bool,
+    folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
@@ -285,23 +241,22 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import Manifest, read_manifest, write_manifest
-    from obygaze_film.timeline import read_films
     from obygaze_film.windows_to_judge import choose_next
 
-    refuse_existing(out, force=force)
-    films = read_films(folders)
+    output.refuse_existing()
+    out = output.path
+    films = obygaze_film.read_films(folders)
     done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
-    clips = choose_next(films, n, key=key, blind=blind, judged=done, seed=seed)
-    book = _codebook(films[0].model(key).codebook, codebook)
+    clips = choose_next(films, judged=done, **draw)
+    book = _codebook(films[0].model(draw["key"]).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     click.echo(
         f"{out}: {len(clips)} windows of {movies} film{'' if movies == 1 else 's'}, {random} drawn at random"
     )
-    if blind:
+    if draw["blind"]:
         click.echo(
             "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
         )
@@ -310,7 +265,6 @@ def next_(
 def _codebook(name: str, path: Path | None) -> "Codebook":
     """Find the codebook of the judgements."""
     from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
-    from obygaze_film.errors import FilmError
 
     if path is not None:
         book = load_codebook(path)
@@ -345,12 +299,11 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
 
     from obygaze_features.manifest import read_manifest
     from obygaze_film.judged_rate import correct_rate, write_rates
-    from obygaze_film.timeline import read_films
     from obygaze_models.prediction import json_text
 
     truth = read_manifest(judgements, spreadsheet_safe=True)
     every = []
-    for timeline in read_films([folder]):
+    for timeline in obygaze_film.read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         rates = []
         notices: list[str] = []

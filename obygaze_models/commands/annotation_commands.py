@@ -1,27 +1,40 @@
 """`obygaze manifest agreement` and `obygaze localise`: compare marked segments."""
 
-import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import json_option
+import obygaze_models as om
+from obygaze_features import manifest as manifests
+from obygaze_features.io import json_bytes, write_whole
+from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
 
     from obygaze_features.manifest import Gamma, PairAgreement
+    from obygaze_features.options import Command
     from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
 
 
+SHUFFLES = 62
+"""Chance annotations, as the paper takes them."""
+
+
+def _removed(name: str) -> "Callable[[Command], Command]":
+    functions = "obygaze_features.manifest.agreement, project and obygaze_models.evaluation.unitising"
+    return removed_option(name, f"the paper's value is used; in Python {functions} take others", value=True)
+
+
 @click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=PATH)
 @click.option(
     "--window",
     type=click.FloatRange(0, min_open=True),
@@ -29,48 +42,17 @@ if TYPE_CHECKING:
     "46, the mean MovieGraphs clip, if annotators' segments differ; otherwise no projection]",
 )
 @click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    default=0.2,
-    show_default=True,
-    help="Minimum share of a window that an annotation must cover to count.",
-)
-@click.option(
     "--alpha",
     type=click.FloatRange(0),
     default=0,
-    show_default=True,
     help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
 )
-@click.option(
-    "--beta",
-    type=click.FloatRange(0),
-    default=1,
-    show_default=True,
-    help="Weight of the level where --alpha is above 0.",
-)
-@click.option(
-    "--shuffles",
-    type=click.IntRange(2),
-    default=62,
-    show_default=True,
-    help="Number of chance annotations: random orders, reported beside the closed form; "
-    "with --alpha, annotations moved along the film.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random orders."
-)
+@_removed("--threshold")
+@_removed("--beta")
+@_removed("--shuffles")
+@_removed("--seed")
 @json_option
-def agreement(
-    manifest: Path,
-    window: float | None,
-    threshold: float,
-    alpha: float,
-    beta: float,
-    shuffles: int,
-    seed: int,
-    as_json: bool,
-) -> None:
+def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool) -> None:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
@@ -88,76 +70,65 @@ def agreement(
       obygaze manifest agreement segments.csv --alpha 1
       obygaze manifest agreement segments.csv --window 60 --json
     """
-    from obygaze_features.manifest import agreement as compared
-    from obygaze_features.manifest import project as projected
-    from obygaze_features.manifest import read_manifest, windows
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned, mean_defined
+    from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
     from obygaze_models.evaluation.unitising import unitised_agreement
 
-    labels = read_manifest(manifest)
+    labels = manifests.read_manifest(manifest)
     pairs: Sequence[PairAgreement | PairUnits]
+    chance = {"shuffles": SHUFFLES, "seed": 0}
     if alpha > 0:
         if window is not None:
             raise click.UsageError("--window projects segments, which --alpha compares as they are")
-        pairs = unitised_agreement(labels, alpha=alpha, beta=beta, samples=shuffles, seed=seed)
-        how: dict[str, Any] = {"alpha": alpha, "beta": beta, "samples": shuffles, "seed": seed}
+        pairs = unitised_agreement(labels, alpha=alpha)
+        how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SHUFFLES, "seed": 0}
     else:
         if window is None and not is_aligned(labels):
             window = DEFAULT_WINDOW_S
+        share = None if window is None else DEFAULT_THRESHOLD
         if window is not None:
-            click.echo(f"projected onto windows of {window:g} s, threshold {threshold:g}", err=True)
-            labels = projected(labels, windows(labels, window), threshold, per_annotator=True).manifest
-        pairs = compared(labels, shuffles=shuffles, seed=seed)
-        how = {
-            "window_s": window,
-            "threshold": None if window is None else threshold,
-            "shuffles": shuffles,
-            "seed": seed,
-        }
+            click.echo(f"projected onto windows of {window:g} s, threshold {share:g}", err=True)
+            labels = manifests.project(labels, manifests.windows(labels, window), per_annotator=True).manifest
+        pairs = manifests.agreement(labels, **chance)
+        how = {"window_s": window, "threshold": share, **chance}
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
     parts = ["all_levels", *(["labels_only"] if aside else [])]
     means = {part: mean_defined(getattr(pair, part) for pair in pairs) for part in parts}
-    if as_json:
-        document = {
-            "manifest": str(manifest),
-            "codebook": codebook.name,
-            **how,
-            "pairs": [
-                {
-                    "movie": pair.movie,
-                    "annotators": pair.annotators,
-                    **{part: _gamma_record(getattr(pair, part)) for part in parts},
-                }
-                for pair in pairs
-            ],
-            "mean_gamma": means,
-        }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-        return
-    names = {" / ".join(pair.annotators) for pair in pairs}
-    same = len(names) == 1
-    if same:
-        click.echo(f"annotators of every movie: {names.pop()}")
+    document = {
+        "manifest": str(manifest),
+        "codebook": codebook.name,
+        **how,
+        "pairs": [
+            {
+                "movie": pair.movie,
+                "annotators": pair.annotators,
+                **{part: _gamma_record(getattr(pair, part)) for part in parts},
+            }
+            for pair in pairs
+        ],
+        "mean_gamma": means,
+    }
+    columns = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
+    without = [f"{name}\nwithout\n{', '.join(aside)}" for name in columns if aside]
     rows = [
-        (
+        [
             pair.movie,
-            *([] if same else [" / ".join(pair.annotators)]),
+            " / ".join(pair.annotators),
             *(cell for part in parts for cell in _gamma_cells(getattr(pair, part))),
-        )
+        ]
         for pair in pairs
     ]
-    compared_on = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma", "shuffled"]
-    column = compared_on.index("gamma")
-    blank = [""] * len(compared_on)
-    mean_row = [
-        "mean",
-        *([] if same else [""]),
-        *(cell for part in parts for cell in (*blank[:column], _number(means[part]), *blank[column + 1 :])),
-    ]
-    without = [f"{name}\nwithout\n{', '.join(aside)}" for name in compared_on if aside]
-    headers = ["movie", *([] if same else ["annotators"]), *compared_on, *without]
-    click.echo(table([*rows, mean_row], headers))
+    in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
+    rows.append(["mean", "", *in_mean])
+    headers = ["movie", "annotators", *columns, *without]
+    names = {row[1] for row in rows[:-1]}
+    if len(names) == 1:  # one column fewer
+        rows, headers = [[row[0], *row[2:]] for row in rows], [headers[0], *headers[2:]]
+    title = f"annotators of every movie: {names.pop()}\n" if len(names) == 1 else ""
+    show(document, lambda: title + table(rows, headers), as_json=as_json)
+    if as_json:
+        return
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
         why = (
@@ -176,10 +147,9 @@ def _number(value: float | None) -> str:
 
 
 def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
-    from obygaze_features.manifest import Gamma
 
     error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
-    if isinstance(gamma, Gamma):
+    if isinstance(gamma, manifests.Gamma):
         shuffled = "" if gamma.shuffled is None else f"{gamma.shuffled:.3f}{error}"
         return str(gamma.n_clips), _number(gamma.value), shuffled
     return (
@@ -190,35 +160,29 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
 
 
 def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
-    from dataclasses import asdict
 
     return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
 
 
 @click.command()
-@click.argument("frames", type=click.Path(path_type=Path))
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("frames", type=PATH)
+@click.argument("manifest", type=PATH)
 @click.option("--positive", multiple=True, metavar="LEVEL", help="Level to find; repeatable.")
 @click.option("--concept", help="Concept to find, instead of --positive.")
 @click.option(
     "--score",
     default="weight",
-    show_default=True,
     metavar="COLUMN",
     help="Column of FRAMES to rank frames by: weight, contribution, Body_value, ...",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the numbers of each movie as CSV.")
-@click.option("--force", is_flag=True, help="Replace an earlier --out.")
-@json_option
+@output("Write the numbers of each movie as CSV.", force="Replace an earlier --out.", json=True)
 def localise(
     frames: Path,
     manifest: Path,
     positive: tuple[str, ...],
     concept: str | None,
     score: str,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
 
@@ -233,19 +197,16 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise frames.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_features.io import json_bytes, refuse_existing, write_whole
-    from obygaze_features.manifest import read_manifest
-    from obygaze_models.evaluation.localise import localise as compare
     from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
 
-    refuse_existing(out, force=force)
-    marked = marked_segments(read_manifest(manifest), positive, concept)
+    output.refuse_existing()
+    marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
-    results = {name: compare(scored, segments, score) for name, segments in marked.items()}
+    results = {name: om.localise(scored, segments, score) for name, segments in marked.items()}
     by_movie = movies_table(results)
-    if out is not None:
-        write_whole(out, str(by_movie.to_csv(index=False, lineterminator="\n")))
-    if as_json:
+    if output.out is not None:
+        write_whole(output.out, str(by_movie.to_csv(index=False, lineterminator="\n")))
+    if output.as_json:
         document = {
             name: {
                 "measures": _records(result.pooled),
@@ -261,8 +222,8 @@ def localise(
         click.echo(_localisation_table(results))
     for name, result in results.items():
         click.echo(f"{name}: {result.n_left_out} clips without a boundary left out", err=True)
-    if out is not None:
-        click.echo(f"{len(by_movie)} movies in {out}", err=True)
+    if output.out is not None:
+        click.echo(f"{len(by_movie)} movies in {output.out}", err=True)
 
 
 def _records(rows: "pd.DataFrame") -> "list[dict[Any, Any]]":

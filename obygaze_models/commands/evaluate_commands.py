@@ -1,23 +1,34 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.io import NO_LICENCE, refuse_existing
+from obygaze_features.options import PATH, GroupedCommand, Output, output
+from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import TASK_OPTIONS, write_page
+from obygaze_models.commands.inputs import TASK_OPTIONS, finish, write_page
 
 if TYPE_CHECKING:
-    from obygaze_models.dataset import Dataset, Features, Pool
-    from obygaze_models.models import Imbalance, ModelSpec
+    from obygaze_models.dataset import Dataset, Pool
+    from obygaze_models.models import ModelSpec
     from obygaze_models.protocol.targets import Target
 
 
-@click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+GROUPS = {
+    "Options that most people need": "task test model negative positive out save seed html json",
+    "What is read": "backbone features pool reduce policy texts",
+    "How models are trained and tested": "seeds seen test-seen-scores imbalance",
+}
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS)
+@click.argument("manifest", type=PATH)
+@click.argument("store", type=PATH)
 @TASK_OPTIONS
 @click.option(
     "--model",
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--texts",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="STORE",
     help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
     "in the space of STORE.",
@@ -56,18 +67,16 @@ if TYPE_CHECKING:
     "--policy",
     type=click.Choice(["raw", "paper", "released"]),
     default="raw",
-    show_default=True,
     help="Label policy, if the codebook has one. raw: as annotated. paper: "
     "clips without a visual concept become EN. released: "
     "clips with only non-visual concepts are left out.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option(
     "--seeds",
     "n_seeds",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     metavar="K",
     help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
 )
@@ -85,14 +94,8 @@ if TYPE_CHECKING:
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
-    show_default=True,
     help="Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is tuned. "
     "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
 )
 @click.option(
     "--save",
@@ -102,11 +105,12 @@ if TYPE_CHECKING:
     help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
     "for `obygaze predict`; repeatable.",
 )
-@html_option
 @click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
-@click.option("--force", is_flag=True, help="Replace an existing run.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the record and the metrics as one JSON document."
+@output(
+    "Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
+    force="Replace an existing run.",
+    html=True,
+    json="Print the record and the metrics as one JSON document.",
 )
 def evaluate(
     manifest: Path,
@@ -115,26 +119,14 @@ def evaluate(
     test: str | None,
     negative: tuple[str, ...],
     positive: tuple[str, ...],
-    test_negative: tuple[str, ...],
-    test_positive: tuple[str, ...],
     models: tuple[str, ...],
     texts: Path | None,
-    backbone: str | None,
-    features: "Features | None",
     pool: "Pool | None",
-    reduce: str | None,
     policy: str,
-    seed: int,
-    n_seeds: int,
-    seen: bool,
-    test_seen_scores: bool,
-    imbalance: "Imbalance",
-    out: Path | None,
     save: tuple[str, ...],
-    html: Path | None,
     licence: str | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
+    **chosen: Any,
 ) -> None:
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
@@ -161,117 +153,85 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
           --save pcbm_lr --out run
     """
-    from obygaze_features.io import NO_LICENCE, refuse_existing
-    from obygaze_features.screen import progress_bar
     from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
-    from obygaze_models.dataset import load_dataset
-    from obygaze_models.evaluation.evaluate import evaluate as run_evaluation
-    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json, write_run
+    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
-    from obygaze_models.report.run_tables import excluded_summary, run_report
+    from obygaze_models.report.run_tables import excluded_summary
     from obygaze_models.report.write import latex
 
-    if seen and save:
+    read = {name: chosen.pop(name) for name in ("backbone", "features", "reduce")}
+    seeds = {name: chosen[name] for name in ("seed", "n_seeds", "seen")}
+    if seeds["seen"] and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
     clips, (opened,) = read_inputs(manifest, [store])
     labelled, notices = under_policy(clips, policy)
-    train, tested = choose_targets(
-        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
-    )
-    specs = models_for(train.kind, models or None, imbalance=imbalance)
+    train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
+    specs = models_for(train.kind, models or None, imbalance=chosen["imbalance"])
     unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
     if unknown:
         raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
-    if reduce and all(spec.reads == "pooled" for spec in specs):
+    if read["reduce"] and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
-    with reducing(reduce) as show:
-        data = load_dataset(
-            opened,
-            labelled,
-            backbone=backbone,
-            features=features,
-            pool=pool or "max",
-            reduce=reduce,
-            progress=show,
-        )
+    with reducing(read["reduce"]) as show:
+        data = om.load_dataset(opened, labelled, pool=pool or "max", progress=show, **read)
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
     digest = clips.digest()
-    settings = (digest, imbalance, *(["seen-scores"] * test_seen_scores), *(spec.name for spec in specs))
+    settings = [digest, chosen["imbalance"], *(["seen-scores"] * chosen["test_seen_scores"])]
+    settings += [spec.name for spec in specs]
     if texts is not None:
         fingerprint, zero_shot = _read_texts(texts, data, train)
-        specs, settings = [*zero_shot, *specs], (*settings, fingerprint)
-    named = run_name(
-        data, opened, train, tested, policy=policy, seed=seed, n_seeds=n_seeds, seen=seen, settings=settings
-    )
-    folder = out or Path("runs") / named
+        specs, settings = [*zero_shot, *specs], [*settings, fingerprint]
+    named = run_name(data, opened, train, tested, policy=policy, settings=settings, **seeds)
+    folder = output.out or Path("runs") / named
     # Refused before the work begins.
-    check_free(folder, force=force)
-    refuse_existing(html, force=force)
+    check_free(folder, force=output.force)
+    refuse_existing(output.html, force=output.force)
     with progress_bar("training", "model") as progress:
-        run = run_evaluation(
+        run = om.evaluate(
             data,
             specs if texts is not None else models or None,
             train,
             tested,
-            seed=seed,
-            n_seeds=n_seeds,
-            seen=seen,
-            test_seen_scores=test_seen_scores,
-            imbalance=imbalance,
             origin={"manifest_sha256": digest, "label_policy": policy},
             progress=progress,
+            **chosen,
         )
-    report = run_report(run)
-    write_run(run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=force)
-    write_page(report, html, force=force)
-    kept: dict[str, Path] = {}
+    report = om.run_report(run)
+    om.write_run(
+        run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=output.force
+    )
+    write_page(report, output.html, force=output.force)
+    kept = {}
     if save or licence:
-        from obygaze_models.prediction.final import save_models
-
-        kept = save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
-    click.echo(to_json(run) if as_json else plain(report), nl=False)
-    for line in (*notices, *excluded_summary(run.record["excluded"])):
-        click.echo(line, err=True)
-    for name, file in kept.items():
-        click.echo(f"{name} of all {len(set(data.movies))} movies kept in {file}", err=True)
-    click.echo(f"run kept in {folder}", err=True)
+        kept = om.save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
+    click.echo(to_json(run) if output.as_json else plain(report), nl=False)
+    notices += excluded_summary(run.record["excluded"])
+    notices += [f"{name} of all {len(set(data.movies))} movies kept in {file}" for name, file in kept.items()]
+    click.echo("\n".join([*notices, f"run kept in {folder}"]), err=True)
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
     """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
-    from obygaze_features.store import open_store
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":
         raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
-    texts = open_store(path)
+    texts = of.open_store(path)
     return texts.fingerprint, zero_shot_models(data, texts, target)
 
 
 @click.command()
-@click.argument("run_a", type=click.Path(path_type=Path))
-@click.argument("run_b", type=click.Path(path_type=Path))
+@click.argument("run_a", type=PATH)
+@click.argument("run_b", type=PATH)
 @click.option("--model", help="Model of RUN_A.  [default: its first]")
 @click.option("--against", help="Model of RUN_B.  [default: the same]")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write the tables into.")
-@html_option
-@click.option("--force", is_flag=True, help="Replace earlier output.")
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
-def compare(
-    run_a: Path,
-    run_b: Path,
-    model: str | None,
-    against: str | None,
-    out: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+@output("Folder to write the tables into.", html=True, json="Print the comparison as one JSON document.")
+def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, output: Output) -> None:
     """Compare a model of RUN_A with one of RUN_B, paired by movie.
 
     Both must have been tested on the same clips and labels; the training data may differ, and so
@@ -285,24 +245,5 @@ def compare(
       obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
           --out hard-against-easy --html hard-against-easy.html
     """
-    import json
-
-    from obygaze_models.evaluation.compare import compare as compare_sides
-    from obygaze_models.evaluation.compare import side
-    from obygaze_models.evaluation.run_folder import read_run
-    from obygaze_models.report import new_folder, plain, write_report
-    from obygaze_models.report.run_tables import comparison_report
-    from obygaze_models.report.write import document
-
-    a = side(read_run(run_a), model)
-    report = comparison_report(compare_sides(a, side(read_run(run_b), against or a.model)))
-    if out is not None:
-        with new_folder(out, force=force) as folder:
-            write_report(report, folder)
-    write_page(report, html, force=force)
-    if as_json:
-        click.echo(json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        click.echo(plain(report), nl=False)
-    if out is not None:
-        click.echo(f"kept in {out}", err=True)
+    a = om.side(om.read_run(run_a), model)
+    finish(om.comparison_report(om.compare(a, om.side(om.read_run(run_b), against or a.model))), output)

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import join_options
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features import manifest as manifests
+from obygaze_features.options import Output, join_options, removed_option
+from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
@@ -26,19 +30,30 @@ TASK_OPTIONS = join_options(
     click.option("--test", help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
-    click.option("--test-negative", multiple=True, help="Negative level of --test; repeatable."),
-    click.option("--test-positive", multiple=True, help="Positive level of --test; repeatable."),
+    removed_option("--test-negative", "--test takes a task of the codebook", value=True),
+    removed_option("--test-positive", "--test takes a task of the codebook", value=True),
 )
+
+
+def finish(report: "Report", output: Output) -> None:
+    """Write a report into a new folder and as a page, if asked for, print it, and say where it is."""
+    from obygaze_models.report import new_folder, plain, to_json
+
+    if output.out is not None:
+        with new_folder(output.out, force=output.force) as folder:
+            om.write_report(report, folder)
+    write_page(report, output.html, force=output.force)
+    click.echo(to_json(report) if output.as_json else plain(report), nl=False)
+    if output.out is not None:
+        click.echo(f"kept in {output.out}", err=True)
 
 
 def write_page(
     reports: "Report | Sequence[Report]", path: Path | None, title: str = "", *, force: bool
 ) -> None:
     """Write reports as one page, if a path was given, and say so."""
-    from obygaze_models.report import write_html
-
     if path is not None:
-        write_html(reports, path, title, force=force)
+        om.write_html(reports, path, title, force=force)
         click.echo(f"page kept in {path}", err=True)
 
 
@@ -50,22 +65,17 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     UsageError
         The first is a store, or one of the others a manifest.
     """
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import open_store
-
     if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     wrong = next((store for store in stores if store.is_file() and store.suffix == ".csv"), None)
     if wrong is not None:
         raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
-    return read_manifest(manifest), [open_store(store) for store in stores]
+    return manifests.read_manifest(manifest), [of.open_store(store) for store in stores]
 
 
 @contextmanager
 def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
     """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
-    from obygaze_features.screen import progress_bar
-
     if not rule:
         yield None
         return
@@ -75,15 +85,13 @@ def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":
     """Read labels under a policy; report how many it changed (under raw: how many the paper's would)."""
-    from obygaze_features.manifest import LabelPolicy, apply_policy
-
-    labelled = apply_policy(clips, LabelPolicy(policy))
+    labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
         changed = _changed(clips, labelled)
         left_out = len(clips) - len(labelled)
         return labelled, [f"label policy {policy}: {changed} clips changed level, {left_out} left out"]
     if "paper" in clips.codebook.policies:
-        changed = _changed(clips, apply_policy(clips, LabelPolicy.PAPER))
+        changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
         if changed:
             return labelled, [
                 (

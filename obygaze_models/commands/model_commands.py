@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import json_option
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features import manifest as manifests
+from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_features.screen import table
+from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
     from obygaze_models.persistence.model_file import ModelFile
@@ -17,27 +21,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model")
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Write a CSV file instead of printing a table.")
 @click.option(
     "--manifest",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Manifest of the clips, to fill the column video (stores do not keep it).",
 )
 @click.option(
     "--frames",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write a CSV file with a row a frame: time, attention weight, concepts' values.",
 )
-@click.option("--force", is_flag=True, help="Replace an earlier --out or --frames.")
-@json_option
+@output(
+    "Write a CSV file instead of printing a table.", force="Replace an earlier --out or --frames.", json=True
+)
 def predict(
-    model: str,
-    stores: tuple[str, ...],
-    out: Path | None,
-    manifest: Path | None,
-    frames: Path | None,
-    force: bool,
-    as_json: bool,
+    model: str, stores: tuple[str, ...], manifest: Path | None, frames: Path | None, output: Output
 ) -> None:
     """Score the clips of stores with MODEL, a file (or its URL) saved by `obygaze evaluate --save`.
 
@@ -57,34 +55,31 @@ def predict(
       obygaze predict run/attention.model stores/more-films --frames frames.csv
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
-    from obygaze_features.io import refuse_existing
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import open_store
     from obygaze_models.commands.inputs import reducing
-    from obygaze_models.prediction.frames import predict_frames, write_frames
+    from obygaze_models.prediction.frames import write_frames
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
-    from obygaze_models.prediction.predict import predict as score
-    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
-    refuse_existing(out, frames, force=force)
-    loaded = load_model(model)
-    opened = [open_store(store) for store in stores]
+    output.refuse_existing(frames)
+    loaded = om.load_model(model)
+    opened = [of.open_store(store) for store in stores]
     with reducing(loaded.card.reduced_by) as show:
-        scored = score(loaded, opened, None if manifest is None else read_manifest(manifest), progress=show)
-    of_frames = None if frames is None else predict_frames(loaded, opened)
-    if out is not None:
-        scored.write(out)
+        scored = om.predict(
+            loaded, opened, None if manifest is None else manifests.read_manifest(manifest), progress=show
+        )
+    of_frames = None if frames is None else om.predict_frames(loaded, opened)
+    if output.out is not None:
+        scored.write(output.out)
     if frames is not None and of_frames is not None:
         write_frames(of_frames, frames)
-    if as_json:
+    if output.as_json:
         click.echo(json_text(document(scored, loaded, opened)))
-    elif out is None:
+    elif output.out is None:
         click.echo(_predictions_table(scored))
     for notice in _notices(scored, loaded):
         click.echo(notice, err=True)
-    if out is not None:
-        click.echo(f"{len(scored.table)} predictions in {out}", err=True)
+    if output.out is not None:
+        click.echo(f"{len(scored.table)} predictions in {output.out}", err=True)
     if of_frames is not None:
         click.echo(f"{len(of_frames)} frames in {frames}", err=True)
 
@@ -169,17 +164,15 @@ def explain(
           --clip tt9000007-003 --set Body=0.95
       obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
-    from obygaze_features.store import open_store
     from obygaze_models.prediction.explain import as_json as to_json
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
     from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
-    from obygaze_models.prediction.saved_model import load_model
 
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)
-    loaded = load_model(model)
-    explained = explain_clip(loaded, [open_store(store) for store in stores], clip_id, set_to)
+    loaded = om.load_model(model)
+    explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     if as_json:
         click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))
         return
@@ -201,7 +194,6 @@ def inspect(model: str, as_json: bool) -> None:
       obygaze model inspect models/pcbm_lr.model
       obygaze model inspect https://lab.example.org/pcbm_lr.model --json
     """
-    from obygaze_models.errors import ModelError
     from obygaze_models.persistence.model_file import construct, read_model
     from obygaze_models.prediction.predict import json_text
 

@@ -147,20 +147,19 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         )
         for name in ("tuned_", "cross_distances_"):
             self.__dict__.pop(name, None)
-        self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(features)
-        features = self._scaled(features)
         if self.C is None:
             self.hyperplanes_ = self._tuned(features, present, groups)
         else:
+            self.scaler_ = fitted_scaler(features, self.clip)
             self.hyperplanes_ = fit_hyperplanes(
-                features,
+                self._scaled(features),
                 present,
                 names=self.concepts_.tolist(),
                 kind=self.kind,
                 C=self._penalties(self.C),
                 balanced=self.balanced,
             )
-        self.rescale(self._distances(features))
+        self.rescale(self._distances(self._scaled(features)))
         return self
 
     def rescale(self, distances: NDArray[np.float64]) -> None:
@@ -208,9 +207,10 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         return np.array(names)
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit ridge CAVs at penalties chosen by movie."""
-        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, self.concepts_.tolist())
-        self.cross_distances_ = self.tuned_.distances
+        """Fit the scaler, and ridge CAVs at penalties chosen by movie."""
+        names = self.concepts_.tolist()
+        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, names, clip=self.clip)
+        self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
 
     def _penalties(self, C: float | Mapping[str, float]) -> list[float]:
@@ -222,8 +222,19 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         return [float(C[name]) for name in self.concepts_.tolist()]
 
 
+def fitted_scaler(X: Floats, clip: float | None) -> ClippedScaler | None:
+    """Fit the scaler that cuts features off at so many deviations; none where they are taken as they are."""
+    return None if clip is None else ClippedScaler(clip).fit(X)
+
+
 def tuned_by_movie(
-    kind: Kind, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None, names: Sequence[str]
+    kind: Kind,
+    X: Floats,
+    present: NDArray[np.float64],
+    groups: ArrayLike | None,
+    names: Sequence[str],
+    *,
+    clip: float | None,
 ) -> Tuned:
     """Tune ridge CAVs by movie (`tuned_ridge`), refusing by name what can't be learnt so.
 
@@ -242,7 +253,7 @@ def tuned_by_movie(
         refuse_constant(name, column)
         for movie in np.unique(movies):
             refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-    return tuned_ridge(X, present == 1, movies)
+    return tuned_ridge(X, present == 1, movies, clip)
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -325,7 +336,8 @@ class RandomDirections(Control):
         k = present.shape[1]
         rng = np.random.default_rng(self.random_state)
         planes = Hyperplanes(rng.normal(size=(k, X.shape[1])), np.zeros(k))
-        self.cross_distances_ = planes.distances(X)
+        self.scaler_ = fitted_scaler(X, self.clip)
+        self.cross_distances_ = planes.distances(self._scaled(X))
         return planes
 
 

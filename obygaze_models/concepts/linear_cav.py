@@ -9,12 +9,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import tuned_by_movie
+from obygaze_models.concepts.bank import fitted_scaler, tuned_by_movie
 from obygaze_models.concepts.cav_fitting import KINDS, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
-from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
+from obygaze_models.models.linear import CLIP, MOST
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
@@ -113,16 +113,14 @@ class LinearCAV(BinaryClassifier):
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(features)
-        if self.scaler_ is not None:
-            features = self.scaler_.transform(features)
         present = labels[:, None].astype(np.float64)
         self.threshold_ = ABOVE_ZERO
         self.__dict__.pop("inner_scores_", None)
         self.candidates_: tuple[Candidate, ...] = ()
         if self.C is None:
-            tuned = tuned_by_movie(self.kind, features, present, groups, [str(self.classes_[1])])
-            planes = tuned.planes
+            names = [str(self.classes_[1])]
+            tuned = tuned_by_movie(self.kind, features, present, groups, names, clip=self.clip)
+            self.scaler_, planes = tuned.scaler, tuned.planes
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)
             self.candidates_ = tuple(
@@ -130,8 +128,9 @@ class LinearCAV(BinaryClassifier):
                 for index, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
             )
         else:
+            self.scaler_ = fitted_scaler(features, self.clip)
             planes = fit_hyperplanes(
-                features,
+                features if self.scaler_ is None else self.scaler_.transform(features),
                 present,
                 names=[str(self.classes_[1])],
                 kind=self.kind,

@@ -22,6 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes
 from obygaze_models.errors import ConceptError
+from obygaze_models.models.linear import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
 """In mean variances of the features' directions; of equal losses the strongest is chosen."""
@@ -41,12 +42,15 @@ class Tuned:
         Fitted on all clips.
     distances : ndarray, shape [N, K]
         Signed distance of each clip to the CAVs fitted without its movie, at the same penalties.
+    scaler : ClippedScaler or None
+        What standardised the features first.
     """
 
     losses: NDArray[np.float64]
     chosen: NDArray[np.intp]
     planes: Hyperplanes
     distances: NDArray[np.float64]
+    scaler: ClippedScaler | None
 
     @property
     def penalties(self) -> NDArray[np.float64]:
@@ -54,7 +58,9 @@ class Tuned:
         return np.array(PENALTIES)[self.chosen]
 
 
-def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generic]) -> Tuned:
+def tuned_ridge(
+    X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generic], clip: float | None = None
+) -> Tuned:
     """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
 
     The fits are those of `ridge_hyperplanes` and `ridge_leave_group_out`, to rounding.
@@ -64,6 +70,8 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
     X : ndarray, shape [N, D]
     present : ndarray of bool, shape [N, K]
     movies : ndarray, shape [N]
+    clip : float, optional
+        Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
 
     Raises
     ------
@@ -73,7 +81,7 @@ def tuned_ridge(X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generi
     names, movie_of = np.unique(movies, return_inverse=True)
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
-        known = _axes_of(X)
+        known = _axes_of(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         if key not in known.tuned:
             known.tuned[key] = _tuned(known, present, names, movie_of)
@@ -113,7 +121,9 @@ def _tuned(
         distances[out] = (part @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
     offsets = _midway(weights, moments, np.zeros(len(spread)), y)
     directions = np.ascontiguousarray((axes @ weights).T)
-    return Tuned(losses, chosen, Hyperplanes(directions, offsets - directions @ centre), distances)
+    return Tuned(
+        losses, chosen, Hyperplanes(directions, offsets - directions @ centre), distances, known.scaler
+    )
 
 
 MOST_BYTES = 16 << 20
@@ -124,12 +134,15 @@ Roots = list[NDArray[np.float64]]
 
 @dataclass(eq=False, slots=True)
 class _Axes:
-    """X's mean [D], its axes V [D, R], the sum of squares along each [R], and X in them, T [N, R].
+    """X's scaler, if there is one; the scaled X's mean [D], axes V [D, R], and X in them, T [N, R].
+
+    `spread` [R] is the sum of squares along each axis.
 
     `unit` is that of the penalties. `roots` are the factors of `left_out` for the movies in `movies`: they
     know no concept, so that all concepts share them. `tuned` are results for presences and movies.
     """
 
+    scaler: ClippedScaler | None
     unit: float
     centre: NDArray[np.float64]
     axes: NDArray[np.float64]
@@ -178,35 +191,34 @@ N_TUNED = 2
 """Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
 
 
-def _axes_of(X: Floats) -> _Axes:
-    """Decompose X, or give the decomposition of the same X from before."""
+def _axes_of(X: Floats, clip: float | None) -> _Axes:
+    """Scale and decompose X, or give the decomposition of the same X from before."""
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
-    digest.update(str((X.shape, X.dtype)).encode())
+    digest.update(str((X.shape, X.dtype, clip)).encode())
     key = digest.digest()
     if key not in _KEPT:
-        _KEPT[key] = _axes(X)
+        _KEPT[key] = _axes(X, None if clip is None else ClippedScaler(clip).fit(X))
     _KEPT.move_to_end(key)
     while len(_KEPT) > N_KEPT:
         _KEPT.popitem(last=False)
     return _KEPT[key]
 
 
-def _axes(X: Floats) -> _Axes:
+def _axes(X: Floats, scaler: ClippedScaler | None) -> _Axes:
     """Decompose the smaller of the two matrices of products, with fewer clips than features the clips'."""
-    wide = np.asarray(X, dtype=np.float64)
+    wide = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
     centre = wide.mean(axis=0)
     centred = wide - centre
     unit = mean_variance(centred)
     if len(centred) >= centred.shape[1]:
         spread, axes = linalg.eigh(centred.T @ centred)
-        return _Axes(unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
+        return _Axes(scaler, unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
     spread, rotation = linalg.eigh(centred @ centred.T)
     # Rounding leaves directions without any spread a tiny one, or a negative.
     real = spread > 1e-12 * spread[-1]
     length = np.sqrt(spread[real])
-    return _Axes(
-        unit, centre, centred.T @ (rotation[:, real] / length), spread[real], rotation[:, real] * length
-    )
+    axes = centred.T @ (rotation[:, real] / length)
+    return _Axes(scaler, unit, centre, axes, spread[real], rotation[:, real] * length)
 
 
 def mean_variance(centred: NDArray[np.float64]) -> float:

@@ -119,7 +119,7 @@ def backward(
         pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
     pull *= weights
     slope.output_weight[:, -1] = pull @ hidden
-    slope.output_bias[-1] = pull.sum()
+    slope.output_bias[-1] = np.add.reduce(pull)
     if len(layer.output_bias) == 2:
         # The two outputs pull in opposite directions.
         slope.output_weight[:, 0] = -slope.output_weight[:, 1]

@@ -279,7 +279,7 @@ class _Learner:
             batch = slice(start, start + size)
             # A batch at a time, which stays in a core's cache: frames of all clips do not.
             rows = order[batch]
-            clips = np.take(X, rows, axis=0, out=shuffled[: len(rows)], mode="clip")
+            clips = X.take(rows, axis=0, out=shuffled[: len(rows)], mode="clip")
             scores[batch] = network.backward(self.layer, clips, targets[batch], self._slope, shares[batch])
             adam_step(self.parameters, self._gradient, self._state, self.settings.learning_rate)
         return network.loss(scores, targets)

@@ -297,7 +297,6 @@ def choose_targets(
     test: str | None,
     *,
     sides: Sides = ((), ()),
-    test_sides: Sides = ((), ()),
 ) -> tuple[Target, Target]:
     """Choose what is trained on and tested on, by name or by levels.
 
@@ -306,8 +305,8 @@ def choose_targets(
     codebook : Codebook
     task, test : str, optional
         By name (`find_target`). The test is by default what is trained on, and that the codebook's only task.
-    sides, test_sides : tuple of two tuples of str
-        Negative and positive levels, in place of a name.
+    sides : tuple of two tuples of str
+        Negative and positive levels to train on, in place of a name.
 
     Raises
     ------
@@ -316,21 +315,17 @@ def choose_targets(
     ManifestError
         The codebook has no such task, concept or level.
     """
-    train = _choose(codebook, task, sides, "--task", "--negative and --positive")
-    if train is None:
+    if task is not None and any(sides):
+        raise ProtocolError("--task names a task and --negative and --positive make one: give one of the two")
+    if any(sides):
+        train = level_target(*sides, codebook)
+    elif task is not None:
+        train = find_target(task, codebook)
+    else:
         if len(codebook.tasks) != 1:
             names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
             raise ProtocolError(
                 f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
             )
         train = task_target(codebook.tasks[0])
-    tested = _choose(codebook, test, test_sides, "--test", "--test-negative and --test-positive")
-    return train, tested or train
-
-
-def _choose(codebook: Codebook, name: str | None, sides: Sides, option: str, options: str) -> Target | None:
-    if name is not None and any(sides):
-        raise ProtocolError(f"{option} names a task and {options} make one: give one of the two")
-    if any(sides):
-        return level_target(*sides, codebook)
-    return None if name is None else find_target(name, codebook)
+    return train, train if test is None else find_target(test, codebook)

@@ -2,12 +2,15 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from obygaze_models.report import Block, Picture, Report, cell
+from obygaze_models.report import Block, Picture, Report
+from obygaze_studies.columns import block, plain
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, str]
@@ -167,5 +170,13 @@ def audit_report(
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
     """Show some columns of rows."""
-    cells = tuple(tuple(cell(row[column]) for column in columns) for row in rows)
-    return Block(title, tuple(name.replace("_", " ") for name in columns), cells, tuple(notes))
+    return block(title, plain(columns), rows, notes)
+
+
+def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
+    """Draw by a function of `audit_figures`, which is imported when it is needed: matplotlib is slow."""
+
+    def draw(path: Path) -> None:
+        getattr(import_module("obygaze_studies.audit_common.audit_figures"), name)(path=path, **given)
+
+    return draw

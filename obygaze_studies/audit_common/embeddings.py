@@ -144,7 +144,8 @@ def read_stored_text_ids(
 def choose_group(store: Store, backbone: str | None) -> Group:
     """Open the group asked for, or the only one there is."""
     if backbone is None and len(store.names) != 1:
-        raise AuditError(f"{store.where} has the groups {', '.join(store.names)}: choose one")
+        names = ", ".join(store.names)
+        raise AuditError(f"{store.where} has the groups {names}: extract one into a store of its own")
     return store[backbone or store.names[0]]
 
 

@@ -5,48 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.options import Command, html_option, join_options
-from obygaze_models.commands import write_page
+from obygaze_features.options import removed_option
+from obygaze_studies.commands.output import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from obygaze_models.report import Report
     from obygaze_studies.audit_common.embeddings import Embeddings
-
-SUFFIXES = (".csv", ".json", ".md", ".tex")
-"""Endings of the files of a report, the one that --out names first."""
-
-PATH = click.Path(path_type=Path)
-
-FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-
-
-def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse an output file that is not a CSV."""
-    if value is not None and value.suffix.lower() != ".csv":
-        raise click.BadParameter(
-            f"'{value}' should end in .csv; .json, .md and .tex files are written beside it"
-        )
-    return value
-
-
-def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse figure formats other than .pdf, .png and .svg."""
-    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
-        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
-    return value
-
-
-def _out(*, required: bool) -> "Callable[[Command], Command]":
-    return click.option(
-        "--out",
-        type=PATH,
-        callback=csv_file,
-        required=required,
-        help="CSV file of the results; JSON, Markdown and LaTeX go beside it.",
-    )
-
 
 TEXT_ITEMS = click.option(
     "--text-items",
@@ -54,41 +19,26 @@ TEXT_ITEMS = click.option(
     help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
 )
 
-TEXTS_BACKBONE = click.option(
-    "--texts-backbone", help="Backbone in the text store; needed if it has several."
-)
+ONE_BACKBONE = "a store of several backbones is not read: extract the one to audit into a store of its own"
 
-FIGURE = click.option(
-    "--figure", type=PATH, callback=picture_file, help="Figure of the results to draw (.pdf, .png or .svg)."
-)
-
-FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
-
-OUT = _out(required=True)
-
-OUTPUT = join_options(_out(required=False), FIGURE, html_option, FORCE, JSON)
-
-REQUIRED_OUTPUT = join_options(OUT, FIGURE, html_option, FORCE, JSON)
+TEXTS_BACKBONE = removed_option("--texts-backbone", ONE_BACKBONE, value=True)
 
 
-def check(out: Path, figure: Path | None, html: Path | None, *, force: bool) -> None:
-    """Refuse to replace files before the work starts."""
-    from obygaze_features.io import refuse_existing
-
-    refuse_existing(*(out.with_suffix(suffix) for suffix in SUFFIXES), figure, html, force=force)
-    if figure:
-        import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
-
-
-def write_rows(rows: "Sequence[Mapping[str, str]]", path: Path, *, force: bool) -> None:
-    """Write a table of texts as CSV."""
+def write_rows(rows: "Iterable[Sequence[str]]", path: Path, what: str, *, force: bool) -> None:
+    """Write a table of texts, its header first, as CSV, and say so."""
     from obygaze_features.io import csv_line, refuse_existing, write_whole
 
+    lines = [csv_line(list(cells)) for cells in rows]
     refuse_existing(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "".join(csv_line(list(cells)) for cells in (rows[0], *(row.values() for row in rows))))
+    write_whole(path, "".join(lines))
+    click.echo(f"{len(lines) - 1} {what} kept in {path}", err=True)
+
+
+def list_texts_of(texts: "Iterable[str]", path: Path, what: str, *, force: bool) -> None:
+    """Write texts that need embeddings, each with an id."""
+    listed = ((f"t{number:06}", text) for number, text in enumerate(texts))
+    write_rows([("text_id", "text"), *listed], path, what, force=force)
 
 
 def tell_partial(embedded: "Embeddings") -> None:
@@ -97,20 +47,6 @@ def tell_partial(embedded: "Embeddings") -> None:
         name, reason = next(iter(embedded.partial.items()))
         n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
         click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
-
-
-def finish(
-    report: "Report", out: Path, figure: Path | None, html: Path | None, *, force: bool, as_json: bool
-) -> None:
-    """Write a report's files, its figure and page if requested, and print it."""
-    from obygaze_models.report import plain, to_json, write_beside
-
-    write_beside(report, out.with_suffix(""))
-    if figure:
-        report.pictures[0].draw(figure)
-    write_page(report, html, force=force)
-    click.echo(to_json(report) if as_json else plain(report), nl=False)
-    click.echo(f"results kept in {out}", err=True)
 
 
 @click.command()
@@ -134,20 +70,15 @@ def finish(
     help="Exclude words with fewer occurrences in all captions.",
 )
 @click.option("--ratio", nargs=2, help="Two conditions: divide the rate of the first by that of the second.")
-@REQUIRED_OUTPUT
+@output(required=True, figure=True)
 def words(
     captions: Path,
     texts: Path | None,
-    texts_backbone: str | None,
     items: Path,
     lists: Path | None,
     min_total: int,
     ratio: tuple[str, str] | None,
-    out: Path,
-    figure: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Count how often captions name the emotion an image is meant to show.
 
@@ -173,9 +104,9 @@ def words(
         read_lists,
     )
 
-    check(out, figure, html, force=force)
+    output.check()
     chosen = read_lists(lists) if lists else EMOTION_WORDS
-    read = read_captions(captions, texts, texts_backbone)
+    read = read_captions(captions, texts)
     report = audit_words(
         count_words(read.pairs, chosen),
         read_items(items),
@@ -184,7 +115,7 @@ def words(
         ratio=ratio,
         origin={"texts": read.fingerprint},
     )
-    finish(report, out, figure, html, force=force, as_json=as_json)
+    output.finish(report)
     if read.n_unnamed:
         click.echo(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere", err=True)
 
@@ -192,10 +123,8 @@ def words(
 @click.command()
 @click.option("--ratings", type=FILE, required=True, help="CSV of ratings: item_id and one column per rater.")
 @click.option("--pairs", is_flag=True, help="Also report every pair of raters.")
-@REQUIRED_OUTPUT
-def alpha(
-    ratings: Path, pairs: bool, out: Path, figure: Path | None, html: Path | None, force: bool, as_json: bool
-) -> None:
+@output(required=True, figure=True)
+def alpha(ratings: Path, pairs: bool, output: Output) -> None:
     """Compute Cronbach's alpha of raters of the same items.
 
     Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
@@ -209,8 +138,8 @@ def alpha(
     """
     from obygaze_studies.alpha import audit_alpha, read_ratings
 
-    check(out, figure, html, force=force)
-    finish(audit_alpha(*read_ratings(ratings), pairs=pairs), out, figure, html, force=force, as_json=as_json)
+    output.check()
+    output.finish(audit_alpha(*read_ratings(ratings), pairs=pairs))
 
 
 @click.command()
@@ -224,17 +153,13 @@ def alpha(
 @click.option(
     "--pictures", type=PATH, help="For --overlays: folder of images named by image_id, or their manifest."
 )
-@REQUIRED_OUTPUT
+@output(required=True, figure=True)
 def saliency(
     maps_path: Path,
     roi: Path | None,
     overlays: Path | None,
     pictures: Path | None,
-    out: Path,
-    figure: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Measure Grad-CAM maps of image-text similarity in given regions.
 
@@ -256,8 +181,8 @@ def saliency(
 
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
-    check(out, figure, html, force=force)
-    if overlays and overlays.exists() and not force:
+    output.check()
+    if overlays and overlays.exists() and not output.force:
         raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
     regions = read_regions(roi) if roi else None
     maps = read_maps(maps_path)
@@ -267,7 +192,7 @@ def saliency(
         from obygaze_studies.audit_common.audit_figures import draw_overlays
 
         draw_overlays(maps, files, overlays)
-    finish(report, out, figure, html, force=force, as_json=as_json)
+    output.finish(report)
 
 
 @click.command("text-directions")
@@ -289,10 +214,7 @@ def saliency(
     help="Number of circular shifts of the labels.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@OUT
-@html_option
-@FORCE
-@JSON
+@output(required=True)
 def text_directions(
     manifest: Path,
     store: Path,
@@ -300,10 +222,7 @@ def text_directions(
     backbone: str | None,
     n_permutations: int,
     seed: int,
-    out: Path,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Compare the texts of the codebook's concepts with CAVs learnt from the labels of MANIFEST.
 
@@ -322,8 +241,8 @@ def text_directions(
     from obygaze_models.dataset import load_dataset
     from obygaze_studies.text_directions import audit_text_directions
 
-    check(out, None, html, force=force)
+    output.check()
     clips, (opened,) = read_inputs(manifest, [store])
     data = load_dataset(opened, clips, backbone=backbone)
     report = audit_text_directions(data, open_store(texts), n_permutations=n_permutations, seed=seed)
-    finish(report, out, None, html, force=force, as_json=as_json)
+    output.finish(report)

@@ -5,17 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.options import removed_option
 from obygaze_studies.commands.audit import (
-    FILE,
-    FORCE,
-    OUTPUT,
-    PATH,
+    ONE_BACKBONE,
     TEXT_ITEMS,
     TEXTS_BACKBONE,
-    check,
-    finish,
     tell_partial,
+    write_rows,
 )
+from obygaze_studies.commands.output import FILE, FORCE, PATH, Output, output
 
 if TYPE_CHECKING:
     from obygaze_studies.eat.eat_tests import EatTest
@@ -32,7 +30,7 @@ VARIANT = click.option(
 
 @click.group(invoke_without_command=True)
 @click.option("--images", type=PATH, help="Store of the targets' embeddings.")
-@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@removed_option("--images-backbone", ONE_BACKBONE, value=True)
 @click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
 @TEXTS_BACKBONE
 @TEXT_ITEMS
@@ -62,14 +60,12 @@ VARIANT = click.option(
     "--published",
     help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
 )
-@OUTPUT
+@output(figure=True)
 @click.pass_context
 def eat(
     ctx: click.Context,
     images: Path | None,
-    images_backbone: str | None,
     texts: Path | None,
-    texts_backbone: str | None,
     text_items: Path | None,
     items: Path | None,
     tests: str,
@@ -77,11 +73,7 @@ def eat(
     perms: int,
     seed: int,
     published: str | None,
-    out: Path | None,
-    figure: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Run embedding association tests (EAT) between two sets of images and two sets of texts.
 
@@ -100,8 +92,8 @@ def eat(
     if ctx.invoked_subcommand is not None:
         return
     # Not required=True: `prompts` below this command needs none of them.
-    if images is None or texts is None or out is None:
-        values = {"images": images, "texts": texts, "out": out}
+    if images is None or texts is None or output.out is None:
+        values = {"images": images, "texts": texts, "out": output.out}
         missing = next(name for name, value in values.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.", ctx)
     from obygaze_studies.audit_common.audit_tables import read_items
@@ -109,24 +101,23 @@ def eat(
     from obygaze_studies.eat.eat_audit import audit_eat
     from obygaze_studies.eat.eat_tests import Variant, sobem_items
 
-    check(out, figure, html, force=force)
+    output.check()
     chosen = _tests(tests)
-    targets = read_embeddings(images, images_backbone)
-    attributes = read_embeddings(texts, texts_backbone)
+    targets, attributes = read_embeddings(images), read_embeddings(texts)
     for embedded in (targets, attributes):
         tell_partial(embedded)
     report = audit_eat(
         targets,
         attributes,
         items=read_items(items) if items else sobem_items(tuple(targets.rows)),
-        text_ids=read_stored_text_ids(texts, texts_backbone, text_items),
+        text_ids=read_stored_text_ids(texts, table=text_items),
         tests=chosen,
         variant=Variant(variant),
         n_perm=perms,
         seed=seed,
         model=published,
     )
-    finish(report, out, figure, html, force=force, as_json=as_json)
+    output.finish(report)
 
 
 def _tests(tests: str) -> "tuple[EatTest, ...]":
@@ -152,9 +143,7 @@ def prompts(variant: str, out: Path, force: bool) -> None:
       obygaze audit eat prompts --out prompts.csv
       obygaze audit eat prompts --variant paper --out prompts-paper.csv
     """
-    from obygaze_studies.commands.audit import write_rows
     from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 
     rows = prompt_rows(Variant(variant))
-    write_rows(rows, out, force=force)
-    click.echo(f"{len(rows)} prompts kept in {out}", err=True)
+    write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)

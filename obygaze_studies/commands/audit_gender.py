@@ -6,23 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option
+from obygaze_features.options import removed_option
 from obygaze_studies.commands.audit import (
-    FILE,
-    FORCE,
-    JSON,
-    OUTPUT,
-    PATH,
-    REQUIRED_OUTPUT,
+    ONE_BACKBONE,
     TEXT_ITEMS,
     TEXTS_BACKBONE,
-    check,
-    csv_file,
-    finish,
-    picture_file,
+    list_texts_of,
     tell_partial,
-    write_rows,
 )
+from obygaze_studies.commands.output import FILE, PATH, Output, output, picture_file
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -76,13 +68,12 @@ PUBLISHED = click.option(
     "--pictures", type=PATH, help="For --sheet: folder of images named by image_id, or their manifest."
 )
 @PUBLISHED
-@OUTPUT
+@output(figure=True)
 def gender_score(
     captions: Path,
     objects: Path,
     lm: Path | None,
     texts: Path | None,
-    texts_backbone: str | None,
     text_items: Path | None,
     sims: Path | None,
     mode: str,
@@ -92,11 +83,7 @@ def gender_score(
     sheet: Path | None,
     pictures: Path | None,
     published: str | None,
-    out: Path | None,
-    figure: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
 
@@ -130,19 +117,17 @@ def gender_score(
     detected = read_objects(objects)
     if list_texts:
         wanted = needed_texts(rows, detected, Mode(mode), LabelsMode(labels))
-        listed = [{"text_id": f"t{number:06}", "text": text} for number, text in enumerate(wanted)]
-        write_rows(listed, list_texts, force=force)
-        click.echo(f"{len(listed)} texts kept in {list_texts}", err=True)
+        list_texts_of(wanted, list_texts, "texts", force=output.force)
         return
-    if out is None or lm is None:
+    if output.out is None or lm is None:
         raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
     if (sheet is None) != (pictures is None):
         raise click.UsageError("--sheet and --pictures go together.")
     if sheet and mode != "ge":
         raise click.UsageError("--sheet shows the examples of --mode ge: give it too.")
-    check(out, figure, html, force=force)
-    check_sheet(sheet, figure, force=force)
-    similarity, origin = _similarity(texts, texts_backbone, text_items, sims)
+    output.check()
+    check_sheet(sheet, output.figure, force=output.force)
+    similarity, origin = _similarity(texts, text_items, sims)
     report = audit_gender_score(
         rows,
         detected,
@@ -155,7 +140,7 @@ def gender_score(
     )
     if sheet and pictures:
         draw_sheet(report, pictures, sheet)
-    finish(report, out, figure, html, force=force, as_json=as_json)
+    output.finish(report)
     left_out: dict[str, list[str]] = defaultdict(list)
     for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
         if reason:
@@ -194,7 +179,7 @@ def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
 
 
 def _similarity(
-    texts: Path | None, backbone: str | None, text_items: Path | None, sims: Path | None
+    texts: Path | None, text_items: Path | None, sims: Path | None
 ) -> "tuple[Similarity, dict[str, object]]":
     from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
     from obygaze_studies.gender_score.belief_revision import embedded_similarity, read_similarities
@@ -203,30 +188,26 @@ def _similarity(
         return read_similarities(sims), {"space": None, "texts": None, "n_partial": None}
     if sims is not None or texts is None:
         raise click.UsageError("Give either --texts or --sims.")
-    embedded = read_embeddings(texts, backbone)
+    embedded = read_embeddings(texts)
     tell_partial(embedded)
     origin: dict[str, object] = {
         "space": embedded.space,
         "texts": embedded.fingerprint,
         "n_partial": len(embedded.partial),
     }
-    return embedded_similarity(embedded, read_stored_text_ids(texts, backbone, text_items)), origin
+    return embedded_similarity(embedded, read_stored_text_ids(texts, table=text_items)), origin
 
 
 @click.command()
 @click.option("--captions", type=FILE, required=True, help="CSV of captions: caption_id, caption.")
 @click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
-@REQUIRED_OUTPUT
+@output(required=True, figure=True)
 def cooc(
     captions: Path,
     objects_list: Path,
     published: str | None,
-    out: Path,
-    figure: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Count co-occurrences of genders and objects in captions.
 
@@ -244,10 +225,10 @@ def cooc(
     from obygaze_studies.audit_common.audit_tables import read_rows
     from obygaze_studies.gender_score.cooc import audit_cooc, read_objects_list
 
-    check(out, figure, html, force=force)
+    output.check()
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
     report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
-    finish(report, out, figure, html, force=force, as_json=as_json)
+    output.finish(report)
 
 
 @click.command()
@@ -255,7 +236,7 @@ def cooc(
     "--objects-list", type=FILE, required=True, help="Text file of the objects to tell apart, one per line."
 )
 @click.option("--images", type=PATH, help="Store of the images' embeddings (backbone clip).")
-@click.option("--images-backbone", help="Backbone in the image store; needed if it has several.")
+@removed_option("--images-backbone", ONE_BACKBONE, value=True)
 @click.option("--texts", type=PATH, help="Store of the prompts' embeddings (clip-text), in the same space.")
 @TEXTS_BACKBONE
 @click.option(
@@ -283,30 +264,17 @@ def cooc(
     type=PATH,
     help="Write the prompts that need embeddings to this CSV (text_id, text), then stop.",
 )
-@click.option(
-    "--out",
-    type=PATH,
-    callback=csv_file,
-    help="CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.",
-)
-@html_option
-@FORCE
-@JSON
+@output("CSV file of the objects (image_id, object, p_c); JSON, Markdown and LaTeX go beside it.")
 def objects(
     objects_list: Path,
     images: Path | None,
-    images_backbone: str | None,
     texts: Path | None,
-    texts_backbone: str | None,
     prompt: str,
     scale: float,
     top: int,
     least: float,
     list_texts: Path | None,
-    out: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Find the objects of images with CLIP: objects.csv for gender-score.
 
@@ -328,28 +296,24 @@ def objects(
 
     listed = read_objects_list(objects_list)
     if list_texts:
-        wanted = prompts(listed, prompt).values()
-        rows = [{"text_id": f"t{number:06}", "text": text} for number, text in enumerate(wanted)]
-        write_rows(rows, list_texts, force=force)
-        click.echo(f"{len(rows)} texts kept in {list_texts}", err=True)
+        list_texts_of(prompts(listed, prompt).values(), list_texts, "texts", force=output.force)
         return
-    if out is None or images is None or texts is None:
-        missing = next(
-            name for name, value in (("images", images), ("texts", texts), ("out", out)) if value is None
-        )
+    if output.out is None or images is None or texts is None:
+        values = {"images": images, "texts": texts, "out": output.out}
+        missing = next(name for name, value in values.items() if value is None)
         raise click.UsageError(f"Missing option '--{missing}'.")
-    check(out, None, html, force=force)
-    pictures, embedded = read_embeddings(images, images_backbone), read_embeddings(texts, texts_backbone)
+    output.check()
+    pictures, embedded = read_embeddings(images), read_embeddings(texts)
     for embeddings in (pictures, embedded):
         tell_partial(embeddings)
     report = audit_objects(
         pictures,
         embedded,
-        read_stored_text_ids(texts, texts_backbone),
+        read_stored_text_ids(texts),
         listed,
         prompt=prompt,
         scale=scale,
         top=top,
         least=least,
     )
-    finish(report, out, None, html, force=force, as_json=as_json)
+    output.finish(report)

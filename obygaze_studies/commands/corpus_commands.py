@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.options import html_option, json_option
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
+from obygaze_studies.commands.output import FILE, PATH, Output, output, picture_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
 
 
 @click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=PATH)
 @click.option(
     "--policy",
     type=click.Choice(["paper", "released", "raw", "all"]),
@@ -48,7 +48,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
     metavar="LIST",
     help="Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by level.",
 )
-@click.option("--onto", type=click.Path(path_type=Path), help="With --sweep: manifest of the clips to label.")
+@click.option("--onto", type=PATH, help="With --sweep: manifest of the clips to label.")
 @click.option(
     "--window",
     type=click.FloatRange(0, min_open=True),
@@ -57,16 +57,13 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=picture_file,
     help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
+@output(
+    "With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
+    beside=False,
 )
-@html_option
-@click.option("--force", is_flag=True, help="Replace earlier output.")
-@json_option
 def stats(
     manifest: Path,
     policy: str,
@@ -76,10 +73,7 @@ def stats(
     onto: Path | None,
     window: float | None,
     figure: Path | None,
-    out: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
 
@@ -117,15 +111,14 @@ def stats(
     if len(views_asked) > 1:
         raise click.UsageError(f"{' and '.join(views_asked)} are different reports: ask for one at a time")
     alone = {"--onto": onto, "--window": window} if sweep is None else {}
-    alone |= {} if views_asked else {"--out": out, "--html": html}
+    alone |= {} if views_asked else {"--out": output.out, "--html": output.html}
     misplaced = next((name for name, value in alone.items() if value is not None), None)
     if misplaced:
         needed = "--sweep" if misplaced in {"--onto", "--window"} else "--by, --sets or --sweep"
         raise click.UsageError(f"{misplaced} is for {needed}")
     if views_asked and figure is not None:
         raise click.UsageError(f"--figure draws Figure 2, which {views_asked[0]} does not count")
-    if figure is not None and figure.suffix.lower() not in {".pdf", ".png", ".svg"}:
-        raise click.UsageError(f"--figure {figure}: name it .pdf, .png or .svg")
+    output.check()
     clips = read_manifest(manifest)
     if views_asked:
         chosen = policies_of(clips.codebook)[0] if policy == "all" else LabelPolicy(policy)
@@ -135,7 +128,7 @@ def stats(
             from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report
 
             report = group_report(clips, column, chosen) if column else composition_report(clips, chosen)
-        _finish(report, out, html, force=force, as_json=as_json)
+        output.finish(report)
         return
     policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
@@ -148,7 +141,7 @@ def stats(
         refuse_other_codebook(clips.codebook, "--figure: Figure 2")
         draw_figure2(counted, figure)
         click.echo(f"figure written to {figure}", err=True)
-    if as_json:
+    if output.as_json:
         document = {
             "manifest": str(manifest),
             "digest": clips.digest(),
@@ -182,21 +175,6 @@ def _sweep(
         seconds = DEFAULT_WINDOW_S if window is None else window
         clips, what = windows(annotations, seconds), f"windows of {seconds:g} s"
     return sweep_report(sweep(annotations, clips, values), what, policy)
-
-
-def _finish(report: "Report", out: Path | None, html: Path | None, *, force: bool, as_json: bool) -> None:
-    from obygaze_features.io import refuse_existing
-    from obygaze_models.commands import write_page
-    from obygaze_models.report import new_folder, plain, to_json, write_report
-
-    refuse_existing(html, force=force)
-    if out is not None:
-        with new_folder(out, force=force) as folder:
-            write_report(report, folder)
-    write_page(report, html, force=force)
-    click.echo(to_json(report) if as_json else plain(report), nl=False)
-    if out is not None:
-        click.echo(f"results kept in {out}", err=True)
 
 
 def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:
@@ -249,7 +227,7 @@ def _percent(share: float | None) -> str:
 
 
 @click.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=PATH)
 @click.option(
     "--protocol",
     type=click.Choice(["strict", "paper"]),
@@ -280,8 +258,6 @@ def folds(
     test: str | None,
     negative: tuple[str, ...],
     positive: tuple[str, ...],
-    test_negative: tuple[str, ...],
-    test_positive: tuple[str, ...],
     against: tuple[str, ...],
     movies: bool,
     policy: str | None,
@@ -315,9 +291,7 @@ def folds(
     if movies and protocol == "strict":
         raise click.UsageError(MOVIES_ARE_PAPERS)
     clips, _ = read_inputs(manifest, [])
-    trained, tested = choose_targets(
-        clips.codebook, task, test, sides=(negative, positive), test_sides=(test_negative, test_positive)
-    )
+    trained, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
     if trained.kind != tested.kind:
         raise click.UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
     if against and (trained.kind != "concept" or tested != trained):
@@ -338,16 +312,9 @@ def folds(
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder to write the results into (CSV, JSON, Markdown, LaTeX).",
-)
-@html_option
-@click.option("--force", is_flag=True, help="Replace earlier output.")
-@json_option
-def claims(files: tuple[Path, ...], out: Path | None, html: Path | None, force: bool, as_json: bool) -> None:
+@click.argument("files", nargs=-1, type=FILE)
+@output("Folder to write the results into (CSV, JSON, Markdown, LaTeX).", beside=False)
+def claims(files: tuple[Path, ...], output: Output) -> None:
     """Test sentences of the papers that released data can decide, each with interval and verdict.
 
     FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,
@@ -367,4 +334,5 @@ def claims(files: tuple[Path, ...], out: Path | None, html: Path | None, force: 
     """
     from obygaze_studies.claims.claims_report import claims_report, read_inputs
 
-    _finish(claims_report(read_inputs(files)), out, html, force=force, as_json=as_json)
+    output.check()
+    output.finish(claims_report(read_inputs(files)))

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option, json_option
+from obygaze_features.options import json_option
 from obygaze_features.screen import table
 from obygaze_features.store import FEATURE_ARRAYS
+from obygaze_studies.commands.output import FORCE, PATH, Output, output
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Features, Pool
     from obygaze_studies.mediaeval15.run_files import Subtask
     from obygaze_studies.mediaeval15.score import Scored
 
-PATH = click.Path(path_type=Path)  # a missing file is the reader's to report, in one line
-force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 truth_option = click.option(
     "--truth",
     type=PATH,
@@ -31,7 +30,7 @@ truth_option = click.option(
 @click.option(
     "--pivots", type=PATH, help="Table of judgements of clips without scores: clip, axis, pivot, above."
 )
-@force_option
+@FORCE
 def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     """Convert valence and arousal scores to classes.
 
@@ -90,7 +89,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     help="Pooling of frames or tokens to one vector per clip; pooled features are used as they are.",
 )
 @click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
-@force_option
+@FORCE
 @json_option
 def train(
     manifest: Path,
@@ -164,20 +163,14 @@ def train(
 @click.option(
     "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
 )
-@click.option("--out", type=PATH, help="Folder for the numbers (CSV, JSON), the tables and the figures.")
-@html_option
-@force_option
-@json_option
+@output("Folder for the numbers (CSV, JSON), the tables and the figures.", beside=False)
 def score(
     truth: Path | None,
     runs: tuple[Path, ...],
     trec: Path | None,
     qrels: Path | None,
     double: bool,
-    out: Path | None,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Score runs with the official measures: average precision as in trec_eval, and accuracy.
 
@@ -193,25 +186,17 @@ def score(
       obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double \\
           --json
     """
-    from obygaze_features.io import refuse_existing
-    from obygaze_models.commands import write_page
-    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
     from obygaze_studies.mediaeval15.report import make_report
     from obygaze_studies.mediaeval15.score import together
 
     if bool(runs) != bool(truth) or (trec is None) != (qrels is None) or not (runs or trec):
         raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
-    if out is not None:
-        check_folder(out, force=force)
-    refuse_existing(html, force=force)
+    output.check()
     scored = together(_scored(truth, runs, trec, qrels, double))
     record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
     report = make_report(scored, record)
-    if out is not None:
-        with new_folder(out, force=force) as folder:
-            write_report(report, folder)
-    write_page(report, html, force=force)
-    click.echo(to_json(report) if as_json else plain(report), nl=False)
+    output.write(report)
+    output.show(report)
 
 
 def _scored(

@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import html_option, join_options
+from obygaze_features.options import join_options, removed_option
+from obygaze_studies.commands.output import PATH, Output, output
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
-MANIFEST = click.argument("manifest", type=click.Path(path_type=Path))
+MANIFEST = click.argument("manifest", type=PATH)
 TITLE = "Tores et al., CVPR 2024, reproduced"
-OUTPUT = join_options(
-    click.option(
-        "--out",
-        required=True,
-        type=click.Path(path_type=Path),
-        help="Folder to write all results into; only a part of them is printed.",
-    ),
-    html_option,
-    click.option("--force", is_flag=True, help="Replace earlier output."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the tables."),
+OUTPUT = output(
+    "Folder to write all results into; only a part of them is printed.", required=True, beside=False
 )
 
 
@@ -30,9 +23,7 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     """Add the arguments shared by all commands but figure2."""
     return join_options(
         MANIFEST,
-        click.argument(
-            "stores", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="STORE..."
-        ),
+        click.argument("stores", nargs=-1, required=True, type=PATH, metavar="STORE..."),
         click.option(
             "--protocol",
             type=click.Choice(["strict", "paper", "both"]),
@@ -58,12 +49,10 @@ def _command(name: str, protocol: str, text: str, *more: Any) -> click.Command:
     """Make a command that reproduces a part of the paper from stores; `more` are options of its own."""
 
     @click.command(name, help=text)
-    @_options(protocol)
+    @join_options(*more, _options(protocol))
     def run(**options: Any) -> None:
         _run("all_" if name == "all" else name, **options)
 
-    for option in more:
-        run = option(run)
     return run
 
 
@@ -171,7 +160,7 @@ Examples:
 @click.command()
 @MANIFEST
 @OUTPUT
-def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_json: bool) -> None:
+def figure2(manifest: Path, output: Output) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
 
     It needs no store; `obygaze manifest stats` prints the same numbers and more.
@@ -180,36 +169,27 @@ def figure2(manifest: Path, out: Path, html: Path | None, *, force: bool, as_jso
     Examples:
       obygaze paper figure2 obygaze12.csv --out figure2 --html figure2.html
     """
-    from obygaze_features.io import refuse_existing
-    from obygaze_models.commands import read_inputs, write_page
-    from obygaze_models.report import new_folder, write_report
+    from obygaze_models.commands import read_inputs
     from obygaze_studies.obygaze12 import paper
 
-    refuse_existing(html, force=force)
+    output.check()
     clips, _ = read_inputs(manifest, [])
-    report = paper.figure2(clips)
-    with new_folder(out, force=force) as folder:
-        write_report(report, folder)
-    write_page(report, html, force=force)
-    _print([report], as_json=as_json)
-    click.echo(f"kept in {out}", err=True)
+    _finish(paper.figure2(clips), output)
 
 
 @click.command()
-@click.argument("segments", type=click.Path(path_type=Path))
+@click.argument("segments", type=PATH)
 @click.option("--movie", required=True, help="The film to draw, by its id in SEGMENTS.")
-@click.option("--onto", type=click.Path(path_type=Path), help="Manifest of the clips to project onto.")
+@click.option("--onto", type=PATH, help="Manifest of the clips to project onto.")
 @click.option(
     "--window",
     type=click.FloatRange(0, min_open=True),
     help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
 )
-@click.option(
+@removed_option(
     "--threshold",
-    type=click.FloatRange(0, 1),
-    default=0.2,
-    show_default=True,
-    help="Minimum share of a clip that a segment must cover to count.",
+    "the figure has the published 0.2; obygaze_studies.paper.figure4(threshold=...) draws others",
+    value=True,
 )
 @click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
 @OUTPUT
@@ -218,13 +198,8 @@ def figure4(
     movie: str,
     onto: Path | None,
     window: float | None,
-    threshold: float,
     span: tuple[float, float] | None,
-    out: Path,
-    html: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
 
@@ -237,23 +212,21 @@ def figure4(
       obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
           --span 600 1200 --out figure4-part
     """
-    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, windows
-    from obygaze_models.commands import write_page
-    from obygaze_models.report import new_folder, write_report
     from obygaze_studies.obygaze12 import paper
 
     if onto is not None and window is not None:
         raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
-    refuse_existing(html, force=force)
+    output.check()
     marks = read_manifest(segments)
     clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
-    report = paper.figure4(marks, clips, movie, threshold=threshold, span=span)
-    with new_folder(out, force=force) as folder:
-        write_report(report, folder)
-    write_page(report, html, force=force)
-    _print([report], as_json=as_json)
-    click.echo(f"kept in {out}", err=True)
+    _finish(paper.figure4(marks, clips, movie, span=span), output)
+
+
+def _finish(report: "Report", output: Output) -> None:
+    output.write(report)
+    _print([report], as_json=output.as_json)
+    click.echo(f"kept in {output.out}", err=True)
 
 
 def _run(
@@ -261,13 +234,10 @@ def _run(
     *,
     manifest: Path,
     stores: tuple[Path, ...],
+    output: Output,
     protocol: str,
-    out: Path,
-    html: Path | None,
     policy: str,
     seed: int,
-    force: bool,
-    as_json: bool,
     depth: int | None = None,
     choose_c: bool = False,
 ) -> None:
@@ -282,7 +252,7 @@ def _run(
     own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
     if own and protocol == "strict":
         raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
-    refuse_existing(html, force=force)
+    refuse_existing(output.html, force=output.force)
     clips, opened = read_inputs(manifest, stores)
     labels = LabelPolicy(policy)
     if protocol != "paper":
@@ -291,7 +261,11 @@ def _run(
     redo: Callable[..., paper.Redone] = getattr(paper, name)
     settings = {"protocol": protocol, "policy": policy, "seed": seed, "depth": depth, "choose_c": choose_c}
     inputs = paper.inputs(name, clips, opened) | settings
-    with unfinished_folder(out, inputs, force=force) as folder, progress_bar("training", "model") as progress:
+    out: Any = output.out
+    with (
+        unfinished_folder(out, inputs, force=output.force) as folder,
+        progress_bar("training", "model") as progress,
+    ):
         redone = redo(
             clips,
             opened,
@@ -308,11 +282,11 @@ def _run(
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=labels, seed=seed)
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
-    write_page(redone.reports, html, TITLE if len(redone.reports) > 1 else "", force=force)
-    if name == "all_" and not as_json:
+    write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
+    if name == "all_" and not output.as_json:
         click.echo(out / "index.md")
     else:
-        _print(redone.reports, as_json=as_json)
+        _print(redone.reports, as_json=output.as_json)
     for note in redone.notes:
         click.echo(note, err=True)
     click.echo(f"kept in {out}", err=True)

@@ -7,7 +7,11 @@ from typing import Any
 
 import click
 
-from obygaze_features.options import LOCAL, json_option
+from obygaze_features.options import LOCAL, json_option, removed_option
+
+PUBLISHED_RATES = (
+    "the published learning rates are taken; obygaze_studies.lsmdc.train takes others in its LsmdcSettings"
+)
 
 
 class Share(click.ParamType[float]):
@@ -43,16 +47,8 @@ class Share(click.ParamType[float]):
     help="Pairs per step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
 )
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the data.")
-@click.option(
-    "--lr", type=float, default=1e-4, show_default=True, help="Learning rate of the parameters added to CLIP."
-)
-@click.option(
-    "--clip-lr-scale",
-    type=float,
-    default=1e-3,
-    show_default=True,
-    help="Factor on the learning rate for CLIP's own parameters.",
-)
+@removed_option("--lr", PUBLISHED_RATES, value=True)
+@removed_option("--clip-lr-scale", PUBLISHED_RATES, value=True)
 @click.option(
     "--gather-share",
     type=Share(),

@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import Row, audit_report, table
+from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space
 from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.eat.eat_tests import Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.eat.effect_size import (
     MOST_EXACT,
     Associations,
-    Effect,
     Vectors,
     associations,
     effect,
@@ -68,11 +66,18 @@ def audit_eat(
             measured = effect(associated)
         except AuditError as error:
             raise AuditError(f"test {test.name}: {error}") from error
+        printed = EFFECTS[model].get(test.name) if model else None
         rows.append(
-            _what(test, sets)
-            | _measures(measured)
+            {"test": test.name}
+            | {side: label(getattr(test, side)) for side in "xyab"}
+            | {f"n_{side.lower()}": len(sets[side]) for side in "XYAB"}
+            | asdict(measured)
+            | {"star": measured.star}
             | _permutations(associated, n_perm, seed)
-            | _printed(model, test.name)
+            | {
+                "published_d": printed.d if printed else None,
+                "published_star": printed.star if printed else None,
+            }
         )
     record: dict[str, object] = {
         "space": images.space,
@@ -88,11 +93,6 @@ def audit_eat(
     columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
     columns += ["published_d", "published_star"] if model else []
 
-    def forest(path: Path) -> None:
-        from obygaze_studies.audit_common.audit_figures import draw_forest  # noqa: PLC0415 - matplotlib is slow
-
-        draw_forest(rows, path)
-
     return audit_report(
         "eat",
         "Embedding association tests",
@@ -100,7 +100,9 @@ def audit_eat(
         [table("Effect size and p of every test", rows, columns, (STAR,))],
         record,
         picture=Picture(
-            "eat", "Effect sizes; grey, the band in which a normal p is not below .05 in either tail", forest
+            "eat",
+            "Effect sizes; grey, the band in which a normal p is not below .05 in either tail",
+            drawn_by("draw_forest", rows=rows),
         ),
     )
 
@@ -135,15 +137,6 @@ class _Material:
         return tuple(self.text_ids[text] for text in texts)
 
 
-def _what(test: EatTest, sets: Mapping[str, Vectors]) -> dict[str, object]:
-    labels = {"x": label(test.x), "y": label(test.y), "a": label(test.a), "b": label(test.b)}
-    return {"test": test.name, **labels, **{f"n_{side.lower()}": len(sets[side]) for side in "XYAB"}}
-
-
-def _measures(measured: Effect) -> dict[str, object]:
-    return {**asdict(measured), "star": measured.star}
-
-
 def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:
     """Count every partition where that can be done, draw some where not."""
     counted = exact(associated) if len(associated.x) + len(associated.y) <= MOST_EXACT else None
@@ -155,12 +148,4 @@ def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str,
         "p_sampled": drawn.p if drawn else None,
         "n_perm": drawn.n_perm if drawn else None,
         "seed": drawn.seed if drawn else None,
-    }
-
-
-def _printed(model: str | None, test: str) -> dict[str, object]:
-    printed = EFFECTS[model].get(test) if model else None
-    return {
-        "published_d": printed.d if printed else None,
-        "published_star": printed.star if printed else None,
     }

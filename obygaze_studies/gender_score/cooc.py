@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import audit_report, read_text, refuse_twins, table
+from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_text, refuse_twins, table
 from obygaze_studies.audit_common.published_values import TOTALS, Totals
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
@@ -111,17 +111,14 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
         "source": "Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
     }
 
-    def bars(path: Path) -> None:
-        from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
-
-        shares, printed = (
-            {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
-            for before in ("", "published_")
-        )
-        # A share of 1 may rest on one caption.
-        labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
-        draw_bars(labels, shares, PICTURED, path, printed if model else None)
-
+    shares, printed = (
+        {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
+        for before in ("", "published_")
+    )
+    # A share of 1 may rest on one caption.
+    labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
+    published = printed if model else None
+    bars = drawn_by("draw_bars", labels=labels, series=shares, axis=PICTURED, published=published)
     columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
     columns += ["published_to_man", "published_to_woman"] if model else []
     shown = table("Captions that name a gender", rows, columns)

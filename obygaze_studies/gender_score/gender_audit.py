@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from obygaze_models.report import Block, Picture, Report, cell
-from obygaze_studies.audit_common.audit_tables import Row, audit_report, table
+from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
 from obygaze_studies.audit_common.published_values import TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
@@ -141,7 +141,7 @@ def audit_gender_score(
         record,
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else (),
-        picture=Picture("gender-score", "Share of man", lambda path: _draw(summary, path)),
+        picture=Picture("gender-score", "Share of man", _bars(summary)),
     )
 
 
@@ -160,14 +160,19 @@ def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(READING): value for name, value in summary.items() if name.startswith(READING)}
 
 
-def _draw(summary: Mapping[str, Any], path: Path) -> None:
-    from obygaze_studies.audit_common.audit_figures import draw_bars  # noqa: PLC0415 - matplotlib is slow
-
+def _bars(summary: Mapping[str, Any]) -> Callable[[Path], None]:
     shares = _shares(summary)
     printed = shares.pop("published", None)
     marks = {"man": [printed if name == "n_correct" else None for name in shares]}
     labels = [name.replace("_", " ") for name in shares]
-    draw_bars(labels, {"man": list(shares.values())}, "share of man", path, marks if printed else None)
+    series = {"man": list(shares.values())}
+    published = marks if printed else None
+    return drawn_by("draw_bars", labels=labels, series=series, axis="share of man", published=published)
+
+
+def _gender(caption: str) -> str:
+    """Name the gender that a caption names: one or both, a mask in its place, or none."""
+    return "masked" if has_mask(caption) else " and ".join(named(caption)) or "none"
 
 
 def _row(
@@ -186,7 +191,7 @@ def _row(
     man, woman = known.get("gs_man"), known.get("gs_woman")
     ratio = share(man, woman) if isinstance(man, float) and isinstance(woman, float) else None
     predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
-    gender = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
+    gender = _gender(row["caption"])
     return {
         "caption_id": row["caption_id"],
         "image_id": row["image_id"],
@@ -215,14 +220,13 @@ def _parts(
         texts = {gender: filled(row["caption"], gender) for gender in GENDERS}
     else:
         texts = {own[0]: row["caption"]} if len(own) == 1 else {}
-    gender_named = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
     parts = []
     for gender, text in texts.items():
         for detected in chosen:
             revised = scorer.revised(text, detected)
             if not isinstance(revised, str):
                 known = (row["caption_id"], row["image_id"], row["caption"])
-                parts.append(ScoredObject(*known, detected.label, gender, gender_named, *revised))
+                parts.append(ScoredObject(*known, detected.label, gender, _gender(row["caption"]), *revised))
     return parts
 
 

@@ -13,12 +13,11 @@ from typing import IO, TYPE_CHECKING, Any
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.io import csv_line, write_whole
 from obygaze_features.manifest import read_texts
+from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 
 if TYPE_CHECKING:
     from obygaze_studies.gender_score.language_model import LanguageModel
 
-MASKS = ("[MASK]", "<MASK>")
-FILLINGS = ("man", "woman")
 SOURCE = (
     "token probabilities of begin token + text + end token: "
     "the begin token only conditions, the end token counts (Sabir and Padró 2023, authors' code)"
@@ -67,15 +66,7 @@ def texts_to_score(path: Path) -> Texts:
 
 def fillings(text: str) -> tuple[str, ...]:
     """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
-    if not any(mask in text for mask in MASKS):
-        return (text,)
-    readings = []
-    for word in FILLINGS:
-        filled = text
-        for mask in MASKS:
-            filled = filled.replace(mask, word)
-        readings.append(filled)
-    return tuple(readings)
+    return tuple(filled(text, gender) for gender in GENDERS) if has_mask(text) else (text,)
 
 
 def measure_priors(

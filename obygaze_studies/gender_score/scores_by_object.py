@@ -9,6 +9,7 @@ from obygaze_models.report import Block
 from obygaze_studies.audit_common.audit_tables import table
 from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 from obygaze_studies.caption_words import tokens
+from obygaze_studies.columns import block, plain
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, holds, share
 
 N_SHOWN = 30
@@ -173,20 +174,17 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     """Show examples as tables, beside the poster's if a captioner is named."""
     if not rows:
         return []
-    numbers = tuple(name.replace("_", " ").replace("gs", "GS") for name in EXAMPLE_VALUES)
-    texts = ("caption_id", "nearest_to", "visual", "caption")
-    cells = tuple(
-        (*(row[name] for name in texts), *(f"{row[name]:.2f}" for name in EXAMPLE_VALUES)) for row in rows
-    )
-    headers = (*(name.replace("_", " ") for name in texts), *numbers)
-    blocks = [Block("Examples", headers, cells)]
+    texts = plain(("caption_id", "nearest_to", "visual", "caption"))
+    numbers = [(name.replace("_", " ").replace("gs", "GS"), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
+    blocks = [block("Examples", [*texts, *numbers], rows)]
     if model:
-        printed = tuple(
-            (example.visual, example.caption, *(f"{value:.2f}" for value in example.values))
+        printed = [
+            {"visual": example.visual, "caption": example.caption}
+            | dict(zip(EXAMPLE_VALUES, example.values, strict=True))
             for example in EXAMPLES
-        )
+        ]
         title = "Examples of the poster, whose captioner it does not name"
-        blocks.append(Block(title, ("visual", "caption", *numbers), printed))
+        blocks.append(block(title, [*texts[2:], *numbers], printed))
     return blocks
 
 

@@ -1,12 +1,13 @@
 """Turn scored runs into tables and figures: precision and recall, confusion matrices."""
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from obygaze_models.report import Block, Picture, Report, number
+from obygaze_models.report import NOTHING, Picture, Report, number
+from obygaze_studies.columns import Column, block
 from obygaze_studies.mediaeval15.annotations import CLASSES
 from obygaze_studies.mediaeval15.score import PUBLISHED, Confusion, PrecisionRecall, Scored
 
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
 """Measures of the printed table; the CSV has all."""
 
-HEADERS = ("run", "on", "measure", "value", "chance", "published")
+
+def _known(value: float, digits: int = 3) -> str:
+    return NOTHING if math.isnan(value) else number(value, digits)
+
+
+COLUMNS: Sequence[Column] = (
+    *((name, name, str) for name in ("run", "on", "measure")),
+    ("value", "value", partial(number, digits=4)),
+    ("chance", "chance", partial(_known, digits=4)),
+    ("published", "published", _known),
+)
 
 LOOKS = (
     *(("#4477aa", "o", "-"), ("#ee6677", "s", "--"), ("#228833", "^", "-.")),
@@ -30,19 +41,11 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     """Make the report of scored runs: a table, precision and recall, confusion matrices."""
     pictures = []
     if scored.curves:
-
-        def curves(path: Path) -> None:
-            draw_curves(scored.curves, path)
-
         caption = "Precision and recall; dotted, the share of relevant clips"
-        pictures.append(Picture("precision_recall", caption, curves))
+        pictures.append(Picture("precision_recall", caption, partial(draw_curves, scored.curves)))
     if scored.confusions:
-
-        def matrices(path: Path) -> None:
-            draw_confusions(scored.confusions, path)
-
         caption = "Clips of each true class by the class they are called"
-        pictures.append(Picture("confusion", caption, matrices))
+        pictures.append(Picture("confusion", caption, partial(draw_confusions, scored.confusions)))
     notes = [
         "map: average precision as trec_eval computes it, ties by file name; official for violence",
         "accuracy_all: share of all clips called correctly; official for affect where coverage is 1",
@@ -51,30 +54,15 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     shown = scored.table.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     for on, measure in dict.fromkeys(shown):
         notes.append(f"published {measure} of {on}: {PUBLISHED[on, measure][1]}")
+    rows = scored.table[scored.table["measure"].isin(SHOWN)].to_dict(orient="records")
     return Report(
         name="scores",
         title="MediaEval 2015 Affective Impact of Movies",
         notes=(*notes, *scored.notices),
-        blocks=(Block("Measures", HEADERS, shown_rows(scored.table)),),
+        blocks=(block("Measures", COLUMNS, rows),),
         data=scored.table,
         record=record,
         pictures=tuple(pictures),
-    )
-
-
-def shown_rows(table: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Lay out the measures that people look at first."""
-    return tuple(
-        (
-            str(row["run"]),
-            str(row["on"]),
-            str(row["measure"]),
-            number(row["value"], 4),
-            number(None if pd.isna(row["chance"]) else row["chance"], 4),
-            number(None if pd.isna(row["published"]) else row["published"]),
-        )
-        for row in table.to_dict(orient="records")
-        if row["measure"] in SHOWN
     )
 
 

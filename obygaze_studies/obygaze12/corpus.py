@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
 
 from obygaze_features.manifest import (
     Codebook,
@@ -16,6 +19,7 @@ from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold
+from obygaze_models.report import Block, Picture, Report
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
 CODEBOOK: Codebook = builtin_codebook("obygaze12")
@@ -35,6 +39,9 @@ POLICIES: Mapping[LabelPolicy, str] = {
     LabelPolicy.PAPER: "labels: paper policy, a clip without a visual concept is EN",
     LabelPolicy.RELEASED: "labels: released policy, clips whose concepts are all non-visual left out",
 }
+PRINTED = {"printed", "printed_sd", "printed_in"}
+"""Columns of data for what the papers print."""
+
 PAPER_LABELS = "labels: those of the released split files"
 
 
@@ -127,6 +134,34 @@ class PaperCorpus:
                 for source in self.sources
             ],
         }
+
+    def report(
+        self,
+        title: str,
+        notes: Sequence[str],
+        blocks: Sequence[Block],
+        data: Sequence[Mapping[str, Any]] | pd.DataFrame,
+        record: Mapping[str, object],
+        *,
+        folds: Sequence[Fold] | None = None,
+        pictures: Sequence[Picture] = (),
+    ) -> Report:
+        """Make the report of a table or figure: under `paper` on its folds, under `strict` without any."""
+        protocol = "strict" if folds is None else "paper"
+        table = pd.DataFrame(data)
+        return Report(
+            name=f"{title.lower().replace(' ', '')}-{protocol}",
+            title=f"{title}, {protocol} protocol",
+            notes=(*(self.strict_notes() if folds is None else self.paper_notes(folds)), *notes),
+            blocks=tuple(blocks),
+            data=table if self.printed else table.drop(columns=[*PRINTED.intersection(table)]),
+            record=self.record() | {"protocol": protocol, **record},
+            pictures=tuple(pictures),
+        )
+
+    def if_printed(self, *parts: Any) -> tuple[Any, ...]:
+        """Return notes or columns that stand only where the papers print numbers of these clips."""
+        return parts if self.printed else ()
 
     def _source_notes(self) -> list[str]:
         """Name the features behind each column."""

@@ -1,7 +1,10 @@
 """Report what annotations say of a corpus: by annotator, year or genre; by threshold; by sets of concepts."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -16,8 +19,11 @@ from obygaze_features.manifest import (
     statistics,
 )
 from obygaze_models.evaluation import holm
-from obygaze_models.report import NOTHING, Block, Report, number
+from obygaze_models.report import NOTHING, Block, Report, cell, number
+from obygaze_studies.columns import Column, block, share
 from obygaze_studies.obygaze12.composition import (
+    Combined,
+    ConceptPair,
     Trend,
     alone_or_combined,
     compared_levels,
@@ -73,29 +79,12 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
             "clips": counted[name].n_clips,
             **{level: counted[name].clips[level] for level in levels},
             **{f"{level}_share": counted[name].share(level) for level in levels},
-            **{f"{level}_concepts": trends[name].means.get(level) for level in levels[1:]},
-            "rises": trends[name].rises,
-            "difference": trends[name].difference,
-            "films_tested": trends[name].test.n_pairs,
-            "p": trends[name].test.p,
+            **_trend_row(trends[name], levels),
             "p_holm": adjusted.get(name, math.nan),
         }
         for name in groups
     ]
-    share_cells = tuple(
-        (
-            name,
-            str(len(groups[name].movies)),
-            f"{counted[name].n_clips:,}",
-            *(_share(counted[name].share(level)) for level in levels),
-        )
-        for name in groups
-    )
     rising = sum(trends[name].rises is True for name in several)
-    trend_cells = tuple(
-        (name, *_trend_cells(trends[name], levels), _p(adjusted.get(name))) for name in groups
-    )
-    headers = (column, *(f"concepts\n{level}" for level in levels[1:]), "rises", "difference", "films", "p")
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
@@ -104,11 +93,24 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
             *_several_values(len(labelled), sum(counted[name].n_clips for name in several)),
         ),
         blocks=(
-            Block("Shares of the levels", (column, "movies", "clips", *levels), share_cells),
-            Block(
+            block(
+                "Shares of the levels",
+                (
+                    (column, column, str),
+                    ("movies", "movies", str),
+                    ("clips", "clips", "{:,}".format),
+                    *((level, f"{level}_share", share) for level in levels),
+                ),
+                rows,
+            ),
+            block(
                 "Concepts by level",
-                (*headers, "p (Holm)"),
-                trend_cells,
+                (
+                    (column, column, str),
+                    *_trend_columns(levels),
+                    ("p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else _p(p)),
+                ),
+                rows,
                 (
                     *TREND_NOTES,
                     f"the mean rises from level to level in {rising} of {len(several)} groups",
@@ -137,14 +139,24 @@ def _printed_trend(manifest: Manifest, policy: LabelPolicy) -> tuple[str, ...]:
     return (f"printed for all clips (section 3.4): {values}",)
 
 
-def _trend_cells(trend: Trend, levels: tuple[str, ...]) -> tuple[str, ...]:
-    return (
-        *(number(trend.means.get(level), 2) for level in levels[1:]),
-        NOTHING if trend.rises is None else "yes" if trend.rises else "no",
-        number(trend.difference, 2),
-        str(trend.test.n_pairs),
-        _p(trend.test.p),
-    )
+def _trend_row(trend: Trend, levels: Sequence[str]) -> dict[str, Any]:
+    return {
+        **{f"{level}_concepts": trend.means.get(level) for level in levels[1:]},
+        "rises": trend.rises,
+        "difference": trend.difference,
+        "films_tested": trend.test.n_pairs,
+        "p": trend.test.p,
+    }
+
+
+def _trend_columns(levels: Sequence[str]) -> list[Column]:
+    return [
+        *((f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels[1:]),
+        ("rises", "rises", cell),
+        ("difference", "difference", TWO_DIGITS),
+        ("films", "films_tested", str),
+        ("p", "p", _p),
+    ]
 
 
 def sweep_report(projected: Mapping[float, Projection], onto: str, policy: LabelPolicy) -> Report:
@@ -176,12 +188,11 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         for threshold, counts in counted.items()
         for level in levels
     ]
-    cells = [
-        (f"{threshold:g}", *(f"{counts.clips[level]:,}" for level in levels), f"{counts.unlabelled:,}")
+    shown = [
+        {"threshold": f"{threshold:g}", **counts.clips, "none": f"{counts.unlabelled:,}"}
         for threshold, counts in counted.items()
     ]
     change = [counted[last].clips[level] - counted[first].clips[level] for level in levels]
-    cells.append((f"{first:g} to {last:g}", *(f"{more:+,}" for more in change), ""))
     paper = any_manifest.codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4)
     return Report(
         name="sweep",
@@ -191,7 +202,18 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
             "threshold: share of a clip that an annotation must cover to count",
             *((SWEEP_PRINTED,) if paper else ()),
         ),
-        blocks=(Block("Clips", ("threshold", *levels, "no level"), tuple(cells)),),
+        blocks=(
+            block(
+                "Clips",
+                (
+                    ("threshold", "threshold", str),
+                    *((level, level, "{:,}".format) for level in levels),
+                    ("no level", "none", str),
+                ),
+                shown,
+                last=[(f"{first:g} to {last:g}", *(f"{more:+,}" for more in change), "")],
+            ),
+        ),
         data=pd.DataFrame(rows),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
     )
@@ -201,67 +223,66 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     """Report how visual concepts combine at each level, with exact tests within films (section 3.4)."""
     labelled = apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
-    sets, pairs, combined = concept_sets(labelled), concept_pairs(labelled), alone_or_combined(labelled)
-    compared = compared_levels(labelled)
+    sets, compared = concept_sets(labelled), compared_levels(labelled)
+    pairs = [_tested("pair", " + ".join(row.concepts), row.level, row) for row in concept_pairs(labelled)]
+    combined = alone_or_combined(labelled)
+    with_others = [
+        _tested("with others", row.concept, compared[1] if compared else "", row) for row in combined
+    ]
     blocks = [_by_number(labelled), _trend_block(labelled, policy)]
     if compared is not None:
         low, high = compared
         blocks.append(
-            Block(
+            block(
                 f"A concept alone and with others: share of {high} among {low} and {high}",
-                ("concept", "alone", "with others", "p", "p (Holm)"),
-                tuple(
-                    (
-                        row.concept,
-                        _part(*row.alone),
-                        _part(*row.combined),
-                        _p(row.test.p),
-                        _p(row.p_holm),
-                    )
-                    for row in combined
+                (
+                    ("concept", "name", str),
+                    ("alone", "alone", _part),
+                    ("with others", "combined", _part),
+                    *TESTED,
                 ),
+                [
+                    row | {"alone": counts.alone, "combined": counts.combined}
+                    for row, counts in zip(with_others, combined, strict=True)
+                ],
                 ("exact test within films, two-sided; Holm over the concepts",),
             )
         )
-    marked = {concepts: counts for concepts, counts in sets.items() if concepts}
-    shown = dict(list(marked.items())[:N_SETS])
-    blocks.append(
-        Block(
+    marked = [{"set": " + ".join(concepts), **counts} for concepts, counts in sets.items() if concepts]
+    strongest = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))[:N_PAIRS]
+    blocks += [
+        block(
             "Sets of concepts",
-            ("set", *levels[1:]),
-            tuple(
-                (" + ".join(concepts), *(str(counts[level]) for level in levels[1:]))
-                for concepts, counts in shown.items()
-            ),
-            (f"the {len(shown)} most frequent of {len(marked)} sets",),
-        )
-    )
-    strongest = sorted(pairs, key=lambda row: (row.test.p, row.level, row.concepts))[:N_PAIRS]
-    blocks.append(
-        Block(
+            (("set", "set", str), *((level, level, str) for level in levels[1:])),
+            [dict.fromkeys(levels, 0) | row for row in marked[:N_SETS]],
+            (f"the {len(marked[:N_SETS])} most frequent of {len(marked)} sets",),
+        ),
+        block(
             "Pairs of concepts",
-            ("pair", "level", "clips with both", "expected", "p", "p (Holm)"),
-            tuple(
-                (
-                    " + ".join(row.concepts),
-                    row.level,
-                    str(row.test.observed),
-                    number(row.test.expected, 1),
-                    _p(row.test.p),
-                    _p(row.p_holm),
-                )
-                for row in strongest
+            (
+                ("pair", "name", str),
+                ("level", "level", str),
+                ("clips with both", "clips", str),
+                ("expected", "expected", partial(number, digits=1)),
+                *TESTED,
             ),
+            strongest,
             (
                 (
                     f"the {len(strongest)} of {len(pairs)} that are least like chance; "
-                    f"{sum(row.p_holm < 0.05 for row in pairs)} have an adjusted p below .05"
+                    f"{sum(row['p_holm'] < 0.05 for row in pairs)} have an adjusted p below .05"
                 ),
                 "expected, p: given how often each concept is marked in each film at the level (exact test)",
                 "where most clips have one concept, as at HN, pairs are rarer than chance by construction",
             ),
-        )
-    )
+        ),
+    ]
+    counted = [
+        {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
+        for concepts, counts in sets.items()
+        for level in levels
+        if counts[level]
+    ]
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
@@ -271,85 +292,61 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
             "neighbouring clips of a film are alike, so p-values of counts are somewhat too small",
         ),
         blocks=tuple(blocks),
-        data=pd.DataFrame(
-            [
-                {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
-                for concepts, counts in sets.items()
-                for level in levels
-                if counts[level]
-            ]
-            + [
-                {
-                    "kind": "pair",
-                    "name": " + ".join(row.concepts),
-                    "level": row.level,
-                    "clips": row.test.observed,
-                    "expected": row.test.expected,
-                    "p": row.test.p,
-                    "p_holm": row.p_holm,
-                }
-                for row in pairs
-            ]
-            + [
-                {
-                    "kind": "with others",
-                    "name": row.concept,
-                    "level": compared[1] if compared else "",
-                    "clips": row.test.observed,
-                    "expected": row.test.expected,
-                    "p": row.test.p,
-                    "p_holm": row.p_holm,
-                }
-                for row in combined
-            ]
-        ),
+        data=pd.DataFrame(counted + pairs + with_others),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
     )
+
+
+def _tested(kind: str, name: str, level: str, row: ConceptPair | Combined) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "name": name,
+        "level": level,
+        "clips": row.test.observed,
+        "expected": row.test.expected,
+        "p": row.test.p,
+        "p_holm": row.p_holm,
+    }
 
 
 def _by_number(manifest: Manifest) -> Block:
     """Count the clips of each level by how many visual concepts they have."""
     levels = manifest.codebook.level_names
-    counts: dict[int, dict[str, int]] = {}
-    for concepts, of_level in concept_sets(manifest).items():
-        row = counts.setdefault(len(concepts), dict.fromkeys(levels, 0))
-        for level, clips in of_level.items():
-            row[level] += clips
     top, marked = levels[-1], levels[1:]
+    counts: dict[int, Counter[str]] = {}
+    for concepts, of_level in concept_sets(manifest).items():
+        counts.setdefault(len(concepts), Counter()).update(of_level)
 
-    def share(row: Mapping[str, int]) -> float | None:
-        whole = sum(row[level] for level in marked)
-        return row[top] / whole if whole else None
+    def share_of_top(*clips: int) -> str:
+        return share(clips[-1] / sum(clips) if any(clips) else None)
 
-    return Block(
+    return block(
         "Clips by number of visual concepts",
-        ("concepts", *levels, f"{top} of {'+'.join(marked)}"),
-        tuple(
-            (str(k), *(str(counts[k][level]) for level in levels), _share(share(counts[k])))
-            for k in sorted(counts)
+        (
+            ("concepts", "concepts", str),
+            *((level, level, str) for level in levels),
+            (f"{top} of {'+'.join(marked)}", tuple(marked), share_of_top),
         ),
+        [{"concepts": k} | {level: counts[k][level] for level in levels} for k in sorted(counts)],
     )
 
 
 def _trend_block(manifest: Manifest, policy: LabelPolicy) -> Block:
-    trend, levels = concept_trend(manifest), manifest.codebook.level_names
-    headers = (*(f"concepts\n{level}" for level in levels[1:]), "rises", "difference", "films", "p")
-    return Block(
-        "Concepts by level",
-        headers,
-        (_trend_cells(trend, levels),),
-        (*TREND_NOTES, *_printed_trend(manifest, policy)),
-    )
+    levels = manifest.codebook.level_names
+    rows = [_trend_row(concept_trend(manifest), levels)]
+    notes = (*TREND_NOTES, *_printed_trend(manifest, policy))
+    return block("Concepts by level", _trend_columns(levels), rows, notes)
 
 
-def _part(low: int, high: int) -> str:
-    whole = low + high
-    return f"{high} of {whole} ({high / whole:.0%})" if whole else NOTHING
+def _part(counts: tuple[int, int]) -> str:
+    part, whole = counts[1], sum(counts)
+    return f"{part} of {whole} ({part / whole:.0%})" if whole else NOTHING
 
 
 def _p(value: float | None) -> str:
     return "<.0001" if value is not None and value < 0.0001 else number(value, 4)
 
 
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1%}"
+TESTED: Sequence[Column] = (("p", "p", _p), ("p (Holm)", "p_holm", _p))
+
+TWO_DIGITS = partial(number, digits=2)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -17,7 +16,8 @@ from matplotlib.patheffects import Normal, Stroke
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import NAN, f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
-from obygaze_models.report import Block, Picture, Report, interval, number
+from obygaze_models.report import Picture, Report, interval, number
+from obygaze_studies.columns import Column, block, of, p_value
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts
@@ -47,6 +47,38 @@ STRICT_SHOWS = (
 ALPHA = 0.05
 
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+
+
+def _printed(negatives: str, concept: str) -> str:
+    hard = negatives == "all" and concept in FIGURE3_HARD
+    return "no number; hard to separate" if hard else "no number"
+
+
+CONCEPT: Sequence[Column] = (
+    ("concept", "concept", str),
+    ("against", "negatives", lambda negatives: AGAINST[Negatives(negatives)]),
+)
+
+PRINTED_COLUMN: Column = ("printed", ("negatives", "concept"), _printed)
+
+CHOSEN: Sequence[Column] = (
+    *CONCEPT,
+    ("published C", "C", "{:g}".format),
+    ("chosen C", "chosen_C", "{:g}".format),
+    ("chosen C, draws", "drawn_C", "{:g}".format),
+    ("validation F1, published C", "C_f1_validated", number),
+    ("validation F1, chosen C", "chosen_f1_validated", number),
+    ("validation F1, draws", "drawn_f1_validated", number),
+    ("test F1, published C", "f1_pos", number),
+    ("test F1, chosen C", "chosen_f1_pos", number),
+)
+
+CHOSEN_NOTES = (
+    "validation F1: mean over folds 0 to 7, each held out in turn; the test fold is never used",
+    "of equal means the smallest C is chosen",
+    "classes are balanced by weights, as in the original code",
+    "draws: by draws of negatives, others in each fold, as section 4.2 says",
+)
 
 HALO: Any = [Stroke(linewidth=2.4, foreground="white"), Normal()]
 
@@ -80,9 +112,15 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         for concept in VISUAL_CONCEPTS
         for fold in concept_folds(corpus.manifest, concept, negatives)
     ]
-    headers: tuple[str, ...] = ("concept", "against", "test clips with it", "F1")
-    headers += ("of the nine splits", "elected split", "all positive")
-    headers += ("printed",) if corpus.printed else ()
+    columns: list[Column] = [
+        *CONCEPT,
+        ("test clips with it", ("positives", "n_test"), of),
+        ("F1", "f1_pos", number),
+        ("of the nine splits", ("f1_pos_min", "f1_pos_max"), "{:.3f} to {:.3f}".format),
+        ("elected split", "elected", str),
+        ("all positive", "all_positive", number),
+        *corpus.if_printed(PRINTED_COLUMN),
+    ]
     blocks, data, pictures = [], [], []
     for result in results:
         rows = _paper_rows(result.source, result.concepts)
@@ -90,22 +128,11 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             chosen = _chosen_rows(result)
             rows = [row | more for row, more in zip(rows, chosen, strict=True)]
         data += rows
-        cells = tuple(
-            (
-                row["concept"],
-                AGAINST[Negatives(row["negatives"])],
-                f"{row['positives']} of {row['n_test']}",
-                number(row["f1_pos"]),
-                f"{row['f1_pos_min']:.3f} to {row['f1_pos_max']:.3f}",
-                str(row["elected"]),
-                number(row["all_positive"]),
-                *([_printed(row)] if corpus.printed else []),
-            )
-            for row in rows
-        )
-        blocks.append(Block(result.source.title, headers, cells, (leak_caption(folds),)))
+        blocks.append(block(result.source.title, columns, rows, (leak_caption(folds),)))
         if result.choose_c:
-            blocks.append(_chosen_block(result.source, rows))
+            blocks.append(
+                block(f"{result.source.title}: C chosen by eight folds", CHOSEN, rows, CHOSEN_NOTES)
+            )
         pictures.append(
             _picture(
                 result.source,
@@ -116,22 +143,21 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 note=f": {leak_caption(folds)}",
             )
         )
-    return Report(
-        name="figure3-paper",
-        title=f"{TITLE}, paper protocol",
-        notes=(
-            *corpus.paper_notes(folds),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "linear SVMs with the published C of each concept; "
                 "the split elected is the best on its validation fold; "
                 "every split is tested on the same clips"
             ),
-            *([PRINTED_NOTE] if corpus.printed else []),
+            *corpus.if_printed(PRINTED_NOTE),
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=corpus.record() | {"protocol": "paper"},
-        pictures=tuple(pictures),
+        blocks,
+        data,
+        {},
+        folds=folds,
+        pictures=pictures,
     )
 
 
@@ -172,11 +198,6 @@ def _mark(row: dict[str, Any]) -> str:
     if "p_holm" not in row:
         return ""
     return "*" if row["p_holm"] < ALPHA else "n.s."
-
-
-def _printed(row: dict[str, Any]) -> str:
-    hard = row["negatives"] == "all" and row["concept"] in FIGURE3_HARD
-    return "no number; hard to separate" if hard else "no number"
 
 
 def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[dict[str, Any]]:
@@ -224,40 +245,6 @@ def _chosen_rows(result: PaperResults) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen_block(source: Dataset, rows: Sequence[dict[str, Any]]) -> Block:
-    cells = tuple(
-        (
-            row["concept"],
-            AGAINST[Negatives(row["negatives"])],
-            f"{row['C']:g}",
-            f"{row['chosen_C']:g}",
-            f"{row['drawn_C']:g}",
-            number(row["C_f1_validated"]),
-            number(row["chosen_f1_validated"]),
-            number(row["drawn_f1_validated"]),
-            number(row["f1_pos"]),
-            number(row["chosen_f1_pos"]),
-        )
-        for row in rows
-    )
-    headers = (
-        *("concept", "against", "published C", "chosen C", "chosen C, draws"),
-        *("validation F1, published C", "validation F1, chosen C", "validation F1, draws"),
-        *("test F1, published C", "test F1, chosen C"),
-    )
-    return Block(
-        f"{source.title}: C chosen by eight folds",
-        headers,
-        cells,
-        (
-            "validation F1: mean over folds 0 to 7, each held out in turn; the test fold is never used",
-            "of equal means the smallest C is chosen",
-            "classes are balanced by weights, as in the original code",
-            "draws: by draws of negatives, others in each fold, as section 4.2 says",
-        ),
-    )
-
-
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
     corpus = results[0].corpus
@@ -268,50 +255,27 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         for concept in VISUAL_CONCEPTS
         if (negatives, concept) not in targets
     ]
-    headers: tuple[str, ...] = (
-        "concept",
-        "against",
-        "clips with it",
-        "F1 [95 %]",
-        "all positive",
-        "within-movie AUC [95 %]",
-    )
-    headers += ("p", "p (Holm)", "lag 1")
-    headers += ("printed",) if corpus.printed else ()
+    columns: list[Column] = [
+        *CONCEPT,
+        ("clips with it", ("positives", "n_clips"), of),
+        ("F1 [95 %]", ("f1_pos", "f1_pos_low", "f1_pos_high"), interval),
+        ("all positive", "all_positive", number),
+        ("within-movie AUC [95 %]", ("within_movie_auc", "auc_low", "auc_high"), interval),
+        ("p", "p", p_value),
+        ("p (Holm)", "p_holm", p_value),
+        ("lag 1", "lag1", partial(number, digits=2)),
+        *corpus.if_printed(PRINTED_COLUMN),
+    ]
     blocks, data, pictures = [], [], []
     for result in results:
         rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
         data += rows
-        cells = tuple(
-            (
-                row["concept"],
-                AGAINST[Negatives(row["negatives"])],
-                f"{row['positives']} of {row['n_clips']}",
-                interval(row["f1_pos"], row["f1_pos_low"], row["f1_pos_high"]),
-                number(row["all_positive"]),
-                interval(row["within_movie_auc"], row["auc_low"], row["auc_high"]),
-                number(row["p"], 4),
-                number(row["p_holm"], 4),
-                number(row["lag1"], 2),
-                *([_printed(row)] if corpus.printed else []),
-            )
-            for row in rows
-        )
-        blocks.append(Block(result.source.title, headers, cells, ("no clip or movie is on two sides",)))
-        pictures.append(
-            _picture(
-                result.source,
-                "strict",
-                rows,
-                ends=("f1_pos_low", "f1_pos_high"),
-                shows=STRICT_SHOWS,
-            )
-        )
-    return Report(
-        name="figure3-strict",
-        title=f"{TITLE}, strict protocol",
-        notes=(
-            *corpus.strict_notes(),
+        blocks.append(block(result.source.title, columns, rows, ("no clip or movie is on two sides",)))
+        ends = ("f1_pos_low", "f1_pos_high")
+        pictures.append(_picture(result.source, "strict", rows, ends=ends, shows=STRICT_SHOWS))
+    return corpus.report(
+        TITLE,
+        (
             (
                 "ridge CAVs, each movie's by the other movies; each concept's penalty and threshold are "
                 "chosen by leaving these out one by one (selection-*.csv)"
@@ -328,12 +292,12 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "Holm over the concepts, for each choice of negatives; significant is not accurate"
             ),
             *([f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else []),
-            *([PRINTED_NOTE] if corpus.printed else []),
+            *corpus.if_printed(PRINTED_NOTE),
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=corpus.record() | {"protocol": "strict", "n_permutations": N_PERMUTATIONS},
-        pictures=tuple(pictures),
+        blocks,
+        data,
+        {"n_permutations": N_PERMUTATIONS},
+        pictures=pictures,
     )
 
 

@@ -1,12 +1,12 @@
 """Reproduce Figure 5: the decision tree on concepts for S against EN, its first four levels."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
 from obygaze_models.report import Block, Picture, Report
+from obygaze_studies.columns import block
 from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import TREES
@@ -100,27 +101,16 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         f"and {limits.min_samples_leaf} clips a leaf"
     )
     max_depth = limits.max_depth if depth is None else depth
-    return Report(
-        name="figure5-paper",
-        title=f"{TITLE}, paper protocol",
-        notes=(
-            *corpus.paper_notes([fold]),
-            *(
-                [
-                    trained
-                    + (", which can't give the printed depth of 10" if max_depth < PRINTED_DEPTH else ""),
-                    PRINTED,
-                ]
-                if corpus.printed
-                else [trained]
-            ),
-        ),
-        blocks=tuple(map(_block, drawn)),
-        data=_data(drawn),
-        record=corpus.record() | {"protocol": "paper", "task": TASK, "max_depth": max_depth},
-        pictures=tuple(
-            _picture(tree, "paper", "decision value of its CAV", f": {leaks[0]}") for tree in drawn
-        ),
+    if corpus.printed and max_depth < PRINTED_DEPTH:
+        trained += ", which can't give the printed depth of 10"
+    return corpus.report(
+        TITLE,
+        (trained, *corpus.if_printed(PRINTED)),
+        [_block(tree) for tree in drawn],
+        _data(drawn),
+        {"task": TASK, "max_depth": max_depth},
+        folds=[fold],
+        pictures=[_picture(tree, "paper", "decision value of its CAV", f": {leaks[0]}") for tree in drawn],
     )
 
 
@@ -133,22 +123,20 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         losses = ", ".join(f"{tried.name} {tried.inner_loss:.4f}" for tried in model.candidates_)
         note = f"log loss of the inner loop by depth: {losses}"
         drawn.append(Tree(result.source, "", tree_nodes(model.head_, model.concepts_), (note,)))
-    return Report(
-        name="figure5-strict",
-        title=f"{TITLE}, strict protocol",
-        notes=(
-            *corpus.strict_notes(),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "trained on all movies, to be read and not scored: "
                 "the scores of such trees are PCBM-DT in Table 2; "
                 "concept values are cross-fitted by movie, CAVs against all"
             ),
-            *([PRINTED] if corpus.printed else []),
+            *corpus.if_printed(PRINTED),
         ),
-        blocks=tuple(map(_block, drawn)),
-        data=_data(drawn),
-        record=corpus.record() | {"protocol": "strict", "task": TASK},
-        pictures=tuple(_picture(tree, "strict", "in standard deviations") for tree in drawn),
+        [_block(tree) for tree in drawn],
+        _data(drawn),
+        {"task": TASK},
+        pictures=[_picture(tree, "strict", "in standard deviations") for tree in drawn],
     )
 
 
@@ -191,25 +179,22 @@ def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
 
 def _block(tree: Tree) -> Block:
     digits = threshold_digits(tree.nodes, least=3)
-    rows = tuple(
+    return block(
+        tree.source.title + tree.more,
         (
-            f"{'. ' * node.depth}{node.side or 'all'}",
-            node.concept or "(leaf)",
-            "" if not node.concept else f"{node.threshold:.{digits}f}",
-            str(node.n_train),
-            f"{node.share_positive:.0%}",
-        )
-        for node in tree.nodes
-        if node.depth < N_LEVELS
+            ("branch", ("depth", "side"), lambda depth, side: f"{'. ' * depth}{side or 'all'}"),
+            ("asks for", "concept", lambda concept: concept or "(leaf)"),
+            ("at most", "threshold", lambda at: "" if math.isnan(at) else f"{at:.{digits}f}"),
+            ("training clips", "n_train", str),
+            ("S", "share_positive", "{:.0%}".format),
+        ),
+        [asdict(node) for node in tree.nodes if node.depth < N_LEVELS],
+        tree.notes,
     )
-    headers = ("branch", "asks for", "at most", "training clips", "S")
-    return Block(tree.source.title + tree.more, headers, rows, tree.notes)
 
 
-def _data(trees: Sequence[Tree]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
-    )
+def _data(trees: Sequence[Tree]) -> list[dict[str, Any]]:
+    return [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
 
 
 def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -18,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
-from obygaze_models.report import Block, Picture, Report, interval, number
+from obygaze_models.report import Picture, Report, number
+from obygaze_studies.columns import Column, block, of, signed
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import leak_caption
@@ -39,6 +39,12 @@ TUNED = (
 PRINTED = (
     "printed: bars without numbers; HN leads to failure, S and EN to success, Clothing is a strong "
     "confounder, and Type of shot, Look, Posture and Appearance differ from film to film"
+)
+
+EFFECTS: Sequence[Column] = (
+    ("factor", "factor", str),
+    ("log odds ratio of an error [95 %]", ("effect", "low", "high"), signed),
+    ("p (Holm)", "p_holm", number),
 )
 
 DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
@@ -98,16 +104,17 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         shown = [
             movie for movie in FIGURE6_MOVIES if movie in by_movie and not np.isnan(by_movie[movie]["S"])
         ]
-        cells = tuple(
-            (
-                row["title"],
-                f"{row['n_failed']} of {row['n_clips']}",
-                *(_signed(-row[factor]) for factor in FACTORS),
-            )
-            for row in rows
-        )
         blocks.append(
-            Block(result.source.title, ("movie", "failed", *FACTORS), cells, (leak_caption(folds),))
+            block(
+                result.source.title,
+                (
+                    ("movie", "title", str),
+                    ("failed", ("n_failed", "n_clips"), of),
+                    *((factor, factor, _of_error) for factor in FACTORS),
+                ),
+                rows,
+                (leak_caption(folds),),
+            )
         )
         unshown = [title_of(movie) for movie in FIGURE6_MOVIES if movie in by_movie and movie not in shown]
         if shown:
@@ -122,11 +129,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             pictures.append(
                 Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
             )
-    return Report(
-        name="figure6-paper",
-        title=f"{TITLE}, paper protocol",
-        notes=(
-            *corpus.paper_notes(folds),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "train HN vs S, test (EN u HN) vs S; of each film's models the one "
                 "whose weighted F1 is nearest their mean, the papers' average model; "
@@ -141,12 +146,13 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "all three levels and an intercept are in the regression, so that only the penalty tells "
                 "their weights apart; one film's clips are few for eleven factors"
             ),
-            *([PRINTED] if corpus.printed else []),
+            *corpus.if_printed(PRINTED),
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
-        pictures=tuple(pictures),
+        blocks,
+        data,
+        {"seed": results[0].seed},
+        folds=folds,
+        pictures=pictures,
     )
 
 
@@ -154,8 +160,9 @@ def _wrong(row: dict[str, Any]) -> str:
     return f"{row['title']}\n{row['n_failed']} of {row['n_clips']} clips wrong"
 
 
-def _signed(weight: float) -> str:
-    return number(weight, 2) if np.isnan(weight) else f"{weight:+.2f}"
+def _of_error(weight: float) -> str:
+    """Write the weight of a success as that of an error."""
+    return number(weight, 2) if np.isnan(weight) else f"{-weight:+.2f}"
 
 
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
@@ -199,24 +206,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         panels = {}
         for kind, rows in kinds.items():
             data += [{"features": result.source.title, "errors": kind} | row for row in rows]
-            cells = tuple(
-                (
-                    row["factor"],
-                    interval(row["effect"], row["low"], row["high"], signed=True),
-                    number(row["p_holm"], 3),
-                )
-                for row in rows
-            )
             n_errors, n_clips = (rows[0][name] for name in ("n_errors", "n_clips")) if rows else (0, 0)
             scarce = _scarce(kind, n_errors, n_clips)
-            blocks.append(
-                Block(
-                    f"{result.source.title}: {kind}",
-                    ("factor", "log odds ratio of an error [95 %]", "p (Holm)"),
-                    () if scarce else cells,
-                    (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else [])),
-                )
-            )
+            notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
+            blocks.append(block(f"{result.source.title}: {kind}", EFFECTS, () if scarce else rows, notes))
             panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or [
                 FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
             ]
@@ -224,11 +217,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         pictures.append(
             Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
         )
-    return Report(
-        name="figure6-strict",
-        title=f"{TITLE}, strict protocol",
-        notes=(
-            *corpus.strict_notes(),
+    return corpus.report(
+        TITLE,
+        (
             "train HN vs S, test (EN u HN) vs S; the MLP's out-of-fold calls at its tuned threshold",
             TUNED,
             (
@@ -240,12 +231,12 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "p_holm over the factors of a panel; normal priors of deviation 2.5 keep effects finite; "
                 "undefined: all of these clips have the factor, or none"
             ),
-            *([PRINTED] if corpus.printed else []),
+            *corpus.if_printed(PRINTED),
         ),
-        blocks=tuple(blocks),
-        data=pd.DataFrame(data),
-        record=corpus.record() | {"protocol": "strict", "seed": results[0].seed},
-        pictures=tuple(pictures),
+        blocks,
+        data,
+        {"seed": results[0].seed},
+        pictures=pictures,
     )
 
 

@@ -4,6 +4,7 @@ Under `strict` it is also tested whether the models know more than the movie.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from obygaze_models.evaluation import (
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
+from obygaze_studies.columns import block, p_value, signed
 from obygaze_studies.obygaze12.corpus import TASKS, PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (
@@ -48,6 +50,8 @@ METRIC_TITLES: Mapping[str, str] = {
     "within_movie_auc": "within-movie AUC",
 }
 """Titles of metrics in tables; S is the positive class."""
+
+TRIVIAL_KEYS = ("row", "test", "average", "computed", "printed", "verdict")
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 
@@ -92,40 +96,23 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
-    rows = [row for cell in CELLS for row in _paper_rows(results, cell, folds[cell])]
-    blocks = [
-        _paper_block(
-            corpus,
-            cell,
-            folds[cell],
-            head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]]),
-            [row for row in rows if row["cell"] == cell],
-        )
-        for cell in CELLS
-    ]
-    data = pd.DataFrame([_numbers(row) for row in rows])
+    rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
+    data = [_numbers(row) for own in rows.values() for row in own]
     trivial = [
         {
             "train": "",
-            "test": trivial_row.test,
-            "model": f"{trivial_row.row} at printed prevalence",
-            "metric": trivial_row.average,
-            "ours": trivial_row.computed,
-            "printed": trivial_row.printed.mean,
-            "printed_in": trivial_row.printed.source,
+            "test": row.test,
+            "model": f"{row.row} at printed prevalence",
+            "metric": row.average,
+            "ours": row.computed,
+            "printed": row.printed.mean,
+            "printed_in": row.printed.source,
         }
-        for trivial_row in TRIVIAL
+        for row in TRIVIAL
     ]
-    if corpus.printed:
-        blocks.append(trivial_block())
-        data = pd.concat([data, pd.DataFrame(trivial)], ignore_index=True)
-    else:
-        data = data.drop(columns=["printed", "printed_sd", "printed_in"])
-    return Report(
-        name="table2-paper",
-        title=f"{TITLE}, paper protocol",
-        notes=(
-            *corpus.paper_notes([fold for own in folds.values() for fold in own]),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "MLP: mean (SD) over eight validation folds on one test fold; "
                 "the SD is of the draw of training clips, not of the test clips"
@@ -135,33 +122,33 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 "without the concept, which the original code's stored results used"
             ),
             "random and all positive: expected F1 at the prevalence of the released test side",
-            *(PAPER_PRINTED if corpus.printed else ()),
+            *corpus.if_printed(*PAPER_PRINTED),
         ),
-        blocks=tuple(blocks),
-        data=data,
-        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
+        (
+            *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
+            *corpus.if_printed(trivial_block()),
+        ),
+        pd.concat(map(pd.DataFrame, (data, *corpus.if_printed(trivial))), ignore_index=True),
+        {"seed": results[0].seed},
+        folds=[fold for own in folds.values() for fold in own],
     )
 
 
 def trivial_block() -> Block:
     """Show all eight trivial figures of the two papers beside what their formula gives."""
-    rows = tuple(
-        (
-            trivial_row.row,
-            TASKS[trivial_row.test].title,
-            METRIC_TITLES[trivial_row.average],
-            number(trivial_row.computed),
-            str(trivial_row.printed),
-            trivial_row.printed.source,
-            trivial_row.verdict,
-        )
-        for trivial_row in TRIVIAL
-    )
     agree = sum(trivial_row.verdict.startswith("agrees") for trivial_row in TRIVIAL)
-    return Block(
+    return block(
         "trivial rows at the printed prevalences, 23 % and 19 %",
-        ("row", "test", "metric", "computed", "printed", "printed in", ""),
-        rows,
+        (
+            ("row", "row", str),
+            ("test", "test", lambda test: TASKS[test].title),
+            ("metric", "average", METRIC_TITLES.__getitem__),
+            ("computed", "computed", number),
+            ("printed", "printed", str),
+            ("printed in", "printed", attrgetter("source")),
+            ("", "verdict", str),
+        ),
+        [{name: getattr(row, name) for name in TRIVIAL_KEYS} for row in TRIVIAL],
         (
             (
                 f"{agree} of {len(TRIVIAL)} come out as printed; "
@@ -254,25 +241,22 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _paper_block(
-    corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], head: Fold, rows: Sequence[Mapping[str, Any]]
+    corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    n_columns = 6 if corpus.printed else 4
-    cells = tuple(
-        (
-            model_title(row["model"]),
-            row["features"],
-            METRIC_TITLES[row["metric"]],
-            NOTHING if row["values"] is None else mean_sd(row["values"]),
-            str(row["printed"] or NOTHING),
-            row["printed"].source if row["printed"] else "",
-        )[:n_columns]
-        for row in rows
-    )
-    first = rows[0]
-    return Block(
+    first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    return block(
         cell_title(cell),
-        ("model", "features", "metric", "ours", "printed", "printed in")[:n_columns],
-        cells,
+        (
+            ("model", "model", model_title),
+            ("features", "features", str),
+            ("metric", "metric", METRIC_TITLES.__getitem__),
+            ("ours", "values", lambda values: NOTHING if values is None else mean_sd(values)),
+            *corpus.if_printed(
+                ("printed", "printed", lambda printed: str(printed or NOTHING)),
+                ("printed in", "printed", lambda printed: printed.source if printed else ""),
+            ),
+        ),
+        rows,
         (
             f"MLP: {leak_caption(folds)}",
             f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
@@ -297,11 +281,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     missing = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
     ]
-    return Report(
-        name="table2-strict",
-        title=f"{TITLE}, strict protocol",
-        notes=(
-            *corpus.strict_notes(),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "pooled over all out-of-fold predictions; intervals: "
                 "jackknife over movies, of these trained models on movies like these"
@@ -312,13 +294,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             "random directions, shuffled concepts: the same head on directions that know no concept",
             *missing,
-            *([STRICT_PRINTED] if corpus.printed else []),
+            *corpus.if_printed(STRICT_PRINTED),
         ),
-        blocks=(*(_strict_block(results, summary, cell) for cell in CELLS), _knowledge_block(known)),
-        data=summary,
-        record=corpus.record()
-        | {
-            "protocol": "strict",
+        (*(_strict_block(results, summary, cell) for cell in CELLS), _knowledge_block(known)),
+        summary,
+        {
             "seed": results[0].seed,
             "models": first.record["models"],
             "movie_knowledge": records(known),
@@ -329,7 +309,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> Block:
     corpus = results[0].corpus
     part = summary[summary["task"] == ">".join(cell)]
-    rows: list[tuple[str, ...]] = []
+    rows: list[dict[str, Any]] = []
     for result in results:
         own = part[part["features"] == result.source.title]
         for name, metrics in own.groupby("model", sort=False):
@@ -338,31 +318,32 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
             if not looks and result is not results[0]:
                 continue
             by = metrics.set_index("metric").to_dict(orient="index")
-            features = result.source.title if looks else NOTHING
-            shown = (_shown(by[metric], wide) for metric, wide in SHOWN.items())
             rows.append(
-                (
-                    model_title(model),
-                    features,
-                    *shown,
-                    _printed(model, corpus.printed_row(result.source), cell),
-                )
+                {
+                    "model": model_title(model),
+                    "features": result.source.title if looks else NOTHING,
+                    **{metric: _shown(by[metric], wide) for metric, wide in SHOWN.items()},
+                    "printed": _printed(model, corpus.printed_row(result.source), cell),
+                }
             )
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
-    levels = (number(float(chance[metric])) for metric in SHOWN)
-    rows.append(("(chance)", NOTHING, *levels, NOTHING))
-    titles = (METRIC_TITLES[metric] + " [95 %]" * wide for metric, wide in SHOWN.items())
-    headers: tuple[str, ...] = ("model", "features", *titles, "printed")
-    if not corpus.printed:
-        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    levels = {metric: number(float(chance[metric])) for metric in SHOWN}
+    rows.append({"model": "(chance)", "features": NOTHING, **levels, "printed": NOTHING})
     first = part.iloc[0]
+    sizes = f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}"
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
     one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
-    note = (
-        f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; "
-        f"no clip or movie is on two sides{one_class}"
+    return block(
+        cell_title(cell),
+        (
+            ("model", "model", str),
+            ("features", "features", str),
+            *((METRIC_TITLES[metric] + " [95 %]" * wide, metric, str) for metric, wide in SHOWN.items()),
+            *corpus.if_printed(("printed", "printed", str)),
+        ),
+        rows,
+        [f"{sizes}; no clip or movie is on two sides{one_class}"],
     )
-    return Block(cell_title(cell), headers, tuple(rows), (note,))
 
 
 def _shown(row: Mapping[Any, Any], wide: bool) -> str:
@@ -398,29 +379,26 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
-def _verdict(row: Mapping[Any, Any], n_tests: int) -> str:
-    if row["told_apart"]:
-        return "knows more than the movie"
-    # Holm multiplies the smallest of p-values by their number.
-    few = smallest_p(int(row["n_movies"])) * n_tests >= ALPHA
-    return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
-
-
 def _knowledge_block(known: pd.DataFrame) -> Block:
-    rows = tuple(
-        (
-            cell_title(tuple(row["task"].split(">"))),
-            row["features"],
-            interval(row["difference"], row["low"], row["high"], signed=True),
-            number(row["p"], 4),
-            number(row["p_holm"], 4),
-            _verdict(row, len(known)),
-        )
-        for row in known.to_dict(orient="records")
-    )
-    return Block(
+    rows = known.to_dict(orient="records")
+
+    def verdict(told_apart: bool, n_movies: float) -> str:
+        if told_apart:
+            return "knows more than the movie"
+        # Holm multiplies the smallest of p-values by their number.
+        few = smallest_p(int(n_movies)) * len(rows) >= ALPHA
+        return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
+
+    return block(
         "does the perceptron know more than the movie? MLP minus movie prior",
-        ("task", "features", "within-movie AUC [95 %]", "p", "p (Holm)", "verdict"),
+        (
+            ("task", "task", lambda task: cell_title(tuple(task.split(">")))),
+            ("features", "features", str),
+            ("within-movie AUC [95 %]", ("difference", "low", "high"), signed),
+            ("p", "p", p_value),
+            ("p (Holm)", "p_holm", p_value),
+            ("verdict", ("told_apart", "n_movies"), verdict),
+        ),
         rows,
         (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
     )

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from obygaze_models.evaluation import METRICS, f1_pos, f1_weighted
-from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number
+from obygaze_models.report import NOTHING, Report, interval, mean_sd, number
+from obygaze_studies.columns import Column, block
 from obygaze_studies.obygaze12.corpus import PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
@@ -16,39 +17,36 @@ from obygaze_studies.obygaze12.table2 import METRIC_TITLES
 
 TITLE = "Table 4"
 TASK = ">".join(MOVIE_PAIRS)
-PRINTED_COLUMN = 4
+WEIGHTED, POSITIVE = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
+    columns: list[Column] = [
+        ("movie", "title", str),
+        ("clips", "n_clips", str),
+        ("prevalence", "prevalence", number),
+        (WEIGHTED, "weighted_values", mean_sd),
+        *corpus.if_printed(("printed", "printed_value", lambda printed: str(printed or NOTHING))),
+        (POSITIVE, "pos_values", mean_sd),
+        (f"all positive, {POSITIVE}", "prevalence", lambda p: number(trivial_f1(p, 1.0, "f1_pos"))),
+    ]
     blocks, data = [], []
     for result in results:
         pairs = _pairs(result)
-        rows: list[tuple[str, ...]] = []
         printed_for = corpus.printed_row(result.source) == "X-CLIP"
+        rows: list[dict[str, Any]] = []
         for movie, part in pairs.groupby("movie", sort=False):
             printed = TABLE4.get(str(movie)) if printed_for else None
-            p = float(part["prevalence"].iloc[0])
-            rows.append(
-                (
-                    title_of(str(movie)),
-                    str(part["n_clips"].iloc[0]),
-                    f"{p:.3f}",
-                    mean_sd(part["f1_weighted"].tolist()),
-                    str(printed or NOTHING),
-                    mean_sd(part["f1_pos"].tolist()),
-                    number(trivial_f1(p, 1.0, "f1_pos")),
-                )
-            )
             data.append(
                 {
                     "features": result.source.title,
                     "movie": movie,
                     "title": title_of(str(movie)),
                     "n_clips": part["n_clips"].iloc[0],
-                    "prevalence": p,
+                    "prevalence": float(part["prevalence"].iloc[0]),
                     "n_pairs": len(part),
                     "f1_weighted": part["f1_weighted"].mean(),
                     "f1_weighted_sd": part["f1_weighted"].std(ddof=0),
@@ -58,38 +56,23 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                     "printed_sd": printed.sd if printed else float("nan"),
                 }
             )
+            values = {"weighted_values": part["f1_weighted"].tolist(), "pos_values": part["f1_pos"].tolist()}
+            rows.append({**data[-1], **values, "printed_value": printed})
         means = pairs.groupby("movie", sort=False)[["f1_weighted", "f1_pos"]].mean()
-        rows.append(
-            (
-                "mean over films",
-                "",
-                "",
-                number(float(means["f1_weighted"].mean())),
-                str(TABLE4_MEAN) if printed_for else NOTHING,
-                number(float(means["f1_pos"].mean())),
-                "",
-            )
-        )
-        weighted, positive = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
-        headers = ["movie", "clips", "prevalence", weighted, positive, f"all positive, {positive}"]
-        if corpus.printed:
-            headers.insert(PRINTED_COLUMN, "printed")
-        else:
-            rows = [row[:PRINTED_COLUMN] + row[PRINTED_COLUMN + 1 :] for row in rows]
+        weighted, positive = (number(float(means[name].mean())) for name in ("f1_weighted", "f1_pos"))
+        mean_printed = corpus.if_printed(str(TABLE4_MEAN) if printed_for else NOTHING)
         blocks.append(
-            Block(
+            block(
                 result.source.title,
-                tuple(headers),
-                tuple(rows),
+                columns,
+                rows,
                 (f"{len(pairs)} film pairs; {leak_caption(folds)}, and no film is on two sides",),
+                last=[("mean over films", "", "", weighted, *mean_printed, positive, "")],
             )
         )
-    table = pd.DataFrame(data)
-    return Report(
-        name="table4-paper",
-        title=f"{TITLE}, paper protocol",
-        notes=(
-            *corpus.paper_notes(folds),
+    return corpus.report(
+        TITLE,
+        (
             "mean (SD) over the validation films of each test film; the papers do not name their F1",
             (
                 "the two pairs of two films have the same training clips and the same seed: one training, "
@@ -97,9 +80,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             ),
             *_printed_note(corpus),
         ),
-        blocks=tuple(blocks),
-        data=table if corpus.printed else table.drop(columns=["printed", "printed_sd"]),
-        record=corpus.record() | {"protocol": "paper", "seed": results[0].seed},
+        blocks,
+        data,
+        {"seed": results[0].seed},
+        folds=folds,
     )
 
 
@@ -135,6 +119,19 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
     corpus = results[0].corpus
+    columns: list[Column] = [
+        ("movie", "title", str),
+        ("clips", "n_clips", str),
+        ("prevalence", "prevalence", number),
+        *((METRIC_TITLES[name], name, number) for name in SHOWN),
+        *corpus.if_printed(
+            (
+                "printed",
+                ("printed", "movie"),
+                lambda printed, movie: NOTHING if np.isnan(printed) else str(TABLE4[str(movie)]),
+            )
+        ),
+    ]
     blocks, data = [], []
     for result in results:
         printed_for = corpus.printed_row(result.source) == "X-CLIP"
@@ -153,36 +150,22 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 }
             )
         data += movies
-        rows: list[tuple[str, ...]] = [
-            (
-                str(row["title"]),
-                str(row["n_clips"]),
-                number(row["prevalence"]),
-                *(number(row[name]) for name in SHOWN),
-                NOTHING if np.isnan(row["printed"]) else str(TABLE4[str(row["movie"])]),
-            )
-            for row in movies
-        ]
         metrics = result.runs[MOVIE_PAIRS[0]].metrics
         mine = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
         means = mine.loc[list(SHOWN), ["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
-        last = str(TABLE4_MEAN) if printed_for else NOTHING
-        rows.append(("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), last))
         chances = mine.loc[list(SHOWN), "movie_chance"].tolist()
-        rows.append(("chance level, mean over movies", "", "", *map(number, chances), NOTHING))
-        titles = (METRIC_TITLES[name] for name in SHOWN)
-        headers: tuple[str, ...] = ("movie", "clips", "prevalence", *titles, "printed")
-        if not corpus.printed:
-            headers, rows = headers[:-1], [row[:-1] for row in rows]
+        printed_mean = str(TABLE4_MEAN) if printed_for else NOTHING
+        last = [
+            ("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), printed_mean),
+            ("chance level, mean over movies", "", "", *map(number, chances), NOTHING),
+        ]
+        lines = [line[: len(columns)] for line in last]
         blocks.append(
-            Block(result.source.title, headers, tuple(rows), ("no clip or movie is on two sides",)),
+            block(result.source.title, columns, movies, ("no clip or movie is on two sides",), last=lines)
         )
-    table = pd.DataFrame(data)
-    return Report(
-        name="table4-strict",
-        title=f"{TITLE}, strict protocol",
-        notes=(
-            *corpus.strict_notes(),
+    return corpus.report(
+        TITLE,
+        (
             (
                 "MLP, train HN vs S, test (EN u HN) vs S; chance level: "
                 "of AP a random ranking of a movie's clips, of F1 the best constant, of AUC 0.5"
@@ -191,10 +174,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                 "mean over movies with a 95 % t interval on the logit scale, "
                 "of these trained models on movies like these"
             ),
-            *(["the two films that the published table always trains on are tested too"] * corpus.printed),
+            *corpus.if_printed("the two films that the published table always trains on are tested too"),
             *_printed_note(corpus),
         ),
-        blocks=tuple(blocks),
-        data=table if corpus.printed else table.drop(columns="printed"),
-        record=corpus.record() | {"protocol": "strict", "seed": results[0].seed},
+        blocks,
+        data,
+        {"seed": results[0].seed},
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import read_manifest
 from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import audit_report, read_rows, table
+from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_rows, table
 from obygaze_studies.errors import AuditError
 from obygaze_studies.saliency.maps_file import SIDE, Maps
 
@@ -91,12 +91,8 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
     unmapped = set(regions or ()) - {pair["image_id"] for pair in maps.pairs}
     groups = _by_group(rows)
-
-    def means(path: Path) -> None:
-        from obygaze_studies.audit_common.audit_figures import draw_mean_maps  # noqa: PLC0415 - matplotlib is slow
-
-        draw_mean_maps([_title(name, groups) for name in maps.groups], maps.mean_stretched, path)
-
+    titles = [_title(name, groups) for name in maps.groups]
+    means = drawn_by("draw_mean_maps", titles=titles, maps=maps.mean_stretched)
     return audit_report(
         "saliency",
         "Saliency in regions of interest",

@@ -1,132 +1,425 @@
-"""Mistakes that newcomers made, and the one line that each of them gets."""
+"""What users are told who make a mistake: the words of messages stand here, and in no other test of commands.
 
-import os
-import socket
+A line is `CODE COMMAND`, below it what stderr must hold. Nothing is made, and nothing printed on stdout.
+"""
 
-import numpy as np
+import re
+import shutil
+
 import pytest
 
-from obygaze.cli import main
-from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_features.store.testing import seal_arrays
+from tests.cli.table import GENDERS, RELEASED, prepared
+from tests.private import MARK
+
+HEADS = "--from npy --backbone b --licence MIT"
+DRAWN = f"--mode ge {GENDERS} --out out/ge.csv"
+MISTAKES = f"""
+2 nonsense
+    No such command 'nonsense'
+2 stoer ls
+    No such command 'stoer'. Did you mean 'store'?
+2 store verify
+    Missing argument
+1 store inspect nowhere
+    nowhere: no such store
+1 store inspect in/stores
+    in/stores: not a store, but stores are in it; name one: broken-1.0.0
+1 store ls nowhere
+    nowhere: no such folder; name the one that holds stores: obygaze store ls FOLDER
+2 store verify in/films --quick --full
+    --quick or --full, not both
+2 store seal in/stores/whole
+    Missing option '--licence'
+1 store seal in/stores/late --licence MIT
+    late.staging: 2 of 3 clips are still to do, the first is b
+2 store seal in/stores/whole --licence MIT --parent in/films-1.0.0
+    --parent is gone: extract with --append STORE
+2 store seal in/stores/whole --licence MIT --consume
+    --consume is gone: the staging folder and the store share the tokens on the disk without it
+1 store seal in/films-1.0.0 --licence MIT
+    films-1.0.0 is sealed; the name is
+2 manifest import eaf in/a.eaf --tier levels --out out/a.csv
+    --tier is gone: name the tier 'human: level' in ELAN
+2 manifest import eaf in/a.eaf --concept-tier seen --out out/a.csv
+    --concept-tier is gone: name the tier 'human: concepts' in ELAN
+2 manifest agreement in/segments.csv --threshold 0.1
+    --threshold is gone: the paper's value is used
+2 manifest agreement in/segments.csv --beta 2
+    --beta is gone: the paper's value is used
+2 manifest agreement in/segments.csv --shuffles 9
+    --shuffles is gone: the paper's value is used
+2 manifest agreement in/segments.csv --seed 1
+    --seed is gone: the paper's value is used
+2 evaluate in/marked.csv in/marked --task hn_s --test-negative EN
+    --test-negative is gone: --test takes a task of the codebook
+2 folds in/marked.csv --task hn_s --test-positive S
+    --test-positive is gone: --test takes a task of the codebook
+2 film score in/m --out out/x
+    give one or more MODEL files, then the STORE
+1 film score in/m in/models/linear.model --out out/x
+    the order is MODEL STORE..., the model first
+1 film score in/models/linear.model in/m --out out/x --shots none.csv
+    none.csv
+1 film score in/models/linear.model in/m --out out/x --films in/years.csv
+    line 2, column year: 'soon' is no year
+2 film score in/models/linear.model in/m --out out/x --flags in/years.csv
+    --flags replaces flags of shots: give --shots too
+1 film evaluate in/scored --truth in/more.csv --out out/x
+    no scored film is annotated: the films are m; the manifest has g0, f0
+1 film next in/scored --out out/x.csv
+    codebook 'violence' is not built in: give its file with --codebook
+1 film thumbnails in/video.mp4 --scored in/m-1.0.0 --out out/x
+    no segments.csv
+1 film thumbnails in/video.mp4 --scored in/scored --out in/stills
+    in/stills exists already: choose another --out
+2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
+    --flags replaces flags of shots: there are none with --shots none
+2 film run in/video.mp4 --model in/models/linear.model --out in/stills
+    in/stills holds something else: choose another --out
+1 store merge in/films in/films --out in/films-1.0.0
+    films-1.0.0 is sealed; the name is
+1 store merge in/stores/left in/stores/other --out out/merged
+    features of toy: provenance differs in layer
+1 store merge in/stores/mit in/stores/cc --out out/merged
+    licence differs (CC0-1.0; MIT): choose the result's (--licence)
+1 store merge in/stores/mit in/stores/cc --out out/merged
+    citation differs (A; B): choose the result's (--citation)
+1 store diff in/films nothing
+    nothing: no such store
+1 store rm in/stores --yes
+    neither a sealed store nor a stage
+1 store rm in/stores/link --yes
+    is a link
+1 store rm nothing --yes
+    nothing there
+2 store rm in/stores/whole.staging
+    nothing was removed: give --yes
+1 store export in/films in/films.csv --to hdf5
+    in/films.csv: exists
+2 store export in/backbones out/films.h5 --to hdf5
+    --backbone: choose one of
+1 store card in/films --licence MIT
+    sealed under CC0-1.0, not MIT
+2 store card in/films --out in/films-1.0.0/data
+    inside a sealed store, which never changes
+1 store pack in/films --out in/films.csv
+    in/films.csv: is there already; remove it, or name another file
+1 store pack in/packed.zip
+    in/packed.zip: a packed store, and its folder is needed
+1 store push in/packed.zip out/b
+    obygaze store unpack 'in/packed.zip'
+1 store unpack in/films-1.0.0
+    in/films-1.0.0: a folder; expected a zip
+1 store unpack in/foreign.zip
+    in/foreign.zip:
+1 store push in/films https://example.org/films
+    nothing can be pushed over HTTP
+2 store pull in/films https://example.org/films
+    is a URL, and this needs a path on this machine
+2 store import in/films.csv in/npy x --from npy --licence MIT
+    say what the features are called: --backbone
+2 store import in/films.csv in/npy x --from npy --backbone "my net" --licence MIT
+    Invalid value for --backbone: 'my net': expected at most 100 letters
+2 store import in/films.csv in/npy x {HEADS} --pattern {{clip}}
+    {{clip}}: expected one of clip_id, movie, video
+2 store import in/films.csv in/npy x {HEADS} --declared in/list.json
+    expected one JSON object of provenance fields
+2 store import in/films.csv in/npy x {HEADS} --ids in/ids.txt
+    --ids is for --from table
+1 store import in/films.csv in/npy x {HEADS} --pattern {{clip_id}}
+    178 of 180 clips have no features to import, the first is f0-14
+1 store import in/segments.csv in/npy x {HEADS} --pattern {{clip_id}}
+    none of its 3 names is a clip's: it has 'f0-00', and by --pattern
+2 weights verify in/video.mp4 --sha256 12
+    '12' is not 64 hexadecimal digits
+1 weights verify nothing --sha256 {"0" * 64}
+    nothing: there is no such file or folder
+1 weights fetch descriptors
+    'descriptors': expected a backbone with weights on the hub (
+1 weights fetch nonsense
+    or a repository OWNER/NAME
+1 frames in/empty.mp4
+    in/empty.mp4: the file is empty (0 bytes)
+1 frames in/videos
+    in/videos: this is a directory, not a video file
+1 frames in/video.mp4 --indices 32
+    in/video.mp4: frame 32 is not among the 32 from 0 to 31
+1 frames in/video.mp4 --npz no/a.npz
+    no: there is no such folder to save in
+2 frames in/video.mp4 --n 3 --fps 2
+    --n and --fps cannot be combined
+2 frames in/video.mp4 --indices 1,x
+    whole numbers joined by commas
+2 frames in/video.mp4 --indices -1
+    numbered from 0 on
+2 frames in/video.mp4 --fps 0
+    above 0
+2 frames in/video.mp4 --n 0
+    0 is not in the range
+2 frames in/video.mp4 --sheet out/sheet.jpg
+    sheet.jpg: name it .png
+2 frames in/video.mp4 --npz out/frames.npy
+    frames.npy: name it .npz
+1 frames in/video.mp4 --npz in/kept.npz
+    in/kept.npz exists already: give --force to replace it, or choose another name
+1 frames in/video.mp4 --npz in/video.mp4 --force
+    this is the video itself, which stays as it is
+1 extract in/films.csv out/films --store-version 2
+    store version '2': expected three numbers
+1 extract in/films.csv in/empty.csv/films
+    is a file
+1 extract nothing.csv store
+    nothing.csv
+2 extract in/films.csv store --shard 4/4
+    '4/4' is not i/n
+1 extract in/films.csv in/films-1.0.0 --dry-run
+    films-1.0.0 is sealed; the name is in/films
+1 extract in/films.csv in/stores/late.staging
+    the name is in/stores/late
+1 extract in/texts.csv out/prompts
+    texts.csv is a list of texts, and descriptors reads frames
+1 extract in/prompts.txt out/prompts
+    give --backbone clip-text or --backbone sentence
+1 extract in/prompts.txt out/prompts --backbone openclip
+    give --backbone openclip-text
+1 extract in/items.csv out/films
+    make a manifest of it with 'obygaze manifest import'
+1 manifest import folder in/videos --out in/segments.csv
+    in/segments.csv is there already; choose another --out, or replace it with --force
+1 manifest import folder in/videos --spans in/codes.csv --out out/codes.csv
+    '00:00:01:00' ends in frames; give their rate, as in --rate 25
+1 manifest import folder in/videos --codebook mobygase --out out/a.csv
+    mobygase: neither a file nor a built-in codebook (did you mean 'mobygaze'?)
+1 manifest import folder in/videos --out in/fights-2.csv --force
+    in/fights-2.codebook.toml would be taken for the codebook of fights-2.csv, and it is another one
+1 manifest import folder in/videos --codebook in/violence.codebook.toml --out in/fights-2.csv
+    in/fights-2.codebook.toml is there already and is another codebook than 'violence'
+1 manifest inspect in/oby.csv
+    oby.csv is ObyGaze12's annotations, not a manifest: obygaze manifest import obygaze12 'in/oby.csv' --out
+1 manifest inspect in/moby.csv
+    obygaze manifest import mobygaze 'in/moby.csv' --out
+1 manifest inspect in/codes.csv
+    obygaze manifest import folder FOLDER --spans 'in/codes.csv' --out
+1 manifest inspect in/mediaeval15/clips.csv
+    obygaze manifest import mediaeval15 'in/mediaeval15/clips.csv' --out
+2 manifest project in/segments.csv --out out/out.csv
+    either --onto CLIPS or --window SECONDS
+2 manifest agreement in/segments.csv --alpha 1 --window 46
+    --window projects segments, which --alpha compares as they are
+1 manifest agreement in/marked.csv
+    nothing to compare
+2 manifest stats in/segments.csv --by annotator --sets
+    --by and --sets are different reports
+2 manifest stats in/segments.csv --window 9
+    --window is for --sweep
+2 manifest stats in/segments.csv --out out/x
+    --out is for --by, --sets or --sweep
+2 manifest stats in/segments.csv --sets --figure out/f.png
+    --figure draws Figure 2
+2 manifest stats in/segments.csv --sweep 0.1;0.2
+    numbers joined by commas
+1 manifest stats in/segments.csv --sweep 0.1,0.1
+    a sweep needs thresholds that differ
+1 manifest stats in/segments.csv --sweep 20
+    threshold 20.0: expected a share
+1 manifest stats in/segments.csv --by genre
+    no column 'genre' to group clips by: there are annotator, movie
+1 manifest stats in/films.csv --policy paper
+    label policy paper: the codebook 'violence' has raw alone
+1 manifest stats in/films.csv --figure out/f.svg
+    this manifest's codebook is 'violence'
+2 manifest import film in/video.mp4 --out out/a.csv
+    give --window SECONDS, or --model MODEL or --store STORE
+1 manifest sheets in/marked.csv --concept Bodyy --out out/s
+    unknown concept 'Bodyy'
+2 manifest sheets in/marked.csv --model mlp --out out/s
+    --model is for --predictions
+2 manifest sheets in/marked.csv --concept Body --predictions in/p.csv --out out/s
+    different sheets
+1 manifest sheets in/marked.csv --predictions nowhere.csv --out out/s
+    nowhere.csv
+1 codebook check in/violet.toml
+    violet.toml: codebook 'violet': tasks.t: positive: unknown level 'violet' (did you mean 'violent'?)
+1 codebook show in/violet.toml
+    violet.toml: codebook 'violet': tasks.t: positive: unknown level
+1 codebook check nowhere.toml
+    nowhere.toml: No such file
+1 codebook check in
+    is a folder
+1 codebook check in/empty.toml
+    empty.toml: the file is empty
+1 codebook show nowhere.csv
+    nowhere.csv: neither a file nor a built-in codebook
+1 codebook show in/empty.csv
+    empty.csv: the file is empty
+1 codebook init --out in/violet.toml
+    in/violet.toml is there already
+2 codebook init --out out/mine.txt
+    should end in .toml
+2 folds in/marked.csv --task hn_s --protocol paper --policy raw
+    --policy
+2 folds in/marked.csv --task hn_s --movies
+    --movies
+2 folds in/marked.csv --task hn_s --against EN
+    --against
+2 folds in/marked.csv --task hn_s --test concept:Body
+    a model of hn_s can't be tested on concept:Body
+1 folds in/marked.csv --task hn_s --protocol paper
+    no folds in a column fold_hn_s
+1 folds in/published.csv --protocol paper --movies --task concept:Body
+    --movies pairs films
+1 folds in/published.csv --protocol paper --task concept:Body --against HN
+    tells a concept's clips from EN
+1 folds in/published.csv --protocol paper --task levels
+    has the tasks en_s, hn_s, enhn_s, and no levels
+1 folds in/marked.csv
+    expected one of en_s, hn_s, enhn_s, concept:NAME, levels
+1 folds in/films.csv --protocol paper
+    and this manifest's codebook is 'violence'
+1 evaluate nowhere nothing.csv --task hn_s
+    nowhere: No such file
+2 evaluate in/films-1.0.0 in/films.csv --task calm_violent
+    the order is MANIFEST STORE
+2 evaluate in/films in/films.csv --task calm_violent
+    the order is MANIFEST STORE
+1 evaluate in/marked.csv in/marked --task en_hn
+    en_hn
+1 evaluate in/marked.csv nothing --task hn_s
+    nothing: no such store
+1 evaluate nothing.csv in/marked --task hn_s
+    nothing.csv: No such file
+1 evaluate {RELEASED} --task hn_s --model lnear
+    lnear
+1 evaluate {RELEASED} --task concept:Bdy
+    Bdy
+1 evaluate {RELEASED} --negative HNN --positive S
+    HNN
+1 evaluate {RELEASED} --task hn_s --negative HN --positive S
+    --task names a task and --negative and --positive make one
+2 evaluate {RELEASED} --task hn_s --imbalance smote
+    'none', 'weights', 'subsample'
+2 evaluate {RELEASED} --task hn_s --model linear --pool mean
+    --pool is for frames and tokens
+1 evaluate in/marked.csv in/backbones --task hn_s --model linear
+    has several backbones (vivit, xclip): name one (--backbone)
+1 evaluate in/ne.csv in/marked --task hn_s
+    none of the manifest's 4 annotated clips has features in store marked
+1 evaluate in/two.csv in/marked --negative EN --positive S
+    leaving one movie out needs at least 3 movies
+1 evaluate in/marked.csv http://127.0.0.1:9/films-1.0.0 --task hn_s
+    no server answers at 127.0.0.1:9
+1 compare in/nothing in/nothing
+    in/nothing
+1 predict in/more.csv in/more
+    more.csv: not a whole model file
+1 predict nothing.model in/more
+    nothing.model: No such file or directory
+1 predict in/models in/more
+    models is a folder, not the file of a model
+1 predict in/models/linear.model nowhere
+    nowhere: no such store
+1 predict in/more in/models/linear.model
+    linear.model a file: the order is MODEL STORE..., the model first
+1 predict in/models/linear.model in/more --out in/films.csv
+    in/films.csv exists already: give --force to replace it, or choose another name
+1 explain in/models/pcbm_lr.model in/more --clip g0-7
+    no clip 'g0-7' in more: did you mean 'g0-
+1 explain in/models/linear.model in/more --clip g0-07
+    model linear decides by no concepts
+1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set gun=1
+    unknown concept 'gun': did you mean 'Gun'?
+1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set Gun=95
+    --set Gun=95: expected CONCEPT=QUANTILE
+1 model inspect in/more-1.0.0
+    is a folder, not the file of a model
+2 audit eat --out out/e.csv
+    Missing option '--images'
+1 audit eat --images in/sobem --texts in/texts --text-items in/prompts.csv --out out/eat.csv
+    '{"xclip sha256:0123"}'
+2 audit gender-score {GENDERS} --out out/g.txt
+    should end in .csv
+2 audit alpha --ratings in/rated.csv --out out/a.csv --figure out/a.gif
+    should end in .pdf, .png or .svg
+2 audit saliency --maps in/maps.zarr --out out/m.zarr
+    should end in .csv
+1 audit alpha --ratings in/rated.csv --out in/rated.csv
+    in/rated.csv exists already: give --force to replace it, or choose another name
+1 audit saliency --maps in/maps.zarr --roi in/roi.csv --out out/m.csv --overlays out/laid --pictures in/stills
+    no picture of i1
+2 audit gender-score {DRAWN} --sheet out/sheet.png
+    --sheet and --pictures go together
+1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/stills
+    no picture of i
+1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/torn
+    i2.jpg: not a picture that can be read
+2 audit gender-score {GENDERS} --mode gs --out out/ge.csv --sheet out/s.png --pictures in/pictures
+    --mode ge
+2 audit objects --objects-list in/objects.txt --out out/o.csv
+    Missing option '--images'
+1 audit objects --objects-list in/objects.txt --images in/sobem --texts in/prompted --out out/o.csv
+    in/prompted-1.0.0, group toy does not carry its texts
+1 paper table2 {RELEASED} --out out/t --protocol paper
+    no folds in a column
+2 paper figure5 {RELEASED} --out out/t --depth 10
+    --depth is for --protocol paper
+2 paper figure3 {RELEASED} --out out/t --choose-c
+    --choose-c is for --protocol paper
+1 paper table2 {RELEASED} in/marked --out out/t
+    given twice
+2 paper table2 in/marked in/marked.csv --out out/t
+    the order is MANIFEST STORE
+2 paper table2 in/marked.csv in/marked.csv --out out/t
+    the order is MANIFEST STORE
+1 paper table2 in/films.csv in/films --out out/t --policy raw
+    this manifest's codebook is 'violence'
+1 paper figure2 in/films.csv --out out/t
+    this manifest's codebook is 'violence'
+1 paper figure2 in/marked.csv --out in/mine --force
+    in/mine holds what is not an output of ours (no contents.json)
+1 paper figure2 in/marked.csv --out in/films.csv
+    is a file
+2 task mediaeval15 score
+    give --truth with --run, or --trec with --qrels
+1 task mediaeval15 score --trec nothing --qrels nothing
+    nothing
+1 task mediaeval15 check nowhere --truth nothing.csv
+    nothing.csv
+1 task mediaeval15 labels nothing.csv --out out/x.csv
+    nothing.csv
+2 task mediaeval15 train in/m15.csv in/m15 --subtask fear --run a
+    Invalid value for '--subtask'
+1 task mediaeval15 train in/m15.csv in/m15 --subtask affect --run "a b"
+    'a b' is no name for a run
+1 task mediaeval15 train in/m15.csv in/m15-xclip --subtask affect --run a
+    pretrained weights, which have seen external data: mark the run with --external
+1 task mediaeval15 train in/leak.csv in/m15-xclip --subtask affect --run a --external
+    the split leaks: movie 'film0' has clips in dev and in test
+1 task mediaeval15 labels in/mediaeval15/clips.csv --out in/m15.csv
+    in/m15.csv
+"""
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "films").mkdir()
-    (tmp_path / "films" / "one.mp4").touch()
-    clips = tuple(Clip(f"m{n}-1", f"m{n}", f"m{n}.mp4", level="S" if n else "EN") for n in range(2))
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return ended.value.code or 0, said.err
-
-    return run
+@pytest.fixture(scope="module")
+def common(given, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mistakes") / MARK
+    shutil.copytree(given, folder / "in", symlinks=True)
+    return folder
 
 
-def make(name, clips=("m0-1", "m1-1"), **settings):
-    rows = np.ones((len(clips), 4), np.float32)
-    seal_arrays(name, {clip: clip[:2] for clip in clips}, {"toy": {"pooled": rows}}, **settings)
+CASES = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
 
 
-def test_a_sealed_stores_folder_is_no_target_of_an_extraction(run):
-    make("stores/films")
-    for more in ((), ("--dry-run",)):
-        code, err = run("extract", "films.csv", "stores/films-1.0.0", *more)
-        assert (code, err) == (1, "obygaze: error: stores/films-1.0.0 is sealed; the name is stores/films\n")
-    code, err = run("extract", "films.csv", "stores/films.staging")
-    assert code == 1
-    assert "the name is stores/films" in err
+@pytest.mark.parametrize(("code", "command", "words"), CASES, ids=[command for _, command, _ in CASES])
+def test_a_mistake_is_told_and_makes_nothing(common, run, monkeypatch, code, command, words):
+    place = prepared(common, monkeypatch)
+    there = sorted(place.rglob("*"))
+    found, out, err = run(command, place)
+    assert (found, out) == (int(code), ""), err
+    assert words in err
+    assert "Traceback" not in err
+    assert "obygaze: error: " in err or found == 2
+    assert sorted(place.rglob("*")) == there
 
 
-@pytest.mark.parametrize("store", ["stores/films", "stores/films-1.0.0"])
-def test_store_before_manifest_is_told_the_order(run, store):
-    make("stores/films")
-    code, err = run("evaluate", store, "films.csv", "--task", "hn_s")
-    assert code == 2
-    assert "the order is MANIFEST STORE" in err
-
-
-def test_time_codes_and_excels_table_are_read(run, tmp_path):
-    (tmp_path / "spans.csv").write_text(
-        "video;start_s;end_s;level\none.mp4;0,5;00:00:02,5;Sure\n", encoding="utf-8-sig"
-    )
-    asked = ("manifest", "import", "folder", "films", "--out", "cut.csv", "--spans")
-    code, err = run(*asked, "spans.csv")
-    assert code == 0
-    assert "read 'Sure' as S (1 row)" in err
-    assert "one-0.5-2.5,one,films/one.mp4,0.5,2.5,S" in (tmp_path / "cut.csv").read_text(encoding="utf-8")
-    (tmp_path / "frames.csv").write_text("video,start_s,end_s\none.mp4,00:00:01:00,00:00:02:12\n")
-    code, err = run(*asked, "frames.csv", "--force")
-    assert code == 1
-    assert "'00:00:01:00' ends in frames; give their rate, as in --rate 25" in err
-    assert run(*asked, "frames.csv", "--force", "--rate", "24")[0] == 0
-    assert ",1.0,2.5," in (tmp_path / "cut.csv").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("header", "what", "importer"),
-    [
-        ("idx;util;clip;label;overlap_ratio;concepts;id;movie;graph_number", "ObyGaze12's", "obygaze12"),
-        (";clip_index;label;start_frame;end_frame;imdb_key;framerate", "MObyGaze's", "mobygaze"),
-        ("video,start_s,end_s", "a table of spans", "folder FOLDER --spans"),
-        ("clip,movie,split,valence", "MediaEval's", "mediaeval15"),
-    ],
-)
-def test_a_file_to_import_names_its_importer(run, tmp_path, header, what, importer):
-    (tmp_path / "a.csv").write_text(f"{header}\n", encoding="utf-8")
-    code, err = run("manifest", "inspect", "a.csv")
-    assert code == 1
-    assert err.startswith(f"obygaze: error: a.csv is {what}")
-    assert f"obygaze manifest import {importer} a.csv --out" in err
-    assert err.count("\n") == 1
-
-
-def test_the_real_obygaze12_file_names_its_importer(run, shared_data):
-    code, err = run("manifest", "inspect", shared_data / "obygaze12" / "ObyGaze12_thresh_02.csv")
-    assert code == 1
-    assert "obygaze manifest import obygaze12" in err
-
-
-def test_too_few_films_are_counted(run):
-    make("stores/films")
-    for command in (("evaluate", "films.csv", "stores/films", "--negative", "EN", "--positive", "S"),):
-        code, err = run(*command)
-        assert code == 1
-        assert "at least 3 movies" in err
-
-
-def test_a_name_that_no_group_can_have_is_the_options_fault(run):
-    code, err = run(
-        "store", "import", "films.csv", "films", "x", "--from", "npy", "--backbone", "my net",
-        "--licence", "MIT",
-    )  # fmt: skip
-    assert code == 2
-    assert "Invalid value for --backbone: 'my net': expected at most 100 letters" in err
-
-
-def test_a_server_that_is_not_there_is_named(run):
-    pytest.importorskip("obstore")
-    with socket.socket() as mute:  # bound, so that no server takes the port, and does not listen
-        mute.bind(("127.0.0.1", 0))
-        port = mute.getsockname()[1]
-        code, err = run("evaluate", "films.csv", f"http://127.0.0.1:{port}/films-1.0.0")
-    assert code == 1
-    assert f"no server answers at 127.0.0.1:{port}" in err
-
-
-def test_merge_tells_all_that_differs_at_once(run):
-    for name, clip, licence in (("a", "m0-1", "MIT"), ("b", "m1-1", "CC0-1.0")):
-        make(f"stores/{name}", [clip])
-        again = ("--licence", licence, "--citation", name.upper(), "--store-version", "1.1.0")
-        assert run("store", "seal", f"stores/{name}", *again)[0] == 0
-    code, err = run("store", "merge", "stores/a", "stores/b", "--out", "stores/c")
-    assert code == 1
-    assert "licence differs (CC0-1.0; MIT): choose the result's (--licence)" in err
-    assert "citation differs (A; B): choose the result's (--citation)" in err
+def test_every_line_of_the_table_is_read():
+    assert 2 * len(CASES) == len(MISTAKES.strip().splitlines())

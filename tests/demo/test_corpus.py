@@ -93,14 +93,13 @@ def table_of(path):
 @pytest.mark.long  # of the demo: what decoding, descriptors and models make of planted pictures
 def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(demo_folder):
     rows = table_of(demo_folder / "run" / "metrics.csv")
-    for name in ("f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"):
+    for name in ("average_precision", "within_movie_auc"):
         values = {row["model"]: float(row["pooled"]) for row in rows if row["metric"] == name}
         learnt = [values.pop(model) for model in ("linear", "mlp", "pcbm_lr", "pcbm_dt")]
         controls = [values.pop(f"pcbm_lr_{control}") for control in ("random", "shuffled")]
         assert min(learnt) > max(values.values()) + 0.1, name
-        assert min(learnt[2:]) > max(controls), name
-    aps = {row["model"]: float(row["pooled"]) for row in rows if row["metric"] == "average_precision"}
-    assert min(aps["linear"], aps["mlp"]) > 0.95
+        assert min(learnt[2:]) > max(controls) + 0.1, name
+        assert max(learnt) < 0.97, f"{name}: the films are too easy to teach anything"
 
 
 @pytest.mark.long  # of the demo: the film that was never labelled

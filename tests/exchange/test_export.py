@@ -96,7 +96,7 @@ def test_the_library_reads_what_we_wrote(store, tmp_path):
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(store, tmp_path, monkeypatch):
     (tmp_path / "x.h5").write_text("mine", encoding="utf-8")
-    with pytest.raises(StoreError, match=r"x\.h5: exists"):
+    with pytest.raises(StoreError, match=r"x\.h5: is there already"):
         export_hdf5(store, "toy", tmp_path / "x.h5")
     assert (tmp_path / "x.h5").read_text(encoding="utf-8") == "mine"
 
@@ -181,7 +181,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(store, tmp_path, monkeypatch
         real(sink)
 
     monkeypatch.setattr(_Sink, "check", meanwhile)
-    with pytest.raises(StoreError, match=r"x\.h5: exists"):
+    with pytest.raises(StoreError, match=r"x\.h5: is there already"):
         export_hdf5(store, "toy", tmp_path / "x.h5")
     assert (tmp_path / "x.h5").read_text(encoding="utf-8") == "mine"
 

@@ -177,13 +177,11 @@ def test_npy_files_are_found_and_never_unpickled(tmp_path):
 
 
 def test_an_npy_of_no_bytes_and_many_rows_is_refused(tmp_path):
-    with (tmp_path / "empty.npy").open("wb") as file:
+    with (tmp_path / "a.npy").open("wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (1 << 50, 0)}
         np.lib.format.write_array_header_1_0(file, header)
-    with pytest.raises(
-        StoreError, match=r"empty\.npy: not a readable \.npy file \(its shape .* holds no number"
-    ):
-        read_npy(tmp_path / "empty.npy")
+    with pytest.raises(StoreError, match=r"a\.npy"):
+        imported(tmp_path, files_below(tmp_path, ".npy", read_npy), allow_missing=True)
 
 
 def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allocated(tmp_path):
@@ -196,7 +194,7 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
     with pytest.raises(StoreError, match=r"x\.npy: not a readable"):
         read_npy(path)
     path.write_bytes(data[:6] + b"\x03\x00" + b"\x00\x00\x00\xf0" + data[10:])
-    with pytest.raises(StoreError, match=r"x\.npy: .* header is said to be longer than the file"):
+    with pytest.raises(StoreError, match=r"x\.npy"):
         read_npy(path)
     for cut in (0, 5, 80, len(data) - 1):
         path.write_bytes(data[:cut])

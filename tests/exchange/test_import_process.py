@@ -14,7 +14,6 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange import import_hdf5, import_items
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import DAMAGED, end_reader
-from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
@@ -80,20 +79,6 @@ def import_what_is_whole(here):
         main([*ASKED])
     assert not ended.value.code
     assert open_store(here / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
-
-
-def test_one_byte_on_which_hdf5_2_0_crashes_is_an_error_of_the_file(tmp_path):
-    with h5py.File(tmp_path / "x.h5ad", "w") as file:
-        file["X"] = np.ones((2, 4), np.float32)
-        file["obs/clip"] = ["a", "b"]
-        file["obs"].attrs["_index"] = "clip"
-    data = (tmp_path / "x.h5ad").read_bytes()
-    texts = b"_index\0\0\x19"  # a type of variable length; then its kind: 0 a sequence, 1 a text
-    assert data.count(texts + b"\1") == 1
-    (tmp_path / "x.h5ad").write_bytes(data.replace(texts + b"\1", texts + b"\3"))
-    # What other versions of HDF5 make of it is not known: any refusal will do.
-    with pytest.raises(StoreError, match=r"x\.h5ad: "), table_items(tmp_path / "x.h5ad", None):
-        pass
 
 
 @pytest.mark.parametrize(

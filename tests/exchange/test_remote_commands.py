@@ -6,7 +6,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.exchange.publish import pack
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
-from obygaze_features.store import open_store, verify
+from obygaze_features.store import verify
 from obygaze_features.store.files_remote import connect
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
@@ -16,8 +16,7 @@ from ..store.serving import serving
 obstore = pytest.importorskip("obstore")
 
 N_MOVIES, N_CLIPS, D = 3, 18, 6
-PLACES = ("folder at a URL", "zip at a URL", "folder on S3", "zip on S3", "zip")
-SERVED = PLACES[:4]
+PLACES = ("folder at a URL", "zip on S3", "zip")
 EVALUATED = ("--task", "hn_s", "--test", "enhn_s", "--model", "linear")
 
 CONCEPTS = builtin_codebook("obygaze12").visual_concepts
@@ -74,8 +73,6 @@ def place_of(shelf, site, bucket, in_bucket):
     places = {
         "zip": shelf / "films-1.0.0.zip",
         "folder at a URL": f"{site.url}/films-1.0.0",
-        "zip at a URL": f"{site.url}/films-1.0.0.zip",
-        "folder on S3": f"{in_bucket}/films-1.0.0",
         "zip on S3": f"{in_bucket}/films-1.0.0.zip",
     }
     return lambda name: (str(places[name]), lambda: site.sent + bucket.sent)
@@ -99,38 +96,14 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def table2(store, shelf):
-    return ["paper", "table2", str(shelf / "films.csv"), str(store)]
-
-
-def evaluate(store, shelf):
-    return ["evaluate", str(shelf / "films.csv"), str(store), *EVALUATED]
-
-
-@pytest.fixture(scope="module")
-def runs_here(shelf, tmp_path_factory):
-    """What Table 2 and an evaluation of the folder leave."""
-    folder = tmp_path_factory.mktemp("runs")
-    for command in (table2, evaluate):
-        with pytest.raises(SystemExit) as left:
-            main([*command(shelf / "films-1.0.0", shelf), "--out", str(folder / command.__name__)])
-        assert left.value.code == 0
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [(table2, "zip on S3"), *((evaluate, name) for name in SERVED)],
-)
+@pytest.mark.parametrize("name", PLACES[:2])
 def test_a_run_from_a_server_leaves_the_same_bytes_and_fetches_only_pooled_features(
-    shelf, runs_here, place_of, obygaze, tmp_path, command, name
+    shelf, place_of, obygaze, tmp_path, name
 ):
     place, sent = place_of(name)
-    assert obygaze(*command(place, shelf), "--out", "there")[0] == 0
-    found = contents(tmp_path / "there")
-    assert found == contents(runs_here / command.__name__)
-    fingerprint = open_store(shelf / "films-1.0.0").fingerprint
-    assert any(fingerprint.encode() in data for data in found.values())
+    for store, out in ((place, "there"), (shelf / "films-1.0.0", "here")):
+        assert obygaze("evaluate", shelf / "films.csv", store, *EVALUATED, "--out", out)[0] == 0
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
     size = sum(len(data) for data in contents(shelf / "films-1.0.0").values())
     assert 0 < sent() < 0.05 * size
 
@@ -139,9 +112,7 @@ def test_a_run_from_a_server_leaves_the_same_bytes_and_fetches_only_pooled_featu
 def test_what_reads_a_store_reads_it_wherever_it_is(shelf, place_of, obygaze, tmp_path, name):
     place, _ = place_of(name)
     store = shelf / "films-1.0.0"
-    for level in (), ("--quick",), ("--full",):
-        code, out, _ = obygaze("store", "verify", place, *level)
-        assert (code, "nothing wrong" in out) == (0, True)
+    assert obygaze("store", "verify", place, "--full")[0] == 0
     for command in (("inspect", "--json"), ("card",)):
         assert obygaze("store", *command, place) == obygaze("store", *command, store)
     code, out, _ = obygaze("store", "diff", place, store)
@@ -172,7 +143,7 @@ def test_what_reads_a_store_reads_it_wherever_it_is(shelf, place_of, obygaze, tm
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("url", ["https://example.org/films-1.0.0", "s3://bucket/films-1.0.0.zip"])
+@pytest.mark.parametrize("url", ["s3://bucket/films-1.0.0.zip"])
 def test_what_needs_a_path_here_says_so_and_makes_nothing(shelf, obygaze, tmp_path, command, url):
     words = {"URL": url, "STORE": shelf / "films-1.0.0"}
     code, out, err = obygaze("store", *(words.get(word, word) for word in command))

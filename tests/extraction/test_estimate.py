@@ -47,9 +47,9 @@ def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
     assert found.room.peak_bytes > found.room.store_bytes > found.feature_bytes
     assert found.obstacle() is None
     tight = Estimate(
-        *(4, 1, 0, 1, 9, 9, None, None, None, 0, 1),
-        DiskEstimate(10**9, 10**9, 2 * 10**9, 9, 9, links=True),
-        FreeSpace(10**9, 5),
+        *(4, 1, 0, 1, 9, 9, 1),
+        room=DiskEstimate(10**9, 10**9, 2 * 10**9, 9, 9, links=True),
+        free=FreeSpace(10**9, 5),
     )
     assert "2 GB are needed at the peak, 1 GB are free" in tight.obstacle()
 

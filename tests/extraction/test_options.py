@@ -101,14 +101,6 @@ def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monke
     assert told.startswith(f"{tmp_path}: no permission to write there")
 
 
-def test_a_version_that_is_none_is_refused_before_the_work(tmp_path, obygaze):
-    write_manifest(Manifest((Clip("tt1-0", "tt1", "0.mp4"),), tmp_path), tmp_path / "films.csv")
-    said = obygaze(tmp_path, "extract", "films.csv", "films", "--store-version", "2")
-    assert said.returncode == 1
-    assert "store version '2': expected three numbers" in said.stderr
-    assert not (tmp_path / "films.staging").exists()
-
-
 def test_a_dry_run_says_that_nothing_can_be_written_and_goes_on(tmp_path, obygaze):
     write_manifest(Manifest((Clip("tt1-0", "tt1", "0.mp4"),), tmp_path), tmp_path / "films.csv")
     (tmp_path / "file").touch()
@@ -116,9 +108,6 @@ def test_a_dry_run_says_that_nothing_can_be_written_and_goes_on(tmp_path, obygaz
     assert said.returncode == 0
     assert "file is a file" in said.stderr
     assert "clips to do" in said.stdout
-    said = obygaze(tmp_path, "extract", "films.csv", "file/films")
-    assert said.returncode == 1
-    assert said.stderr.startswith("obygaze: error: ")
 
 
 def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):

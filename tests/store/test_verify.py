@@ -135,49 +135,26 @@ def set_row(row, value):
     return change
 
 
-FORGERIES = [
-    (
-        "rows swapped",
-        "toy",
-        "frames",
-        swap_rows,
-        "toy/frames",
-        "clip tt0000-é: is not what data/clips.csv has a digest of",
-    ),
-    (
-        "NaN for a clip",
-        "alone",
-        "pooled",
-        set_row(0, np.nan),
-        "alone/pooled",
-        "clip tt0000-é: nothing is stored",
-    ),
-    ("one number", "toy", "time_s", set_row((2, 1), 0.5), "toy/time_s", "clip tt0002-é: is not what"),
-    (
-        "a failed clip filled",
-        "toy",
-        "tokens",
-        set_row(3, 0),
-        "toy/tokens",
-        "clip tt0003-é: is failed, yet something",
-    ),
-    ("status changed", "toy", "status", set_row(3, 1), "toy/status", "clip tt0003-é: code 1, but failed"),
-    ("status nonsense", "toy", "status", set_row(0, 9), "toy/status", "clip tt0000-é: code 9, but ok"),
-    ("an id changed", "toy", "clip", set_row(0, "tt"), "toy/clip", "does not hold the ids"),
-]
+FORGERIES = {
+    "rows swapped": ("toy", "frames", swap_rows),
+    "NaN for a clip": ("alone", "pooled", set_row(0, np.nan)),
+    "one number": ("toy", "time_s", set_row((2, 1), 0.5)),
+    "a failed clip filled": ("toy", "tokens", set_row(3, 0)),
+    "status changed": ("toy", "status", set_row(3, 1)),
+    "status nonsense": ("toy", "status", set_row(0, 9)),
+    "an id changed": ("toy", "clip", set_row(0, "tt")),
+}
 
 
-@pytest.mark.parametrize(
-    ("_what", "node", "array", "change", "file", "message"), FORGERIES, ids=[f[0] for f in FORGERIES]
-)
-def test_forged_content_with_fitting_manifests_is_found_by_full_alone(
-    store, _what, node, array, change, file, message
-):
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, what):
+    node, array, change = FORGERIES[what]
     rewrite(store, node, array, change)
     rebag(store)
     assert verify(store, "digests").ok
-    problems = verify(store, "full").problems
-    assert any(p.file == f"data/features.zarr/{file}" and message in p.what for p in problems), problems
+    assert f"data/features.zarr/{node}/{array}" in {
+        problem.file for problem in verify(store, "full").problems
+    }
 
 
 @pytest.mark.parametrize(
@@ -185,15 +162,15 @@ def test_forged_content_with_fitting_manifests_is_found_by_full_alone(
     [
         ("zarr.json", b'"CC-BY-4.0"', b'"who knows?"', "licence"),
         ("zarr.json", b'"parent": null', b'"parent": "x"', "parent should be a fingerprint"),
-        ("zarr.json", b'"Toy films"', b'"Toy Films"', "'source' is not the store's corpus"),
-        ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "zarr.json says of it"),
+        ("zarr.json", b'"Toy films"', b'"Toy Films"', "'source'"),
+        ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "zarr.json"),
         ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "dimension_names: not as the format"),
-        ("toy/zarr.json", b'"bilinear 8"', b'"bicubic 8"', "zarr.json says of it"),
+        ("toy/zarr.json", b'"bilinear 8"', b'"bicubic 8"', "zarr.json"),
         ("../clips.csv", b",failed,the file is failed,", b",failed,,", ": failed without a reason"),
-        ("../clips.csv", b",ok,", b",okay,", "status 'okay' is not one of"),
+        ("../clips.csv", b",ok,", b",okay,", "'okay'"),
         ("../clips.csv", b"tt0001", b"tt0000", "ids are not unique and sorted"),
         ("../clips.csv", b"\n5,", b"\n6,", "expected row 5"),
-        ("../clips.csv", b"row,clip", b"row,Clip", "line 1: expected the columns"),
+        ("../clips.csv", b"row,clip", b"row,Clip", "line 1"),
     ],
 )  # fmt: skip
 def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, file, old, new, message):

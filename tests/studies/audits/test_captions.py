@@ -5,41 +5,21 @@ import json
 import numpy as np
 import pytest
 
-from obygaze.cli import main
 from obygaze_features.store import open_store
-from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
-from obygaze_features.store.sealing import seal
-from obygaze_features.store.stage import Stage, staging_path
-from obygaze_features.store.testing import toy_group
+from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.caption_words import read_captions
 from obygaze_studies.errors import AuditError
 
-TEXTS = {
-    "c1": "a sad, sad woman",
-    "c2": "a woman,\nfrowning",
-    "c3": "a man",
-    "c4": "sad",
-}
+TEXTS = {"c1": "a sad, sad woman", "c2": "a woman,\nfrowning", "c3": "a man", "c4": "sad"}
 IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
 ITEMS = "image_id,emotion,level,condition\ni1,sadness,high,NO\ni2,sadness,high,O\n"
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
+    arrays = {"toy": {"pooled": np.eye(len(TEXTS), dtype=np.float32)}}
     path = tmp_path_factory.mktemp("texts") / "captions"
-    pooled = np.eye(len(TEXTS), dtype=np.float32)
-    group = toy_group("toy", {"pooled": pooled}, 1, space="toy", sampling={"policy": "texts", "n": 1})
-    planned = [PlannedClip(one, "", text=text) for one, text in TEXTS.items()]
-    stage = Stage.open(staging_path(path), planned, [group], {"name": "toy"})
-    moments = np.zeros(1), np.zeros(1, np.int64)
-    with stage.writer() as writer:
-        writer.commit(
-            [
-                ClipResult(one, "ok", groups={"toy": ClipFeatures(*moments, {"pooled": vector})})
-                for one, vector in zip(TEXTS, pooled, strict=True)
-            ]
-        )
-    return seal(staging_path(path), path, licence="CC0-1.0")
+    return seal_arrays(path, dict.fromkeys(TEXTS, ""), arrays, texts=TEXTS)
 
 
 @pytest.fixture
@@ -64,7 +44,7 @@ def test_a_table_gives_its_own_captions(table):
     assert (read.pairs, read.n_unnamed, read.fingerprint) == ((("i1", "a"), ("i1", "a")), 0, None)
 
 
-def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, capsys):
+def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, obygaze, capsys):
     items = table(ITEMS, "items.csv")
     whole = "caption_id,image_id,caption\n" + "".join(
         f'{one},{image},"{TEXTS[one]}"\n' for one, image in (("c1", "i1"), ("c2", "i1"), ("c3", "i2"))
@@ -76,10 +56,7 @@ def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, capsys):
     documents = {}
     for name, given in sources.items():
         out = tmp_path / f"{name}.csv"
-        arguments = ["audit", "words", *given, "--items", items, "--min-total", 1, "--out", out]
-        with pytest.raises(SystemExit) as left:
-            main([str(one) for one in arguments])
-        assert left.value.code == 0, capsys.readouterr().err
+        assert obygaze("audit", "words", *given, "--items", items, "--min-total", 1, "--out", out) == 0
         documents[name] = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
     assert "1 texts of the store are not in --captions" in capsys.readouterr().err
     assert documents["store"]["rows"] == documents["table"]["rows"]
@@ -89,25 +66,24 @@ def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "of_store", "words"),
+    ("text", "of_store", "place"),
     [
-        ("caption_id,image_id,caption\nc1,i1,a\nc1,i2,b\n", False, "two rows for caption_id c1"),
-        ("caption_id,image_id\nc1,i1\nc1,i2\n", True, "two rows for caption_id c1"),
-        ("caption_id,image_id\nc9,i1\n", True, "caption_id c9 of image i1 has no text in .*captions-1.0.0"),
-        ("image_id,caption\ni1,a\n", True, "no column caption_id"),
-        ("image_id\ni1\n", False, "no column caption"),
-        ('"image_id,caption\ni1,a\n', False, "not CSV|no column"),
+        ("caption_id,image_id,caption\nc1,i1,a\nc1,i2,b\n", False, "caption_id c1"),
+        ("caption_id,image_id\nc1,i1\nc1,i2\n", True, "caption_id c1"),
+        ("caption_id,image_id\nc9,i1\n", True, "caption_id c9 of image i1"),
+        ("image_id,caption\ni1,a\n", True, "caption_id"),
+        ("image_id\ni1\n", False, "caption"),
+        ('"image_id,caption\ni1,a\n', False, ""),
     ],
 )
-def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, of_store, words):
-    with pytest.raises(AuditError, match=words) as raised:
+def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, of_store, place):
+    with pytest.raises(AuditError, match=rf"captions\.csv.*{place}"):
         read_captions(table(text), store if of_store else None)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
     clips = keep(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
-    with pytest.raises(AuditError, match="group toy: its rows are clips, not texts"):
+    with pytest.raises(AuditError, match="group toy"):
         read_captions(table(IMAGES), clips)
 
 

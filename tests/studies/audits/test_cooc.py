@@ -27,13 +27,8 @@ def cut(part, other):
 def test_words_are_counted_by_caption_and_labels_word_by_word():
     whole, scooter, none = records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)
     assert (whole["object"], whole["n_captions"], whole["man"], whole["woman"]) == (ALL, 5, 2, 2)
-    assert {name: scooter[name] for name in ("n_captions", "man", "woman", "both", "plural_only")} == {
-        "n_captions": 3,
-        "man": 2,
-        "woman": 1,
-        "both": 1,
-        "plural_only": 1,
-    }
+    counts = ("n_captions", "man", "woman", "both", "plural_only")
+    assert [scooter[name] for name in counts] == [3, 2, 1, 1, 1]
     assert scooter["to_man"] == pytest.approx(2 / 3)
     assert (none["n_captions"], none["to_man"]) == (0, None)
 
@@ -65,16 +60,6 @@ def test_all_28_printed_ratios_are_counts_cut_to_two_decimals(shared_data):
     assert len(rows) == 14
 
 
-def test_the_printed_ratios_of_objects(shared_data):
-    path = shared_data / "audits/paper_tables/genderscore_poster_objects.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["method"] == "Co-Occ"]
-    assert len(rows) == 7 * 4
-    for row in rows:
-        assert TOTALS[row["model"]].object_to_man[row["object"]] == float(row["to_m"])
-        assert TOTALS[row["model"]].object_to_woman[row["object"]] == float(row["to_w"])
-
-
 def test_the_ratios_of_the_karpathy_objects_follow_from_their_counts(oracle):
     for counts in oracle["gender_score"]["karpathy5000"]["cooc_objects"].values():
         assert share(counts["man"], counts["woman"]) == pytest.approx(counts["to_m"], rel=1e-12)
@@ -82,11 +67,11 @@ def test_the_ratios_of_the_karpathy_objects_follow_from_their_counts(oracle):
 
 
 def test_a_bad_list_of_objects_is_refused(tmp_path):
-    with pytest.raises(AuditError, match="has twice: cat"):
+    with pytest.raises(AuditError, match="cat"):
         audit_cooc(CAPTIONS, ["cat", "cat"])
     path = tmp_path / "objects.txt"
     path.write_text("\n \n", encoding="utf-8")
-    with pytest.raises(AuditError, match="lists no object"):
+    with pytest.raises(AuditError, match=r"objects\.txt"):
         read_objects_list(path)
     path.write_text("cat\n\nmotor scooter \n", encoding="utf-8")
     assert read_objects_list(path) == ("cat", "motor scooter")

@@ -4,7 +4,6 @@ import csv
 import json
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,22 +45,21 @@ def test_the_published_ratio_comes_out(oracle):
     assert share(0, 0) is None
 
 
-def test_the_mean_is_the_reduction_that_priors_are_made_with(oracle):
-    (case,) = oracle["gender_score"]["lm_reduce_cases"]
-    tokens = np.exp(case["token_logprobs"])
-    assert tokens.mean() == pytest.approx(case["mean"], rel=1e-12)
-    reductions = (tokens.prod(), math.exp(np.mean(case["token_logprobs"])), 1 / np.mean(1 / tokens))
-    assert reductions == pytest.approx((case["prod"], case["gmean"], case["hmean"]), rel=1e-12)
-
-
-def test_the_scores_of_the_karpathy_captions_come_out(shared_data):
+@pytest.fixture(scope="module")
+def karpathy(shared_data):
+    """Rows of 800 captions, and what `audit_gender_score` takes of them."""
     with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
     objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
     sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
     priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
-    results = audit_gender_score(captions, objects, Scorer(priors, lambda *pair: sims[pair]))
+    return rows, (captions, objects, Scorer(priors, lambda *pair: sims[pair]))
+
+
+def test_the_scores_of_the_karpathy_captions_come_out(karpathy):
+    rows, scored = karpathy
+    results = audit_gender_score(*scored)
     for row, found in zip(rows, records(results.data), strict=True):
         # Sims have nine digits, and equal captions of two images their own: look the row's up again.
         wanted = float(row["belief_revision_published"])
@@ -73,44 +71,21 @@ def test_the_scores_of_the_karpathy_captions_come_out(shared_data):
     assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
 
 
-def test_scores_and_distances_of_the_karpathy_captions_by_object(shared_data):
+def test_scores_and_distances_of_the_karpathy_captions_by_object(karpathy):
     """The poster's test split is 5,000 captions, of which 800 are here: 4 to 7 captions an object.
 
     Poster, Gender Object Distance of one tennis ball: man 0.44, woman 0.46; Gender Score 0.45, 0.45.
     """
-    with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
-    objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
-    sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
-    priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
-    report = audit_gender_score(
-        captions,
-        objects,
-        Scorer(priors, lambda *pair: sims[pair]),
-        names=["tennis ball", "motorcycle", "skateboard"],
-    )
+    report = audit_gender_score(*karpathy[1], names=["tennis ball", "motorcycle", "skateboard"])
     by_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
-    ball = by_object["tennis ball"]
-    assert (ball["n_captions"], round(ball["distance_man"], 2), round(ball["distance_woman"], 2)) == (
-        6,
-        0.44,
-        0.5,
-    )
-    assert (round(ball["gs_man"], 2), round(ball["gs_woman"], 2)) == (0.47, 0.39)
+    ball, shown = by_object["tennis ball"], ("distance_man", "distance_woman", "gs_man", "gs_woman")
+    assert [ball["n_captions"], *(round(ball[name], 2) for name in shown)] == [6, 0.44, 0.5, 0.47, 0.39]
     assert (by_object["motorcycle"]["to_man"], by_object["motorcycle"]["gs_woman"]) == (1, None)
     assert by_object["skateboard"]["n_captions"] == 0
-    titles = [block.title for block in report.blocks]
-    assert titles[-2:] == ["Gender Score by object", "Gender Object Distance"]
 
 
 def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside():
-    sims = {
-        "a man rides": 0.5,
-        "a woman rides": 0.3,
-        "a man cooks": 0.2,
-        "a woman cooks": 0.6,
-    }
+    sims = {"a man rides": 0.5, "a woman rides": 0.3, "a man cooks": 0.2, "a woman cooks": 0.6}
     captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
     objects = {"x": (Detected("motorcycle", 0.5),), "y": (Detected("kitchen", 0.5), Detected("table", 0.5))}
     report = audit_gender_score(captions, objects, scorer(sims), mode=Mode.ESTIMATION, model="Vilbert")
@@ -125,17 +100,10 @@ def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside
     assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
     assert rows["kitchen"]["n_correct_man"] == rows["kitchen"]["n_correct_woman"] == 0  # masked
     blocks = {block.title: block for block in report.blocks}
-    assert [row[1:3] for row in blocks["Examples"].rows] == [
-        ("man", "motorcycle"),
-        ("woman", "kitchen"),
-        ("woman", "table"),
-    ]
-    assert blocks["Examples of the poster, whose captioner it does not name"].rows[0][2:] == (
-        "0.44",
-        "0.46",
-        "0.45",
-        "0.45",
-    )
+    shown = [row[1:3] for row in blocks["Examples"].rows]
+    assert shown == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
+    poster = blocks["Examples of the poster, whose captioner it does not name"]
+    assert poster.rows[0][2:] == ("0.44", "0.46", "0.45", "0.45")
 
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
@@ -176,22 +144,14 @@ def test_a_confident_object_moves_the_prior_less(prior, sim, one, other):
     assert revise(prior, sim, high) <= revise(prior, sim, low) + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ((0.0, 0.5, 0.5), "prior"),
-        ((1.5, 0.5, 0.5), "prior"),
-        ((math.nan, 0.5, 0.5), "prior"),
-        ((0.2, -1.0, 0.5), "similarity"),
-        ((0.2, 1.1, 0.5), "similarity"),
-        ((0.2, math.nan, 0.5), "similarity"),
-        ((0.2, 0.5, -0.1), "confidence"),
-        ((0.2, 0.5, 1.1), "confidence"),
-    ],
-)
-def test_a_value_out_of_range_is_refused(values, words):
-    with pytest.raises(AuditError, match=words):
-        revise(*values)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_value_out_of_range_is_refused(place):
+    outside = ((0.0, 1.5, math.nan), (-1.0, 1.1, math.nan), (-0.1, 1.1))
+    for value in outside[place]:
+        values = [0.2, 0.5, 0.5]
+        values[place] = value
+        with pytest.raises(AuditError, match=("prior", "similarity", "confidence")[place]):
+            revise(*values)
 
 
 def test_genders_are_whole_words_and_filled_in_with_their_stops():
@@ -250,36 +210,24 @@ def test_what_lacks_something_is_listed_and_never_counts_as_0():
     )
     results = audit_gender_score(captions, objects, given_)
     reasons = {row["caption_id"]: row["left_out"] for row in records(results.data)}
-    assert reasons == {
-        "ok": None,
-        "no prior": "no prior for 'a woman'",
-        "no object": "image j has no object",
-        "no sim": "no 'one man', 'shoe'",
-        "bad p_c": "'a man' with 'shoe': the confidence P(c) should be from 0 to 1, found 1.2",
-    }
+    assert reasons.pop("ok") is None
+    places = {"no prior": "a woman", "no object": "image j", "no sim": "one man", "bad p_c": "shoe"}
+    assert all(places[name] in reason for name, reason in reasons.items())
     assert all(row["gs"] is None for row in records(results.data) if row["left_out"])
     assert results.record["summary"]["by_gender"]["woman"]["mean"] is None
     assert results.record["summary"]["n_left_out"] == 4
 
 
 def test_estimation_leaves_out_captions_of_both_genders_or_none():
-    captions = [
-        caption("c1", "a man"),
-        caption("c2", "a man and a woman"),
-        caption("c3", "a dog"),
-    ]
+    captions = [caption("c1", "a man"), caption("c2", "a man and a woman"), caption("c3", "a dog")]
     sims = {"a man": 0.5, "a woman": 0.4}
     results = audit_gender_score(captions, {"i": (Detected("x", 0.2),)}, scorer(sims), mode=Mode.ESTIMATION)
-    assert [row["left_out"] for row in records(results.data)] == [
-        None,
-        "names both genders",
-        "names no gender and has no mask",
-    ]
+    assert [bool(row["left_out"]) for row in records(results.data)] == [False, True, True]
     assert results.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
 
 
 def test_nothing_to_score_is_an_error_with_the_first_reason():
-    with pytest.raises(AuditError, match="none of 1 captions could be scored; c: image i has no object"):
+    with pytest.raises(AuditError, match="c: image i"):
         audit_gender_score([caption("c", "a man")], {}, scorer({"a man": 0.5}))
 
 
@@ -288,22 +236,17 @@ def test_similarities_come_from_a_text_store(tmp_path, keep):
     ids = {"a man": "t1", "shoe": "t2", "sock": "t3"}
     similarity = embedded_similarity(read_embeddings(path), ids)
     assert similarity("a man", "shoe") == pytest.approx(0.6)
-    assert similarity("a man", "hat") == "the table of texts has no 'hat'"
-    assert "t3 has no embedding in" in similarity("a man", "sock")
+    assert "hat" in similarity("a man", "hat")
+    assert "t3" in similarity("a man", "sock")
 
 
 def test_the_texts_that_need_embeddings_are_listed_once():
     captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
     objects = {"i": (Detected("shoe", 0.2), Detected("sock", 0.6))}
-    assert needed_texts(captions, objects, Mode.DIRECT, LabelsMode.EACH) == (
-        *("a man", "a woman", "a dog"),
-        *("shoe", "sock"),
-    )
-    assert needed_texts(captions, objects, Mode.ESTIMATION, LabelsMode.JOINED) == (
-        "a man",
-        "a woman",
-        "shoe sock",
-    )
+    each = needed_texts(captions, objects, Mode.DIRECT, LabelsMode.EACH)
+    assert each == ("a man", "a woman", "a dog", "shoe", "sock")
+    as_one = needed_texts(captions, objects, Mode.ESTIMATION, LabelsMode.JOINED)
+    assert as_one == ("a man", "a woman", "shoe sock")
 
 
 def test_the_results_are_json_without_nan():
@@ -312,7 +255,7 @@ def test_the_results_are_json_without_nan():
     document = json.loads(to_json(results))
     assert document["record"]["summary"]["by_gender"]["man"]["published"] == 526
     assert document["record"]["summary"]["to_man_by_published"] == share(526, 161)
-    with pytest.raises(AuditError, match="no published values of 'GPT', but of Transformer"):
+    with pytest.raises(AuditError, match="GPT"):
         audit_gender_score(*given_, mode=Mode.ESTIMATION, model="GPT")
-    with pytest.raises(AuditError, match="the published values are of estimation"):
+    with pytest.raises(AuditError, match="estimation"):
         audit_gender_score(*given_, model="Vilbert")

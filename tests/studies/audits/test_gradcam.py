@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoTokenizer, CLIPModel
 
-from obygaze.cli import main
 from obygaze_features.backbones.checkpoint import quiet
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import PRESETS
@@ -184,24 +183,22 @@ def test_a_layer_that_cannot_be_mapped_is_refused_by_name():
             return self.last(self.last(pixels)).mean(dim=(2, 3))
 
     network, pixels = Twice(), torch.ones(1, 3, 4, 3)
-    cases = (
-        (network.last, "layer 'it' runs 2 times and got 2 gradients"),
-        (network.unused, "layer 'it' runs 1 times and got 0 gradients"),
-        (network.pair, "layer 'it' gives tuple, and one tensor is needed"),
-    )
-    for layer, words in cases:
-        with pytest.raises(BackboneError, match=words):
-            live_map(mapped(network, layer), pixels, class_score(0))
     flat = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
-    with pytest.raises(BackboneError, match=r"gives \[1, 36\], and \[1, C, h, w\] is needed"):
-        live_map(mapped(flat, flat[0]), pixels, class_score(0))
     whole = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
-    with pytest.raises(BackboneError, match="the network has 2 classes, from 0 on, and none is 2"):
-        live_map(mapped(whole, whole[0]), pixels, class_score(2))
-    nn.init.zeros_(whole[0].weight)
-    nn.init.zeros_(whole[0].bias)
-    with pytest.raises(BackboneError, match="not finite"):
-        live_map(mapped(whole, whole[0]), pixels, similarity(torch.ones(2), "cosine"))
+    empty = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
+    nn.init.zeros_(empty[0].weight)
+    nn.init.zeros_(empty[0].bias)
+    cases = (
+        (network, network.last, class_score(0), "layer 'it'"),
+        (network, network.unused, class_score(0), "layer 'it'"),
+        (network, network.pair, class_score(0), "layer 'it'"),
+        (flat, flat[0], class_score(0), r"\[1, 36\]"),
+        (whole, whole[0], class_score(2), "2 classes"),
+        (empty, empty[0], similarity(torch.ones(2), "cosine"), "not finite"),
+    )
+    for mapping, layer, target, place in cases:
+        with pytest.raises(BackboneError, match=place):
+            live_map(mapped(mapping, layer), pixels, target)
 
 
 def test_no_hook_stays_behind():
@@ -214,12 +211,12 @@ def test_no_hook_stays_behind():
 
 def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, tmp_path):
     _, embed = clip_to_map(str(clip_folder), CPU)
-    with pytest.raises(BackboneError, match=r"has 18 tokens; .* takes 16: shorten it"):
+    with pytest.raises(BackboneError, match="18 tokens"):
         embed("cat " * 5 + "s")
     bare = tiny_checkpoint("clip", tmp_path / "bare")
     with pytest.raises(BackboneError, match="tokenizer"):
         clip_to_map(str(bare), CPU)
-    with pytest.raises(BackboneError, match="expected a network of type clip, found 'siglip'"):
+    with pytest.raises(BackboneError, match="siglip"):
         clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), CPU)
 
 
@@ -227,7 +224,7 @@ def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, t
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
+def lab(tmp_path, monkeypatch, obygaze):
     """A folder with two drawings, their manifest, and a module that makes a network."""
     (tmp_path / "stills").mkdir()
     for name, colour, place in (("warm", "red", (0, 0, 60, 60)), ("cold", "blue", (160, 160, 223, 223))):
@@ -237,14 +234,8 @@ def lab(tmp_path, monkeypatch):
     (tmp_path / "labnets.py").write_text(DETECTORS, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert run("manifest", "import", "images", "stills", "--out", "stills.csv") == 0
+    assert obygaze("manifest", "import", "images", "stills", "--out", "stills.csv") == 0
     return tmp_path
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return left.value.code
 
 
 @pytest.fixture
@@ -257,9 +248,11 @@ def detecting(lab):
     return ["--network", "labnets:detectors", "--layer", "last", "--weights", "detectors.safetensors"]
 
 
-def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys):
+def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys, obygaze):
     (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
-    assert run("gradcam", "stills.csv", "--pairs", "pairs.csv", *detecting, "--out", "m.zarr", "--json") == 0
+    assert (
+        obygaze("gradcam", "stills.csv", "--pairs", "pairs.csv", *detecting, "--out", "m.zarr", "--json") == 0
+    )
     document = json.loads(capsys.readouterr().out)
     maps = read_maps(lab / "m.zarr")
     warm, cold, other = maps.raw
@@ -274,11 +267,11 @@ def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys
     assert document["pairs"][0] == dict(maps.pairs[0])
 
 
-def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys):
+def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys, obygaze):
     (lab / "prompts.txt").write_text("\ufeffa cat\r\na dog\r\n", encoding="utf-8")
     asked = ["gradcam", "stills.csv", "--prompts", "prompts.txt", "--weights", clip_folder]
     for name in ("one.zarr", "two.zarr"):
-        assert run(*asked, "--out", name) == 0
+        assert obygaze(*asked, "--out", name) == 0
     maps = read_maps(lab / "one.zarr")
     named = [(pair["image_id"], pair["text"], pair["group"]) for pair in maps.pairs]
     expected = [(image, text, text) for image in ("cold", "warm") for text in ("a cat", "a dog")]
@@ -294,73 +287,75 @@ def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folde
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "place"),
     [
-        ([], 2, "either --pairs CSV or --prompts TXT"),
-        (["--pairs", "p.csv", "--prompts", "p.txt"], 2, "either --pairs CSV or --prompts TXT"),
-        (["--prompts", "p.txt", "--layer", "x"], 2, "--layer goes with --network"),
-        (["--prompts", "p.txt", "--network", "labnets:detectors"], 2, "needs --layer and --weights"),
-        (["--prompts", "p.txt", "--out", "m.csv"], 2, "should end in .zarr"),
-        (["--pairs", "gone.csv"], 1, "line 2, column image_id: the manifest has no image 'gone'"),
-        (["--pairs", "twice.csv"], 1, "line 3: 'warm' with '0' is there twice"),
-        (["--prompts", "empty.txt"], 1, "empty.txt: line 1: the text is empty"),
-        (["--prompts", "twice.txt"], 1, "twice.txt: the text 'a man' is there twice"),
-        (["--prompts", "p.txt", "--out", "stills.zarr"], 1, "holds something else than saliency maps"),
+        ([], 2, "--pairs"),
+        (["--pairs", "p.csv", "--prompts", "p.txt"], 2, "--prompts"),
+        (["--prompts", "p.txt", "--layer", "x"], 2, "--layer"),
+        (["--prompts", "p.txt", "--network", "labnets:detectors"], 2, "--network"),
+        (["--prompts", "p.txt", "--out", "m.csv"], 2, "--out"),
+        (["--pairs", "gone.csv"], 1, "line 2, column image_id"),
+        (["--pairs", "twice.csv"], 1, "line 3"),
+        (["--prompts", "empty.txt"], 1, "empty.txt: line 1"),
+        (["--prompts", "twice.txt"], 1, "twice.txt"),
+        (["--prompts", "p.txt", "--out", "stills.zarr"], 1, "stills.zarr"),
     ],
 )
-def test_a_wrong_use_is_said_before_any_work(lab, capsys, arguments, code, words):
-    (lab / "p.txt").write_text("0\n", encoding="utf-8")
-    (lab / "empty.txt").write_text("\n", encoding="utf-8")
-    (lab / "twice.txt").write_text("a man\na man\n", encoding="utf-8")
-    (lab / "gone.csv").write_text("image_id,text\ngone,0\n", encoding="utf-8")
-    (lab / "twice.csv").write_text("image_id,text\nwarm,0\nwarm,0\n", encoding="utf-8")
+def test_a_wrong_use_is_said_before_any_work(lab, capsys, arguments, code, place, obygaze):
+    for name, text in (
+        ("p.txt", "0\n"),
+        ("empty.txt", "\n"),
+        ("twice.txt", "a man\na man\n"),
+        ("gone.csv", "image_id,text\ngone,0\n"),
+        ("twice.csv", "image_id,text\nwarm,0\nwarm,0\n"),
+    ):
+        (lab / name).write_text(text, encoding="utf-8")
     (lab / "stills.zarr").mkdir()
     out = [] if "--out" in arguments else ["--out", "m.zarr"]
-    assert run("gradcam", "stills.csv", *arguments, *out) == code
-    assert words in capsys.readouterr().err
+    assert obygaze("gradcam", "stills.csv", *arguments, *out) == code
+    assert place in capsys.readouterr().err
     assert not (lab / "m.zarr").exists()
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "place"),
     [
-        ({"--network": "labnets:nothing"}, "labnets:nothing: module 'labnets' has no attribute 'nothing'"),
-        ({"--network": "nomodule:x"}, "nomodule:x: No module named 'nomodule'"),
-        ({"--network": "labnets"}, "'labnets' is not module:function"),
-        ({"--network": "labnets:number"}, "labnets:number gave int, not a network of torch"),
-        ({"--layer": "layer4"}, "labnets:detectors has no layer 'layer4'; it begins with stem, last, head"),
-        ({"--weights": "bad.safetensors"}, "1 tensors missing: head.bias; 1 tensors that the network has"),
-        ({"--prompts": "words.txt"}, "text 'a cat' is not the number of a class"),
-        ({"--prompts": "many.txt"}, "image cold, text '7': the network has 2 classes"),
+        ({"--network": "labnets:nothing"}, "labnets:nothing"),
+        ({"--network": "nomodule:x"}, "nomodule:x"),
+        ({"--network": "labnets"}, "'labnets'"),
+        ({"--network": "labnets:number"}, "labnets:number"),
+        ({"--layer": "layer4"}, "'layer4'"),
+        ({"--weights": "bad.safetensors"}, "head.bias"),
+        ({"--prompts": "words.txt"}, "'a cat'"),
+        ({"--prompts": "many.txt"}, "image cold, text '7'"),
     ],
 )
-def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, changed, words):
+def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, changed, place, obygaze):
     import labnets
 
-    (lab / "p.txt").write_text("0\n", encoding="utf-8")
-    (lab / "words.txt").write_text("a cat\n", encoding="utf-8")
-    (lab / "many.txt").write_text("7\n", encoding="utf-8")
+    for name, text in (("p", "0"), ("words", "a cat"), ("many", "7")):
+        (lab / f"{name}.txt").write_text(f"{text}\n", encoding="utf-8")
     tensors = labnets.detectors().state_dict()
     tensors["extra"] = tensors.pop("head.bias")
     save_file(tensors, lab / "bad.safetensors")
     options = dict(zip(detecting[::2], detecting[1::2], strict=True)) | {"--prompts": "p.txt"} | changed
     given = [word for option in options.items() for word in option]
-    assert run("gradcam", "stills.csv", *given, "--out", "m.zarr") == 1
+    assert obygaze("gradcam", "stills.csv", *given, "--out", "m.zarr") == 1
     err = capsys.readouterr().err
-    assert words in err
+    assert place in err
     assert "Traceback" not in err
 
 
-def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, detecting):
+def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, detecting, obygaze):
     upright = Image.open(lab / "stills" / "warm.png")
     turned = Image.Exif()
     turned[Base.Orientation] = 6  # to be turned by 90 degrees clockwise
     upright.transpose(Image.Transpose.ROTATE_90).save(lab / "stills" / "turned.png", exif=turned)
     upright.convert("L").save(lab / "stills" / "grey.png")
     upright.convert("L").convert("RGB").save(lab / "stills" / "three.png")
-    assert run("manifest", "import", "images", "stills", "--out", "more.csv") == 0
+    assert obygaze("manifest", "import", "images", "stills", "--out", "more.csv") == 0
     (lab / "p.csv").write_text("text_id,text\nred,0\n", encoding="utf-8")
-    assert run("gradcam", "more.csv", "--prompts", "p.csv", *detecting, "--out", "m.zarr") == 0
+    assert obygaze("gradcam", "more.csv", "--prompts", "p.csv", *detecting, "--out", "m.zarr") == 0
     maps = read_maps(lab / "m.zarr")
     found = {pair["image_id"]: one for pair, one in zip(maps.pairs, maps.raw, strict=True)}
     assert found["warm"].any()
@@ -368,34 +363,32 @@ def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, de
     assert np.array_equal(found["grey"], found["three"])
 
 
-def test_a_damaged_image_stops_the_maps_with_its_name(lab, detecting, capsys):
+def test_a_damaged_image_stops_the_maps_with_its_name(lab, detecting, capsys, obygaze):
     data = (lab / "stills" / "warm.png").read_bytes()
     (lab / "stills" / "warm.png").write_bytes(data[: len(data) // 2])
     (lab / "p.txt").write_text("0\n", encoding="utf-8")
-    assert run("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
-    assert "warm.png: the image is" in capsys.readouterr().err
+    assert obygaze("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
+    assert "warm.png" in capsys.readouterr().err
     assert not (lab / "m.zarr").exists()
 
 
-def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, detecting, capsys):
+def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, detecting, capsys, obygaze):
     (lab / "films.csv").write_text(
         (lab / "stills.csv").read_text(encoding="utf-8").replace(".png", ".mp4"), encoding="utf-8"
     )
     (lab / "p.txt").write_text("0\n", encoding="utf-8")
     asked = ["--prompts", "p.txt", *detecting[:4], "--weights", "random:1", "--out", "m.zarr"]
-    assert run("gradcam", "films.csv", *asked) == 1
-    assert "its clips are no still images" in capsys.readouterr().err
-    assert run("gradcam", "stills.csv", *asked) == 0
+    assert obygaze("gradcam", "films.csv", *asked) == 1
+    assert "films.csv" in capsys.readouterr().err
+    assert obygaze("gradcam", "stills.csv", *asked) == 0
     assert read_maps(lab / "m.zarr").about["untrained"] is True
 
 
-def test_without_the_package_one_sentence_says_what_to_install(lab, detecting, monkeypatch, capsys):
+def test_without_the_package_the_extra_to_install_is_named(lab, detecting, monkeypatch, capsys, obygaze):
     (lab / "p.txt").write_text("0\n", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "pytorch_grad_cam", None)
-    assert run("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
-    assert capsys.readouterr().err == (
-        "obygaze: error: this needs pytorch_grad_cam; install it with: pip install 'obygaze[saliency]'\n"
-    )
+    assert obygaze("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
+    assert "obygaze[saliency]" in capsys.readouterr().err
 
 
 def test_the_stand_in_for_torchvision_is_gone():

@@ -1,13 +1,11 @@
 """A folder of images becomes a store in a recorded space, which the audits of embeddings read."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from obygaze.cli import main
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
@@ -27,18 +25,6 @@ def weights(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def command():
-    """Run the command; gives its exit code."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        return left.value.code
-
-    return run
-
-
-@pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     """A folder with three drawings, of different sizes and formats."""
     folder = tmp_path_factory.mktemp("drawn") / "shapes"
@@ -54,11 +40,11 @@ def drawn(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def store(drawn, weights, command):
+def store(drawn, weights, obygaze):
     """The drawings in a store, extracted by two commands."""
     place = drawn.parent
-    assert command("manifest", "import", "images", drawn, "--out", place / "shapes.csv") == 0
-    done = command(
+    assert obygaze("manifest", "import", "images", drawn, "--out", place / "shapes.csv") == 0
+    done = obygaze(
         *("extract", place / "shapes.csv", place / "stores" / "shapes", "--backbone", "clip"),
         *("--weights", weights, "--workers", 1, "--hash-sources"),
     )
@@ -101,51 +87,33 @@ def test_the_space_is_the_weights_alone(tmp_path, name, family):
     assert load_backbone("clip", 1, weights=other).provenance["space"] not in spaces
 
 
-def test_a_damaged_image_fails_with_its_reason_and_the_others_are_kept(drawn, tmp_path, command, capsys):
-    folder = tmp_path / "shapes"
-    folder.mkdir()
-    data = (drawn / "box.jpg").read_bytes()
-    (folder / "box.jpg").write_bytes(data)
-    (folder / "cut.jpg").write_bytes(data[: len(data) // 2])
-    command("manifest", "import", "images", folder, "--out", tmp_path / "s.csv")
-    capsys.readouterr()
-    code = command("extract", tmp_path / "s.csv", tmp_path / "s", "--workers", 1, "--json")
-    assert code == 3
-    (bad,) = json.loads(capsys.readouterr().out)["not_ok"]
-    assert (bad["clip_id"], bad["status"]) == ("cut", "failed")
-    assert bad["reason"] == "the image is cut off: it ends before its picture does"
-
-
 @pytest.mark.usefixtures("store")
-def test_several_frames_of_a_still_are_refused_before_any_work(drawn, command, capsys, tmp_path):
+def test_several_frames_of_a_still_are_refused_before_any_work(drawn, obygaze, capsys, tmp_path):
     asked = ["extract", drawn.parent / "shapes.csv", tmp_path / "s", "--n", 8]
-    assert command(*asked) == 1
-    assert capsys.readouterr().err == (
-        "obygaze: error: backbone 'descriptors' is to take 8 frames of a clip, and the clips are still "
-        "images, which have one: leave out --n, or give --n 1\n"
-    )
+    assert obygaze(*asked) == 1
+    assert "'descriptors'" in capsys.readouterr().err
     assert not (tmp_path / "s.staging").exists()
 
 
 def test_stills_and_videos_are_not_mixed(tmp_path):
     clips = (Clip("a", "m", "a.png"), Clip("b", "m", "b.mp4"))
-    with pytest.raises(ExtractError, match=r"clip a is a still image \(a.png\) and clip b a video \(b.mp4\)"):
+    with pytest.raises(ExtractError, match=r"a\.png.*b\.mp4"):
         Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", 1),))
 
 
 def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_score_reads_it(
-    store, weights, command, tmp_path, monkeypatch
+    store, weights, obygaze, tmp_path, monkeypatch
 ):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
     Path("shapes.txt").write_text("a disc\nbox\nline\n", encoding="utf-8")
     listed = ("audit", "objects", "--objects-list", "shapes.txt", "--prompt", "photo of {}")
-    assert command(*listed, "--list-texts", "prompts.csv") == 0
-    assert command("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
+    assert obygaze(*listed, "--list-texts", "prompts.csv") == 0
+    assert obygaze("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
     network = transformers.CLIPModel.from_pretrained(weights)
     scale = float(network.logit_scale.detach().exp())
     found = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
-    assert command(*found, "--top", 2, "--out", "objects.csv") == 0
+    assert obygaze(*found, "--top", 2, "--out", "objects.csv") == 0
     detected = read_objects(Path("objects.csv"))
     assert sorted(detected) == sorted(SHAPES)
     names = ("a disc", "box", "line")

@@ -107,22 +107,22 @@ def test_kept_maps_are_audited_as_those_just_made(planted, tmp_path):
 def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
     maps = planted
     path = tmp_path / "m.zarr"
-    with pytest.raises(StoreError, match="no saliency maps"):
+    with pytest.raises(StoreError, match=r"m\.zarr"):
         read_maps(path)
     write_maps(maps, path)
     (path / "raw" / "c" / "1" / "0" / "0").unlink()
-    with pytest.raises(StoreError, match="map 1, of low, is not the one that was written"):
+    with pytest.raises(StoreError, match="map 1, of low"):
         read_maps(path)
     write_maps(replace(maps, raw=-maps.raw), path)
-    with pytest.raises(StoreError, match="map 0, of top, has values below 0 or not finite"):
+    with pytest.raises(StoreError, match="map 0, of top"):
         read_maps(path)
     write_maps(replace(maps, raw=maps.raw[:2]), path)
-    with pytest.raises(StoreError, match=r"array 'raw' should be float32 \[3, 224, 224\]"):
+    with pytest.raises(StoreError, match="array 'raw'"):
         read_maps(path)
 
 
 def test_an_image_without_regions_is_named(planted):
-    with pytest.raises(AuditError, match="image top has no region of interest"):
+    with pytest.raises(AuditError, match="image top"):
         audit_maps(planted, {})
 
 
@@ -130,5 +130,5 @@ def test_an_image_without_regions_is_named(planted):
 def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
     path = tmp_path / "roi.csv"
     path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")
-    with pytest.raises(AuditError, match="region face of i should be whole y0 < y1, x0 < x1"):
+    with pytest.raises(AuditError, match=r"roi\.csv.*face of i"):
         read_regions(path)

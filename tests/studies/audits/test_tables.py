@@ -7,25 +7,24 @@ from obygaze_studies.errors import AuditError
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "place"),
     [
-        (b"", "no column a"),
-        (b"b\n1\n", "no column a; expected a in the first line"),
-        (b"a\n", "has a header but no row"),
-        (b"a,b\n1\n", "line 2: expected 2 cells, found 1"),
-        (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a is empty"),
-        (b"a,b,b\n1,2,3\n", "two columns have the same name"),
-        (b"a\nx\nx\n", "two rows for a x"),
-        (b"a\n\xff\n", "not UTF-8 text: byte 2"),
-        (b'a\n"x"y\n', "line 2: not CSV"),
+        (b"", "column a"),
+        (b"b\n1\n", "column a"),
+        (b"a\n", ""),
+        (b"a,b\n1\n", "line 2"),
+        (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a"),
+        (b"a,b,b\n1,2,3\n", "a, b, b"),
+        (b"a\nx\nx\n", "a x"),
+        (b"a\n\xff\n", "byte 2"),
+        (b'a\n"x"y\n', "line 2"),
     ],
 )
-def test_a_bad_table_is_refused(tmp_path, content, words):
+def test_a_bad_table_is_refused_and_the_place_named(tmp_path, content, place):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
-    with pytest.raises(AuditError, match=words) as raised:
+    with pytest.raises(AuditError, match=rf"table\.csv.*{place}"):
         read_rows(path, ["a"], unique=["a"])
-    assert str(path) in str(raised.value)
 
 
 def test_commas_quotes_and_line_ends_in_cells_are_kept(tmp_path):
@@ -40,17 +39,17 @@ def test_items_are_named_by_item_id_or_image_id(tmp_path):
         path.write_text(f"{name},side\ni1,X\n", encoding="utf-8")
         assert read_items(path)["i1"]["side"] == "X"
     path.write_text("name\ni1\n", encoding="utf-8")
-    with pytest.raises(AuditError, match="no column item_id"):
+    with pytest.raises(AuditError, match=r"items\.csv.*item_id"):
         read_items(path)
 
 
 def test_two_ids_of_one_text_are_refused(tmp_path):
     path = tmp_path / "texts.csv"
     path.write_text("text_id,text\nt1,a cat\nt2,a cat\n", encoding="utf-8")
-    with pytest.raises(AuditError, match="two ids for the text 'a cat'"):
+    with pytest.raises(AuditError, match=r"texts\.csv.*a cat"):
         read_text_ids(path)
 
 
 def test_a_cell_that_is_no_number_is_named(tmp_path):
-    with pytest.raises(AuditError, match="p_c of image_id 'i' should be a number, found 'high'"):
+    with pytest.raises(AuditError, match=r"o\.csv.*p_c of image_id 'i'"):
         number(tmp_path / "o.csv", {"image_id": "i", "p_c": "high"}, "p_c", "image_id")

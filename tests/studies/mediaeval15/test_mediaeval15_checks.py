@@ -1,7 +1,5 @@
 """A folder of runs is held to the rules of the task, and every breach is said."""
 
-import json
-
 import pytest
 
 from obygaze_studies.errors import TaskError
@@ -29,7 +27,7 @@ def runs(tmp_path):
 
 
 def problems(folder, clips=CLIPS):
-    return [(finding.severity, finding.about, finding.what) for finding in check_runs(folder, clips).findings]
+    return [(finding.severity, finding.about) for finding in check_runs(folder, clips).findings]
 
 
 def test_a_valid_folder_has_no_findings(runs):
@@ -37,13 +35,8 @@ def test_a_valid_folder_has_no_findings(runs):
     checked = check_runs(folder, CLIPS)
     assert (checked.ok, checked.findings) == (True, ())
     (run,) = checked.runs
-    assert (run.subtask, run.name, run.external_data, run.coverage, run.ties) == (
-        "violence",
-        "a",
-        False,
-        1.0,
-        0.0,
-    )
+    found = (run.subtask, run.name, run.external_data, run.coverage, run.ties)
+    assert found == ("violence", "a", False, 1.0, 0.0)
 
 
 def test_five_runs_are_allowed_and_six_are_not(runs):
@@ -52,85 +45,64 @@ def test_five_runs_are_allowed_and_six_are_not(runs):
         add(name)
     assert problems(folder) == []
     add("f")
-    assert problems(folder) == [("problem", "violence", "6 runs; at most 5 may be submitted")]
+    assert problems(folder) == [("problem", "violence")]
 
 
 def test_one_run_of_each_subtask_must_do_without_external_data(runs):
     folder, add = runs
     rows = "".join(f"{clip},neutral,calm\n" for clip in RUN)
     add("x", f"clip,valence,arousal\n{rows}", '{"external_data": true}', "affect", ".csv")
-    what = "no run without external data; at least one is required"
-    assert problems(folder) == [("problem", "affect", what)]
+    assert problems(folder) == [("problem", "affect")]
 
 
 @pytest.mark.parametrize(
-    ("record", "message"),
+    "record",
     [
-        (None, "whether external data was used must be said"),
-        ("{}", "external_data must be true or false, found None"),
-        ('{"external_data": "no"}', "external_data must be true or false, found 'no'"),
-        ("[]", "expected an object"),
-        ("nonsense", "no JSON document"),
-        (json.dumps({"external_data": False, "dev_movies": ["m0", "m2"]}), "trained on movie 'm2', which is"),
-        (
-            json.dumps({"external_data": False, "pretrained": True}),
-            "its features are of a pretrained backbone",
-        ),
-        (json.dumps({"external_data": False, "pretrained": None}), "its features are of an unknown origin"),
+        None,
+        "{}",
+        '{"external_data": "no"}',
+        "[]",
+        "nonsense",
+        '{"external_data": false, "dev_movies": ["m0", "m2"]}',
+        '{"external_data": false, "pretrained": true}',
+        '{"external_data": false, "pretrained": null}',
     ],
 )
-def test_what_is_wrong_with_a_record_is_a_problem(runs, record, message):
+def test_what_is_wrong_with_a_record_is_a_problem(runs, record):
     folder, add = runs
     add("b", record=record)
-    ((severity, about, what),) = problems(folder)
-    assert (severity, about) == ("problem", "violence-b.trec")
-    assert message in what
+    assert problems(folder) == [("problem", "violence-b.trec")]
 
 
 @pytest.mark.parametrize(
-    ("run", "severity", "message"),
+    ("text", "severity", "measured"),
     [
-        ({**RUN, "c0": 0.5}, "problem", "1 clips that are no test clips; the first is 'c0'"),
-        (dict(list(RUN.items())[1:]), "warning", "1 of 16 test clips are missing; the first is 'c4'"),
-        (dict.fromkeys(RUN, 1.0), "warning", "100% of the clips tie with another"),
+        (trec_lines({**RUN, "c0": 0.5}, "b"), "problem", (1.0, 0.0)),
+        (trec_lines(dict(list(RUN.items())[1:]), "b"), "warning", (15 / 16, 0.0)),
+        (trec_lines(dict.fromkeys(RUN, 1.0), "b"), "warning", (1.0, 1.0)),
+        ("violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n", "problem", (None, None)),
+        ("violence Q0 c4 1 nan b\n", "problem", (None, None)),
+        ("other Q0 c4 1 0.5 b\n", "problem", (None, None)),
     ],
 )
-def test_coverage_and_ties_are_told(runs, run, severity, message):
-    folder, add = runs
-    add("b", trec_lines(run, "b"))
-    ((found, _, what),) = problems(folder)
-    assert found == severity
-    assert message in what
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n", "clip 'c4' of topic violence is there twice"),
-        ("violence Q0 c4 1 nan b\n", "score 'nan' is not a finite number"),
-        ("other Q0 c4 1 0.5 b\n", "its topics are other; expected violence alone"),
-    ],
-)
-def test_a_run_that_can_not_be_read_is_a_problem(runs, text, message):
+def test_strange_and_missing_clips_ties_and_what_can_not_be_read_are_told(runs, text, severity, measured):
     folder, add = runs
     add("b", text)
-    ((severity, _, what),) = problems(folder)
-    assert severity == "problem"
-    assert message in what
-    assert [(run.coverage, run.ties) for run in check_runs(folder, CLIPS).runs] == [(1.0, 0.0), (None, None)]
+    assert problems(folder) == [(severity, "violence-b.trec")]
+    assert [(run.coverage, run.ties) for run in check_runs(folder, CLIPS).runs] == [(1.0, 0.0), measured]
 
 
 def test_a_movie_in_dev_and_test_is_a_problem(runs):
     folder, _ = runs
     leak = (*CLIPS, Annotated("new", "m5", "dev", {}, None))
-    assert problems(folder, leak) == [("problem", "split", "movie 'm5' has clips in dev and in test")]
+    assert problems(folder, leak) == [("problem", "split")]
 
 
 def test_a_folder_without_runs_or_a_truth_without_split_can_not_be_checked(tmp_path, runs):
-    with pytest.raises(TaskError, match="no such folder of runs"):
+    with pytest.raises(TaskError, match="nowhere"):
         check_runs(tmp_path / "nowhere", CLIPS)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(TaskError, match="no run here"):
+    with pytest.raises(TaskError, match="empty"):
         check_runs(tmp_path / "empty", CLIPS)
-    with pytest.raises(TaskError, match="no clip of the truth has the split test"):
+    with pytest.raises(TaskError, match="split test"):
         check_runs(runs[0], CLIPS[:4])

@@ -1,5 +1,7 @@
 """Tables and run files are read and written strictly: what is wrong is named with its line."""
 
+import re
+
 import pytest
 
 from obygaze_features.errors import ManifestError
@@ -53,26 +55,20 @@ def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left
 
 
 @pytest.mark.parametrize(
-    ("scores", "votes", "more", "message"),
+    ("scores", "votes", "more", "place"),
     [
-        (
-            SCORES,
-            [("b", "valence", "11", "000")],
-            "",
-            "line 3, column valence: expected 3 judgements of the low",
-        ),
-        (SCORES, [("a", "valence", "111", "000")], "", "'-0.3' here and pivot judgements as well"),
-        (SCORES, [("z", "valence", "111", "000")], "", "clip 'z' is judged but not in"),
-        (SCORES, [], "b,mood,low,1\n", "'mood' is not valence or arousal"),
-        (SCORES.replace("-0.3", "-3"), [], "", "line 2, column valence: valence score -3.0 is not in"),
-        (SCORES.replace("-0.3", "sad"), [], "", "'sad' is neither negative, neutral, positive nor a score"),
-        (SCORES + "a,m,,\n", [], "", "line 6, column clip: clip 'a' is already on line 2"),
+        (SCORES, [("b", "valence", "11", "000")], "", "line 3, column valence"),
+        (SCORES, [("a", "valence", "111", "000")], "", "'-0.3'"),
+        (SCORES, [("z", "valence", "111", "000")], "", "clip 'z'"),
+        (SCORES, [], "b,mood,low,1\n", "'mood'"),
+        (SCORES.replace("-0.3", "-3"), [], "", "line 2, column valence"),
+        (SCORES.replace("-0.3", "sad"), [], "", "'sad'"),
+        (SCORES + "a,m,,\n", [], "", "line 6, column clip"),
     ],
 )
-def test_a_label_that_can_not_be_made_is_named(tmp_path, scores, votes, more, message):
-    with pytest.raises((TaskError, ManifestError)) as refused:
+def test_a_label_that_can_not_be_made_is_named(tmp_path, scores, votes, more, place):
+    with pytest.raises((TaskError, ManifestError), match=place):
         make_labels(write(tmp_path / "scores.csv", scores), judgements(tmp_path, *votes, more=more))
-    assert message in str(refused.value)
 
 
 def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
@@ -89,20 +85,19 @@ def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place"),
     [
-        ("clip,violence\na,2\n", "line 2: violence '2' is neither 0 nor 1"),
-        ("clip,violence\na,1\na,1\n", "line 3, column clip: clip 'a' is already on line 2"),
-        ("clip,split,violence\na,train,1\n", "split 'train' is neither dev nor test"),
-        ("clip,valence\na,nan\n", "column valence: 'nan' is neither"),
-        ("name,violence\na,1\n", "expected a column clip (or clip_id)"),
-        ("clip,movie\na,m\n", "and valence, arousal or violence"),
+        ("clip,violence\na,2\n", "line 2"),
+        ("clip,violence\na,1\na,1\n", "line 3, column clip"),
+        ("clip,split,violence\na,train,1\n", "'train'"),
+        ("clip,valence\na,nan\n", "column valence"),
+        ("name,violence\na,1\n", "column clip"),
+        ("clip,movie\na,m\n", "valence, arousal or violence"),
     ],
 )
-def test_a_truth_that_can_not_be_read_is_one_line(tmp_path, text, message):
-    with pytest.raises((TaskError, ManifestError)) as refused:
+def test_a_truth_that_can_not_be_read_is_named(tmp_path, text, place):
+    with pytest.raises((TaskError, ManifestError), match=rf"clips\.csv[\s\S]*{place}"):
         read_annotations(write(tmp_path / "clips.csv", text))
-    assert message in str(refused.value)
 
 
 def test_runs_are_read_back_as_they_were_written(tmp_path):
@@ -116,35 +111,30 @@ def test_runs_are_read_back_as_they_were_written(tmp_path):
 
 def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
     for name in ("", "two words", "../up", ".hidden"):
-        with pytest.raises(TaskError, match="is no name for a run"):
+        with pytest.raises(TaskError, match=re.escape(repr(name))):
             RunFile(tmp_path, "violence", name)
-    with pytest.raises(TaskError, match="can't hold an id with a space"):
+    with pytest.raises(TaskError, match="'a b'"):
         trec_lines({"a b": 1.0}, "mine")
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "message"),
+    ("read", "text", "place"),
     [
-        (read_trec, "v Q0 a 1 0.5 x\nv Q0 a 2 0.4 x\n", "line 2: clip 'a' of topic v is there twice"),
-        (read_trec, "v Q0 a 1 nan x\n", "line 1: score 'nan' is not a finite number"),
-        (read_trec, "v Q0 a 1 inf x\n", "line 1: score 'inf' is not a finite number"),
-        (read_trec, "v Q0 a 1 0.5\n", "line 1: expected 6 columns (topic Q0 clip rank score name), found 5"),
-        (read_trec, "\n", "nothing but empty lines"),
-        (read_qrels, "v 0 a yes\n", "line 1: relevance 'yes' is not a whole number"),
-        (read_qrels, "v 0 a 1\nv 0 a 1\n", "line 2: clip 'a' of topic v is there twice"),
-        (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence: 'calm' is none of negative"),
-        (read_affect, "clip,valence,arousal\na,,calm\n", "column valence: '' is none of negative"),
-        (
-            read_affect,
-            "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n",
-            "line 3, column clip: clip 'a' is there",
-        ),
+        (read_trec, "v Q0 a 1 0.5 x\nv Q0 a 2 0.4 x\n", "line 2: clip 'a' of topic v"),
+        (read_trec, "v Q0 a 1 nan x\n", "line 1: score 'nan'"),
+        (read_trec, "v Q0 a 1 inf x\n", "line 1: score 'inf'"),
+        (read_trec, "v Q0 a 1 0.5\n", "line 1"),
+        (read_trec, "\n", ""),
+        (read_qrels, "v 0 a yes\n", "line 1: relevance 'yes'"),
+        (read_qrels, "v 0 a 1\nv 0 a 1\n", "line 2: clip 'a' of topic v"),
+        (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence: 'calm'"),
+        (read_affect, "clip,valence,arousal\na,,calm\n", "column valence: ''"),
+        (read_affect, "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n", "line 3, column clip"),
     ],
 )
-def test_a_run_that_can_not_be_read_is_one_line(tmp_path, read, text, message):
-    with pytest.raises((TaskError, ManifestError)) as refused:
+def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, place):
+    with pytest.raises((TaskError, ManifestError), match=rf"run[\s\S]*{place}"):
         read(write(tmp_path / "run", text))
-    assert message in str(refused.value)
 
 
 def test_relevances_below_zero_are_not_judged(tmp_path):

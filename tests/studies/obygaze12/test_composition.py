@@ -14,8 +14,6 @@ from obygaze_features.manifest import (
     LabelPolicy,
     Manifest,
     apply_policy,
-    import_mobygaze,
-    import_obygaze12,
 )
 from obygaze_features.manifest.projection import project, windows
 from obygaze_features.manifest.statistics import grouped
@@ -80,18 +78,13 @@ def test_a_planted_trend_rises_and_a_flat_one_does_not():
 
 
 @pytest.fixture(scope="module")
-def obygaze12(shared_data):
-    return apply_policy(import_obygaze12(shared_data / "obygaze12", Path()).manifest, LabelPolicy.PAPER)
+def labelled(obygaze12):
+    return apply_policy(obygaze12, LabelPolicy.PAPER)
 
 
-@pytest.fixture(scope="module")
-def mobygaze(shared_data):
-    return apply_policy(import_mobygaze(shared_data / "mobygaze", Path()).manifest, LabelPolicy.PAPER)
-
-
-def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(obygaze12):
+def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(labelled):
     """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
-    found = concept_trend(obygaze12)
+    found = concept_trend(labelled)
     assert {level: f"{mean:.2f}" for level, mean in found.means.items()} == {
         "HN": "1.26",
         "NS": "1.71",
@@ -102,19 +95,19 @@ def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(obygaze12):
 
 
 @pytest.mark.parametrize("projected", [False, True])
-def test_the_trend_is_observable_for_every_single_annotator(mobygaze, projected):
+def test_the_trend_is_observable_for_every_single_annotator(segments, projected):
     """Printed without numbers (section 3.4); of MObyGaze's two annotators, as marked and on clips."""
-    clips = mobygaze
+    clips = apply_policy(segments, LabelPolicy.PAPER)
     if projected:
-        clips = project(mobygaze, windows(mobygaze, 46), per_annotator=True).manifest
+        clips = project(clips, windows(clips, 46), per_annotator=True).manifest
     trends = {name: concept_trend(one) for name, one in grouped(clips, "annotator").items()}
     assert set(trends) == {"annotator1", "annotator2"}
     assert all(one.rises and one.test.p < 1e-5 and one.test.n_pairs == 20 for one in trends.values())
 
 
-def test_in_obygaze12_no_single_concept_makes_a_clip_s(obygaze12):
+def test_in_obygaze12_no_single_concept_makes_a_clip_s(labelled):
     """Section 3.4: a single element, such as clothing on its own, is not sufficient."""
-    found = {one.concept: one for one in alone_or_combined(obygaze12)}
+    found = {one.concept: one for one in alone_or_combined(labelled)}
     assert found["Clothing"].alone == (30, 7)
     assert found["Clothing"].combined == (31, 122)
     for one in found.values():
@@ -122,15 +115,15 @@ def test_in_obygaze12_no_single_concept_makes_a_clip_s(obygaze12):
     assert sum(one.p_holm < 0.05 for one in found.values()) == 7  # Appearance is alone in 6 clips only
 
 
-def test_sets_and_pairs_add_up(obygaze12):
-    sets = concept_sets(obygaze12)
+def test_sets_and_pairs_add_up(labelled):
+    sets = concept_sets(labelled)
     assert sum(counts.total() for counts in sets.values()) == 1914
     assert sets[()] == {"EN": 1003}
-    pairs = {(one.level, one.concepts): one for one in concept_pairs(obygaze12)}
+    pairs = {(one.level, one.concepts): one for one in concept_pairs(labelled)}
     for (level, concepts), one in pairs.items():
         together = sum(counts[level] for marked, counts in sets.items() if set(concepts) <= set(marked))
         assert one.test.observed == together
-    assert len(pairs) == 3 * len(list(combinations(obygaze12.codebook.visual_concepts, 2)))
+    assert len(pairs) == 3 * len(list(combinations(labelled.codebook.visual_concepts, 2)))
     body = pairs["S", ("Body", "Clothing")]
     assert (body.test.observed, round(body.test.expected, 1)) == (87, 68.2)
     assert body.p_holm < 1e-4

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, import_obygaze12
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold, find_target, strict_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
@@ -30,11 +30,6 @@ NEGATIVES = {
     "Sc_HNc_vs_conceptbar": Negatives.ALL,
     "Sc_HNc_vs_conceptbar_inter_ENbar": Negatives.HN_S,
 }
-
-
-@pytest.fixture(scope="module")
-def obygaze12(shared_data, tmp_path_factory):
-    return import_obygaze12(shared_data / "obygaze12", tmp_path_factory.mktemp("manifest")).manifest
 
 
 @pytest.fixture(scope="module")
@@ -172,24 +167,24 @@ def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
 
 def test_a_manifest_without_the_split_files_is_refused_with_the_way_out(obygaze12):
     bare = obygaze12.with_clips(replace(clip, extras={}) for clip in obygaze12)
-    with pytest.raises(ProtocolError, match=r"no folds in a column fold_hn_s.*obygaze manifest import"):
+    with pytest.raises(ProtocolError, match="fold_hn_s"):
         classifier_folds(bare, TASKS["hn_s"], TASKS["hn_s"])
     without = obygaze12.with_clips(replace(clip, video="") for clip in obygaze12)
-    with pytest.raises(ProtocolError, match="lack a video"):
+    with pytest.raises(ProtocolError, match="video"):
         concept_folds(without, "Body", Negatives.EN)
 
 
 def test_the_movie_set_has_no_en_s(obygaze12):
-    with pytest.raises(ProtocolError, match="released for hn_s and enhn_s only: it has no en_s"):
+    with pytest.raises(ProtocolError, match="en_s"):
         movie_folds(obygaze12, TASKS["en_s"], TASKS["enhn_s"])
 
 
 def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path):
     clip = Clip("a-1", "a", video="a.avi", level="EN", extras={"fold_hn_s": "3"})
-    with pytest.raises(ProtocolError, match=r"clip a-1 has a fold in column fold_hn_s.*its level is EN"):
+    with pytest.raises(ProtocolError, match=r"clip a-1.*fold_hn_s.*EN"):
         classifier_folds(Manifest((clip,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
     odd = replace(clip, level="S", extras={"fold_hn_s": "three"})
-    with pytest.raises(ProtocolError, match="clip a-1: column fold_hn_s holds 'three'"):
+    with pytest.raises(ProtocolError, match=r"clip a-1: column fold_hn_s.*three"):
         classifier_folds(Manifest((odd,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
 
 

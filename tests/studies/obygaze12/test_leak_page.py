@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.manifest import import_obygaze12
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds, count_leaks
 
@@ -19,13 +18,12 @@ def test_every_block_of_the_page_runs_and_prints_its_numbers():
     assert found.failed == 0
 
 
-def test_the_pages_counts_are_those_of_the_released_files(shared_data, tmp_path):
-    manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
+def test_the_pages_counts_are_those_of_the_released_files(obygaze12):
     tasks = {task.title: task for task in TASKS.values()}
     rows = re.findall(r"^\| (.*vs S) \| (.*vs S) \| (\d+) \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert len(rows) == 4
     for train, test, n_test, in_training in rows:
-        leaks = [count_leaks(fold) for fold in classifier_folds(manifest, tasks[train], tasks[test])]
+        leaks = [count_leaks(fold) for fold in classifier_folds(obygaze12, tasks[train], tasks[test])]
         counts = sorted({leak.in_training for leak in leaks})
         told = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
         assert (told, {int(n_test)}) == (in_training, {leak.n_test for leak in leaks})

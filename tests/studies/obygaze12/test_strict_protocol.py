@@ -61,16 +61,8 @@ def planted(
         for place, (movie, level, marks) in enumerate(zip(movie_of.tolist(), levels, present, strict=True))
     )
     manifest = Manifest(clips, Path())
-    data = Dataset(
-        X.astype(np.float32),
-        labels_of(manifest),
-        manifest.codebook,
-        "planted",
-        "pooled",
-        "as stored",
-        "f" * 64,
-        label="planted",
-    )
+    about = ("planted", "pooled", "as stored", "f" * 64)
+    data = Dataset(X.astype(np.float32), labels_of(manifest), manifest.codebook, *about, label="planted")
     return StrictResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
 
 
@@ -89,29 +81,31 @@ def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_th
     assert not known["told_apart"].any()
     assert known["difference"].abs().max() < 0.15
     text = markdown(table2.strict_report([film_only]))
-    assert text.count("too few movies to tell; NOT told apart from knowing the movie alone") == 4
-    assert "PCBM-LR left out: no concept is marked in enough movies" in text
+    assert text.count("NOT told apart") == 4
+    assert "PCBM-LR left out" in text
 
 
 @pytest.mark.long
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
+    """All models of the zoo on planted films: it alone shows that a direction is told from the films."""
     known = table2.movie_knowledge([learnt])
     assert known["told_apart"].all()
     text = markdown(table2.strict_report([learnt]))
     assert "NOT told apart" not in text
-    for model in (
+    models = (
         "Logistic regression",
         "MLP",
         "PCBM-DT",
         "PCBM-LR, random directions",
         "Movie prior",
         "(chance)",
-    ):
-        assert f"| {model} " in text
+    )
+    assert all(f"| {model} " in text for model in models)
 
 
 @pytest.mark.long
 def test_table_2s_numbers_are_those_of_evaluate(learnt):
+    """Alone it would see a table that scales, splits or pools otherwise than `evaluate`."""
     report = table2.strict_report([learnt])
     alone = evaluate(learnt.source, ["linear"], "hn_s", "enhn_s").metrics
     for row in alone[alone["model"] == "linear"].to_dict(orient="records"):
@@ -215,7 +209,7 @@ def test_other_levels_are_refused_by_the_codebooks_name_and_mobygazes_are_not():
     refuse_other_codebook(builtin_codebook("mobygaze"), "Table 2")
     levels = tuple(map(Level, ("calm", "violent")))
     other = Codebook("violence", "1", levels, tasks=(Task("calm_violent", ("calm",), ("violent",)),))
-    with pytest.raises(ProtocolError, match=r"Table 2 is of the levels.*codebook is 'violence'"):
+    with pytest.raises(ProtocolError, match=r"Table 2.*violence"):
         refuse_other_codebook(other, "Table 2")
 
 

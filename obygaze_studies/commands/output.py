@@ -1,0 +1,114 @@
+"""Declare where the results of a study's command go, and write and print its report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from obygaze_features.options import html_option, join_options, json_option
+from obygaze_models.commands import write_page
+
+if TYPE_CHECKING:
+    from obygaze_models.report import Report
+
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
+
+OUT_HELP = "CSV file of the results; JSON, Markdown and LaTeX go beside it."
+
+SUFFIXES = (".csv", ".json", ".md", ".tex")
+"""Endings of the files of a report, the one that --out names first."""
+
+
+def csv_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse an output file that is not a CSV."""
+    if value is not None and value.suffix.lower() != ".csv":
+        raise click.BadParameter(
+            f"'{value}' should end in .csv; .json, .md and .tex files are written beside it"
+        )
+    return value
+
+
+def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse figure formats other than .pdf, .png and .svg."""
+    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a report goes: a CSV with other formats beside it or a folder, a figure, a page, the terminal."""
+
+    out: Path | None
+    html: Path | None
+    force: bool
+    as_json: bool
+    figure: Path | None = None
+    beside: bool = False
+
+    def check(self) -> None:
+        """Refuse to replace files before the work starts."""
+        from obygaze_features.io import refuse_existing
+        from obygaze_models.report import check_folder
+
+        files = [self.figure, self.html]
+        if self.out and self.beside:
+            files += [self.out.with_suffix(suffix) for suffix in SUFFIXES]
+        elif self.out:
+            check_folder(self.out, force=self.force)
+        refuse_existing(*files, force=self.force)
+        if self.figure:
+            import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+    def write(self, report: "Report") -> None:
+        """Write a report's files, its figure and its page, of these what is asked for."""
+        from obygaze_models.report import new_folder, write_beside, write_report
+
+        if self.out and self.beside:
+            write_beside(report, self.out.with_suffix(""))
+        elif self.out:
+            with new_folder(self.out, force=self.force) as folder:
+                write_report(report, folder)
+        if self.figure:
+            report.pictures[0].draw(self.figure)
+        write_page(report, self.html, force=self.force)
+
+    def show(self, report: "Report") -> None:
+        """Print a report."""
+        from obygaze_models.report import plain, to_json
+
+        click.echo(to_json(report) if self.as_json else plain(report), nl=False)
+
+    def finish(self, report: "Report") -> None:
+        """Write a report where it is asked for, print it, and say where it is."""
+        self.write(report)
+        self.show(report)
+        if self.out:
+            click.echo(f"results kept in {self.out}", err=True)
+
+
+def output(
+    out_help: str = OUT_HELP, *, required: bool = False, beside: bool = True, figure: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the options of a command's output, and hand it over as its argument `output`."""
+    callback = csv_file if beside else None
+    options = [click.option("--out", type=PATH, callback=callback, required=required, help=out_help)]
+    if figure:
+        shown = "Figure of the results to draw (.pdf, .png or .svg)."
+        options.append(click.option("--figure", type=PATH, callback=picture_file, help=shown))
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*, out: Path | None, html: Path | None, force: bool, as_json: bool, **given: Any) -> Any:
+            drawn = given.pop("figure", None) if figure else None
+            return command(output=Output(out, html, force, as_json, drawn, beside), **given)
+
+        return join_options(*options, html_option, FORCE, json_option)(run)
+
+    return declare

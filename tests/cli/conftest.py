@@ -1,0 +1,57 @@
+"""A folder of inputs of marked name, so that no path of it is printed or written unseen; commands in it."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from obygaze.cli import main
+from tests.cli.table import prepared
+from tests.private import MARK, WORDS
+
+
+@pytest.fixture(scope="session")
+def given(tmp_path_factory):
+    """The inputs."""
+    pytest.importorskip("av")
+    from tests.cli import shelf
+
+    folder = tmp_path_factory.mktemp("given")
+    shelf.write(folder)
+    return folder
+
+
+@pytest.fixture
+def place(given, tmp_path, monkeypatch):
+    """A folder of marked name to stand in, with the inputs in `in`, and marked secrets in the environment."""
+    place = tmp_path / MARK
+    shutil.copytree(given, place / "in", symlinks=True)
+    return prepared(place, monkeypatch)
+
+
+@pytest.fixture
+def run(capfd, request):
+    """Run a command; gives its exit code and what it printed, with single blanks.
+
+    What begins with in/ or out/ is typed as an absolute path, and data/ is the folder of real annotations.
+    """
+
+    def typed(word, place):
+        if word.startswith("data/"):
+            return str(request.getfixturevalue("shared_data") / word.removeprefix("data/"))
+        return f"{place}/{word}" if word.startswith(("in/", "out/")) else word
+
+    def run(command, place):
+        words = [typed(word.strip('"'), place) for word in re.findall(r'"[^"]*"|\S+', command)]
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        printed = []
+        for text in capfd.readouterr():
+            assert not [word for word in WORDS if word in text], command
+            flat = re.sub(r"\s+", " ", text.replace(json.dumps(MARK)[1:-1], MARK)).replace(f"{place}/", "")
+            assert MARK not in flat, (command, flat)
+            printed.append(flat)
+        return left.value.code or 0, *printed
+
+    return run

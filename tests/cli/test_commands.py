@@ -1,0 +1,421 @@
+"""Every command as a user meets it: arguments, exit code, files made, words of its output.
+
+Below each command stands what it must do, `CODES FILE ... | WORDS`: `0` where nothing stands. `-FILE` is not
+there; `=` before a command: a second run is refused, and makes the same bytes with --force.
+No file that a command makes, and nothing it prints, holds a path that nobody typed, or a secret.
+"""
+
+import click
+import pytest
+
+from obygaze.cli import main, table_of_contents
+from tests.cli.table import EAT, GENDERS, RELEASED, rows
+from tests.private import WORDS, files_below, marked
+
+CORPUS = "in/films.csv in/films"
+PLANTED = f"{CORPUS} --task calm_violent --model linear"
+LAB = "--backbone lab --licence CC0-1.0"
+ALLOWED = f"--allow-missing --declared in/declared.json {LAB}"
+TINY = "--weights in/clip --device cpu --n 2 --workers 1 --licence CC0-1.0"
+WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO"
+LISTED = "--captions in/captions.csv --objects-list in/objects.txt --published BLIP"
+POOLED = "--features frames --pool mean"
+MAPS = "--maps in/maps.zarr --roi in/roi.csv"
+BOOK = "in/violence.codebook.toml"
+LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
+LINES = {
+    "manifests": f"""
+manifest import folder in/videos --out out/videos.csv
+    0 out/videos.csv | out/videos.csv: 1 clip of 1 movie (1 without level)
+manifest import folder in/videos --out out/videos.csv --force
+manifest import folder in/videos --spans in/spans.csv --out out/spans.csv
+    0 | read 'Sure' as S (1 row)
+manifest import folder in/videos --spans in/codes.csv --rate 24 --out out/codes.csv
+manifest import folder in/videos --spans in/fights.csv --codebook {BOOK} --out out/fights.csv
+    0 out/fights.codebook.toml | out/fights.csv: 2 clips of 1 movie (1 unsure, 1 violent)
+manifest import images in/stills --out out/stills.csv
+    0 | 2 clips of 1 movie
+manifest import film in/video.mp4 --window 1 --shots none --out out/windows.csv --json
+    0 out/windows.csv | "remainder_s"
+manifest import film in/video.mp4 --window 2 --out out/shots.csv
+    0 out/shots.shots.csv | shots (own)
+manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
+    0 | 60 clips of 6 movies
+manifest inspect in/segments.csv --rows 2
+    0 | ann, bea | ... and 62 more
+manifest inspect in/films.csv --json
+    0 | "missing": 6
+=manifest project in/segments.csv --window 8 --threshold 0.1 --out out/projected.csv
+    0 | 4 movies
+manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
+    0 | replaced the labels that 1 clips of | nobody annotated z | left out the annotations of m1
+manifest agreement in/segments.csv
+    0 | annotators of every movie: ann / bea | projected onto windows of 46 s
+manifest agreement in/same.csv --json
+    0 | "all_levels": null
+manifest agreement in/segments.csv --alpha 1
+    0 | aligned | ±
+manifest stats in/marked.csv
+    0 | label policy paper: 64 clips | label policy released
+manifest stats in/marked.csv --figure out/stats.svg
+    0 out/stats.svg
+manifest stats in/marked.csv --figure out/stats.pdf
+=manifest stats in/segments.csv --by annotator --out out/by --html out/by.html
+    0 out/by.html | Levels and concepts by annotator
+manifest stats in/marked.csv --sets --policy raw --json
+    0 | "policy": "raw"
+manifest stats in/segments.csv --sweep 0.1,0.6 --window 8
+    0 | projected onto windows of 8 s; label policy paper
+codebook show
+    0 | 4 levels (3 in tasks) | mobygaze
+codebook show obygaze12
+    0 | label policies: paper, released, raw | Voyeurism (character watching another one
+codebook show in/films.csv --json
+    0 | "name": "violence"
+codebook init --out out/mine.toml
+    0 out/mine.toml | edit it, then run: obygaze codebook check
+codebook check out/mine.toml
+    0 | codebook my-codebook 1: 3 levels (2 in tasks), 2 concepts (1 visual), 1 task
+=codebook texts obygaze12 --out out/texts.csv
+    0 out/texts.csv | of 8 concepts
+folds in/films.csv --task calm_violent
+    0 | protocol strict | 0 f0
+folds in/published.csv --task hn_s --test enhn_s --protocol paper
+    0 | no test clip is in training or validation | label policy released
+folds in/published.csv --task hn_s --test enhn_s --protocol paper --movies --json
+    0 | "test_movie"
+folds in/published.csv --task concept:body --protocol paper --against EN --json
+    0 | "concept:Body-vs-EN"
+""",
+    "stores": f"""
+frames in/video.mp4
+    0 | 32 of 32 frames, 64x48 | status ok, method
+=frames in/video.mp4 --n 2 --npz out/frames.npz --sheet out/sheet.png --json
+    0 out/frames.npz out/sheet.png | "policy": "uniform" | saved
+frames in/video.mp4 --npz out/frames.npz --indices 0,5 --force
+frames in/video.mp4 --fps 2 --start 0.5 --end 2
+    0 | 3 of 32 frames
+frames in/video.mp4 --keyframes 2
+manifest import folder in/videos --out out/videos.csv
+extract out/videos.csv out/videos --n 2 --dry-run --json
+    0 -out/videos.staging | "feature_bytes"
+extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --no-seal
+    0 out/videos.staging | 1 ok, 0 partial, 0 failed, 0 left to do
+extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --json
+    0 out/videos-1.0.0 | "left": 0
+manifest import images in/stills --out out/stills.csv
+extract out/stills.csv out/stills --workers 1 --shard 0/2
+    0 | obygaze store seal | --licence SPDX
+extract out/stills.csv out/stills --workers 1 --shard 1/2 --licence CC0-1.0
+    0 | --licence CC0-1.0
+manifest sheets in/films.csv --out out/sheets --n 1
+    1 | nothing to draw
+store ls in/stores
+    0 | whole.staging staging 3 2 0 1 0 toy | late.staging staging 3 1 0 0 2 toy | not readable
+store seal in/stores/whole --licence CC-BY-4.0 --citation Us
+    0 in/stores/whole-1.0.0 | 3 clips of toy (2 ok, 1 failed), fingerprint
+store ls in/stores --json
+    0 | "failed": 1
+store seal in/stores/late --licence MIT --allow-missing --store-version 2.0.0
+    0 in/stores/late-2.0.0
+store inspect in/stores/whole
+    0 | clips.failed | 3 x 2 | decoder.on_damage
+store inspect in/stores/whole --json
+    0 | "pooled": {{ "dtype": "float32", "shape": [ 3, 2 ] }}
+store verify in/stores/whole
+    0 | (digests): nothing wrong
+store verify in/stores/whole --quick
+store verify in/stores/whole --full --json
+    0 | "problems": []
+store diff in/stores/left in/stores/left
+    0 | nothing differs
+store diff in/stores/left in/stores/right --json
+    3 | "arrays"
+store diff in/stores/right in/stores/other
+    3 | layer is
+store merge in/stores/left in/stores/right --out out/both --store-version 1.1.0
+    0 out/both-1.1.0 | 4 clips of toy (4 ok), fingerprint
+store pack in/stores/left --out out/left.zip
+    0 out/left.zip | MB, fingerprint
+store verify out/left.zip --full
+store unpack out/left.zip --out out/left-1.0.0
+    0 out/left-1.0.0/bagit.txt | fingerprint
+store pull in/frames-1.0.0 out/part-1.0.0 --arrays frames --clips in/two.csv
+    0 out/part-1.0.0/fetch.txt | left out (fetch.txt)
+store pull in/frames-1.0.0 out/part-1.0.0
+    0 -out/part-1.0.0/fetch.txt | were here
+store push in/stores/left out/pushed-1.0.0
+    0 out/pushed-1.0.0 | fingerprint
+store export in/films out/films.h5 --to hdf5
+    0 out/films.h5 | 179 clips of descriptors; 1 without features left out
+store export in/films out/films.h5ad --to h5ad --manifest in/more.csv
+    0 out/films.h5ad | no labels for 150 clips
+store import in/films.csv out/films.h5 out/back --from hdf5 --licence CC0-1.0 --allow-missing
+    0 out/back-1.0.0 | missing: 1 of 180 clips have no features
+store import in/films.csv out/films.h5ad out/again --from table --licence CC0-1.0 --allow-missing
+store import in/films.csv in/rows.npy out/lab --from table --ids in/ids.txt {LAB}
+    0 out/lab-1.0.0 | 180 clips of lab (180 ok)
+store import in/films.csv in/npy out/npy --from npy --pattern {{clip_id}} {ALLOWED}
+    0 | left out: 1 that belong to no clip of the manifest: stray
+store card in/films
+    0 | license: cc0-1.0
+=store card in/films --out out/card --url https://example.org/films
+    0 out/card/README.md out/card/croissant.json
+store rm out/left-1.0.0 out/both-1.1.0 --yes
+    0 -out/left-1.0.0 -out/both-1.1.0 | removed
+store gc in/stores --yes
+    0 -in/stores/whole.staging in/stores/late.staging | late.staging: 2 of 3 clips are still to do
+store gc out --yes
+    0 -out/videos.staging out/videos-1.0.0
+weights verify in/video.mp4 --sha256 {"0" * 64}
+    3 | these are other weights
+doctor out/store --json
+    0,3 | "faults"
+doctor
+    0,3 | python
+""",
+    "zoo": f"""
+=evaluate {PLANTED} --save linear --out out/run --html out/run.html --licence MIT
+    0 out/run/linear.model out/run/metrics.csv out/run.html | 1 excluded: failed: the file is empty (0 bytes)
+evaluate {CORPUS} --task calm_violent --model mlp --seeds 3 --out out/three
+    0 out/three/seeds.csv | standard deviation between 3 seeds
+evaluate {CORPUS} --task calm_violent --model mlp --imbalance subsample --out out/mlp --json
+    0 | "imbalance": "'subsample'"
+evaluate {PLANTED} --seen --out out/seen
+evaluate {CORPUS} --negative calm --positive violent --model linear --out out/ad-hoc
+evaluate in/films.csv in/films --task concept:Gun --model linear
+    0 runs | Gun, present or not | run kept in runs/films-1.0.0-concept
+evaluate in/marked.csv in/frames --task levels --model linear --policy paper {POOLED} --json
+    0 | "pool": "mean" | clips changed level
+evaluate in/marked.csv in/frames --task concept:Body --model attention --save attention --out out/attention
+    0 | attention of all 4 movies kept in out/attention/attention.model | would make EN of
+evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/texts --out out/zero
+    0 out/zero/report.tex
+evaluate in/marked.csv in/backbones --task concept:Body --backbone vivit --model linear
+    0 | run kept in runs/backbones-vivit-1.0.0-
+=compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
+    0 out/compared/compare.csv out/compared/compare.tex
+compare out/three out/mlp
+    0 | mean of 3 seeds
+compare out/run out/run --model linear --against movie_prior --json
+    0 | "n_movies": 6
+=predict in/models/pcbm_lr.model in/more in/alien --manifest in/more.csv --out out/p.csv
+    0 out/p.csv | 30 clips are of films that the model was trained on | g8: 29 of 29 clips are unlike any
+predict in/models/linear.model in/more --json
+    0 | "name": "violence"
+predict in/models/linear.model in/more
+    0 | clip_id start_s logit p p_low p_high called unlike flags
+predict out/attention/attention.model in/frames --out out/clips.csv --frames out/frames.csv
+    0 out/frames.csv | 256 frames in
+explain in/models/pcbm_lr.model in/more --clip g0-14 --set Gun=0.95
+    0 | clip g0-14 of film g0, 8 to 12 s | With Gun at quantile 0.95: called
+explain in/models/pcbm_lr.model in/more --clip g0-14 --json
+    0 | "contributions"
+model inspect in/models/bank.model
+    0 | codebook violence | reads descriptors, pooled (as stored), 8 features
+model inspect in/models/pcbm_lr.model --json
+    0 | "movies": [ "f0"
+localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
+    0 out/localised.csv | clips without a boundary left out
+localise out/frames.csv in/segments.csv --concept Body --json
+    0 | "measures"
+=film score in/models/pcbm_lr.model in/m --out out/scored
+    0 out/scored/film.json | pcbm_lr (calm_violent)
+film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
+    3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
+film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
+    0 | 4 windows of 1 film
+film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
+    0 | 4 drawn at random
+film rate out/scored in/truth.csv --json
+    1 | 0 windows were judged blindly
+=film report out/scored --out out/film.html --language fr
+    0 out/film.html
+=film export out/scored --as vtt --out out/film.vtt
+    0 out/film.vtt
+=film evaluate out/scored --truth in/truth.csv --collar 5 --out out/agreement --html out/agreement.html
+    0 out/agreement.html
+manifest import eaf out/film.eaf --out out/eaf.csv
+    1
+film export out/scored --as eaf --out out/film.eaf
+manifest import eaf out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
+    3
+manifest import judgements out/next.csv --codebook {BOOK} --out out/judged.csv
+    3 | 4 rows without a level
+""",
+    "audits": f"""
+=audit eat {EAT} --published "CLIP RN50" --out out/eat.csv --figure out/eat.svg
+    0 out/eat.csv out/eat.json out/eat.md out/eat.tex out/eat.svg | emotion_angry_high
+audit eat {EAT} --items in/own.csv --tests in/tests.json --out out/own.csv
+    0 | mine 2 2
+audit eat prompts --out out/code.csv
+    0 out/code.csv | 240 prompts
+audit eat prompts --variant paper --out out/paper.csv
+=audit saliency {MAPS} --out out/saliency.csv --figure out/saliency.svg
+    0 out/saliency.tex
+audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictures
+    0 out/laid/0000-i1.png out/laid/0001-i2.png
+=audit gender-score {GENDERS} --out out/gs.csv --figure out/gs.svg
+    0 out/gs.tex | left out c3: no prior for 'a dog' | Share of man by share
+audit gender-score {GENDERS} --mode ge --published Vilbert --out out/ge.csv
+    0 | published 0.7656 | left out c3: names no gender and has no mask
+audit gender-score {GENDERS} --captions in/many.csv --out out/many.csv
+    0 | the first 20 of 121 rows | left out 120, such as n0
+audit gender-score {GENDERS} --mode ge --list-texts out/list.csv
+    0 out/list.csv
+audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictures --out out/drawn.csv
+    0 out/sheet.png out/drawn.csv
+=audit words {WORDY} --out out/w.csv --figure out/w.svg
+    0 out/w.json
+=audit alpha --ratings in/rated.csv --pairs --out out/alpha.csv --figure out/alpha.pdf --html out/alpha.html
+    0 out/alpha.html
+=audit cooc {LISTED} --out out/c.csv --figure out/c.svg
+    0 out/c.csv
+audit objects --objects-list in/objects.txt --list-texts out/object-texts.csv
+    0 out/object-texts.csv | 2 texts kept in
+audit text-directions in/marked.csv in/marked --texts in/texts --shifts 100 --out out/directions.csv
+    0 out/directions.csv
+paper claims --out out/claims
+    0 out/claims
+=paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
+    0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
+paper figure2 in/marked.csv --out out/figure2 --force
+paper figure3 {RELEASED} --out out/figure3
+    0 out/figure3
+paper figure4 in/segments.csv --movie m0 --window 2 --out out/figure4
+    0 out/figure4
+paper figure5 {RELEASED} --out out/figure5 --json
+    0 | "name": "figure5-strict" | "label_policy": "paper"
+paper figure6 {RELEASED} --out out/figure6
+    0 out/figure6
+paper table2 {RELEASED} --out out/table2
+    0 out/table2
+paper table4 {RELEASED} --out out/table4
+    0 out/table4
+task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
+    0 | 60 clips (0 without valence, 0 without arousal), 0 left out
+manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
+=task mediaeval15 train out/m15.csv in/m15 --subtask violence --run a --out out/runs
+    0 out/runs/violence-a.trec | 29 test clips, 1 missing | excluded ACCEDE00059.mp4: failed
+task mediaeval15 score --truth out/m15.csv --run out/runs/violence-a.trec --out out/scores
+    0 out/scores/scores.csv out/scores/precision_recall.png | 1 of 30 judged clips are missing from the run
+task mediaeval15 check out/runs --truth out/m15.csv --json
+    0 | 1 of 30 test clips are missing
+task mediaeval15 train out/m15.csv in/m15-xclip --subtask affect --run b --external --out out/more
+    0 out/more/affect-b.csv
+task mediaeval15 check out/more --truth out/m15.csv
+    3 | no run without external data
+""",
+    "networks": f"""
+weights fetch lab/net --revision v1
+    0 | file model.safetensors
+train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
+    0 out/lsmdc
+manifest import images in/stills --out in/stills.csv
+gradcam in/stills.csv --prompts in/prompts.txt --weights in/clip --out out/maps.zarr
+    0 out/maps.zarr
+lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
+    0 out/lm.csv
+search in/xclip dog --weights in/xclip --device cpu
+    0 | 4 clips ranked by xclip
+extract in/drawn.csv out/drawn --backbone clip {TINY}
+    0 out/drawn-1.0.0 | 40 ok
+extract in/drawn.csv out/described --workers 1 --licence CC0-1.0
+evaluate in/drawn.csv out/described --task calm_violent --model linear --save linear --out out/drawn-run
+film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --shots none --out in/ran --workers 1
+    0,3 in/ran/report.html in/ran/film-run.json | The page:
+film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails
+    0 out/thumbnails | pictures of
+paper all {RELEASED} --protocol strict --out out/strict
+    0 out/strict/index.md out/strict/table2-strict.tex out/strict/figure6-strict.json
+paper all in/published.csv in/marked --protocol paper --out out/published
+    0 out/published/index.md
+""",
+    "released": """
+manifest import obygaze12 data/obygaze12 --out out/o.csv
+    0 | 1,914 clips of 12 movies
+manifest stats out/o.csv
+    0 | label policy released: 1,340 clips, 0 without level, 574 left out by the policy | 52.4% | printed
+folds out/o.csv --task hn_s --test enhn_s --protocol paper
+    0 | LEAKS: 31 to 40 of 103 test clips are in training | 51 clips of the split files are left out
+manifest import mobygaze data/mobygaze --out out/all.csv
+    0 | left out the subtitles of
+manifest import mobygaze data/mobygaze --records speech --texts out/texts.csv --out out/speech.csv
+    0 | texts.csv: subtitles of
+""",
+    "demo": """
+demo --out in/films.csv
+    2 | is not an obygaze demo
+""",
+}
+SLOW = {"networks"}
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in files_below(folder)}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in LINES])
+def test_commands_do_what_the_table_says(name, place, run, request, monkeypatch):
+    if name == "networks":
+        from huggingface_hub import constants
+
+        from tests.cli import shelf
+
+        request.getfixturevalue("grad_cam")
+        shelf.write_networks(place / "in")
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(place / "in" / "hub"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for row in rows(LINES[name]):
+        code, out, err = run(row.command, place)
+        assert code in row.codes, (row.command, code, out, err)
+        for words in row.words:
+            assert words in out + err, (row.command, words, out, err)
+        for file in row.files:
+            assert (place / file.lstrip("-")).exists() != file.startswith("-"), (row.command, file)
+        if row.forced:
+            made = contents(place / "out")
+            assert run(row.command, place)[:2] == (1, ""), row.command
+            assert contents(place / "out") == made, row.command
+            assert run(f"{row.command} --force", place)[0] == code, row.command
+            assert contents(place / "out") == made, row.command
+    assert not marked(files_below(place / "out", place / "runs", place / "in/ran"))
+
+
+def leaves(group, context):
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        below = click.Context(command, info_name=name, parent=context)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield below.command_path.removeprefix("obygaze "), command
+        if isinstance(command, click.Group):
+            yield from leaves(command, below)
+
+
+ROOT = table_of_contents()
+COMMANDS = dict(leaves(ROOT, click.Context(ROOT, info_name="obygaze")))
+URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
+
+
+def test_every_command_has_a_row():
+    typed = [f"{row.command} " for lines in LINES.values() for row in rows(lines)]
+    assert not [name for name in COMMANDS if not any(line.startswith(f"{name} ") for line in typed)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_password_of_a_url_is_echoed(name, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    words = []
+    for parameter in COMMANDS[name].params:
+        if isinstance(parameter, click.Argument) and (parameter.required or parameter.nargs == 1):
+            words.append(URL)
+        elif parameter.required and not isinstance(parameter.type, click.Choice):
+            words += [parameter.opts[0], URL]
+        elif parameter.required:
+            words += [parameter.opts[0], parameter.type.choices[0]]
+    if not words:
+        words = ["--out", URL] if any("--out" in option.opts for option in COMMANDS[name].params) else [URL]
+    with pytest.raises(SystemExit):
+        main([*name.split(), *words])
+    assert not [word for word in WORDS if word in "".join(capfd.readouterr())]
+    assert not [path for path in files_below(tmp_path) if any(w.encode() in path.read_bytes() for w in WORDS)]

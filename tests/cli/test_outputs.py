@@ -1,0 +1,391 @@
+"""What is in the files that commands make, where no library function below them makes them."""
+
+import csv
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import av
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+from obygaze.cli import main
+from obygaze_features.commands.store_commands import _flat
+from obygaze_features.errors import OutputError
+from obygaze_features.manifest import Clip, Manifest, load_codebook, read_manifest, write_manifest
+from obygaze_features.store import (
+    ClipFeatures,
+    ClipResult,
+    PlannedClip,
+    Stage,
+    open_store,
+    seal,
+    staging_path,
+)
+from obygaze_features.store.testing import seal_arrays, toy_group
+from obygaze_features.video import read_frames, uniform
+from obygaze_features.video.sheet import LINE_HEIGHT, label, thumbnail
+from obygaze_models.report import CONTENTS, new_folder
+from tests.cli.table import EAT, GENDERS
+
+PAGE = Path(__file__).parents[2] / "docs" / "codebooks.md"
+OBYGAZE_WORDS = re.compile(
+    r"\b(EN|HN|NS|S|Sure|Body|Look|Speech|ObyGaze12|obygaze12|printed|paper|released|hn_s|objectif\w*)\b"
+)
+
+
+def greys(folder: Path) -> Path:
+    """Write a film of 20 frames at 10 a second; frame n is grey of level 10 n."""
+    path = folder / "in" / "greys.mp4"
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream("libx264", rate=10, options={"crf": "10", "preset": "veryfast"})
+        stream.width, stream.height, stream.pix_fmt = 64, 32, "yuv420p"
+        for number in range(20):
+            frame = av.VideoFrame.from_ndarray(np.full((32, 64, 3), 10 * number, np.uint8), format="rgb24")
+            frame.pts = number
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def ok(run, place):
+    """Run a command that must succeed; gives what it printed."""
+
+    def ok(command, *, code=0):
+        found, out, err = run(command, place)
+        assert found == code, err
+        return out
+
+    return ok
+
+
+@pytest.mark.parametrize(
+    ("options", "indices"),
+    [
+        ("--indices 0,5,19", [0, 5, 19]),
+        ("--fps 2", [0, 5, 10, 15]),
+        ("--keyframes 2", [0, 0]),
+        ("--n 2 --start 0.5 --end 0.9", [5, 7]),
+    ],
+)
+def test_each_way_to_choose_frames(ok, place, options, indices):
+    greys(place)
+    document = json.loads(ok(f"frames in/greys.mp4 --json {options}"))
+    assert [frame["index"] for frame in document["frames"]] == indices
+
+
+def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
+    greys(place)
+    ok("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
+    with np.load(place / "out/a.npz", allow_pickle=False) as saved:
+        assert (saved["frames"].shape, saved["frames"].dtype) == ((2, 32, 64, 3), np.uint8)
+        assert np.abs(saved["frames"].mean(axis=(1, 2, 3)) - [30, 120]).max() < 3
+        assert (saved["index"].tolist(), saved["time_s"].tolist()) == ([3, 12], [0.3, 1.2])
+    mask = os.umask(0o022)
+    try:
+        ok("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((place / "out/sheet.png").stat().st_mode) == 0o644
+    picture = np.asarray(Image.open(place / "out/sheet.png"))
+    cells = picture.reshape(2, 32 + LINE_HEIGHT, 8, label("18  1.800 s").shape[1], 3)
+    shown = cells[:, :32, :, :64].mean(axis=(1, 3, 4)).ravel()
+    assert np.abs(shown - [*range(0, 200, 20), *[0] * 6]).max() < 3
+    assert (cells[1, 32:, 1, :, 0] == label("18  1.800 s")).all()
+    assert not cells[1, :, 2:].any()
+    assert len({label(sign).tobytes() for sign in "0123456789.-s "}) == 14
+
+
+def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch):
+    def full(path, *_):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("obygaze_features.io.write_new", full)
+    monkeypatch.setattr(np, "savez", lambda *_, **__: full("a.npz"))
+    for command in (
+        "manifest project in/segments.csv --window 9 --out out/a.csv",
+        "frames in/video.mp4 --npz out/a.npz",
+    ):
+        code, _, err = run(command, place)
+        assert (code, "No space left on device" in err, "partial" in err) == (1, True, False)
+        assert list((place / "out").iterdir()) == []
+
+
+@pytest.fixture
+def two_films(shared_data, place):
+    """Clips of two real films: Body in both, Look in one whose video is broken, Posture in none at hand."""
+    videos = shared_data / "videos"
+    nasa, arms = str(videos / "nasa_13013.mp4"), str(videos / "arm_wrestling.mp4")
+    clips = (
+        Clip("a1", "nasa", nasa, 0, 4, "S", ("Body",)),
+        Clip("a2", "nasa", nasa, 4, 8, "HN", ("Body",)),
+        Clip("b1", "arms", arms, 0, 3, "S", ("Body", "Look")),
+        Clip("b2", "arms", "empty.mp4", None, None, "S", ("Look",)),
+        Clip("c1", "gone", "gone.mp4", None, None, "S", ("Look", "Posture")),
+    )
+    write_manifest(Manifest(clips, place / "in"), place / "in/two.csv")
+    return place
+
+
+def drawn(place, name):
+    with (place / "out" / name / "index.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_concept_has_a_sheet_of_middle_frames_with_films_in_turn(ok, run, two_films, shared_data):
+    command = "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
+    body, look, posture = json.loads(ok(f"{command} --json"))
+    assert [body[key] for key in ("n_clips", "n_with_video", "n_drawn", "file")] == [3, 3, 3, "body.png"]
+    assert [look[key] for key in ("n_clips", "n_with_video", "n_drawn")] == [3, 2, 1]
+    assert (posture["n_with_video"], posture["file"]) == (0, "")
+    rows = drawn(two_films, "s")
+    assert [row["clip_id"] for row in rows if row["sheet"] == "body.png"] == ["a1", "b1", "a2"]
+    video = shared_data / "videos" / "arm_wrestling.mp4"
+    second = thumbnail(read_frames(video, uniform(2), start_s=0, end_s=3).images[1])
+    height, width = second.shape[:2]
+    assert (np.asarray(Image.open(two_films / "out/s/look.png"))[:height, :width] == second).all()
+    assert float(rows[-1]["time_s"]) == pytest.approx(1.5, abs=0.1)
+    kept = {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()}
+    assert run(command, two_films)[0] == 1
+    ok(f"{command} --force")
+    assert {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()} == kept
+    (two_films / "out/s/mine.txt").touch()
+    assert run(f"{command} --force", two_films)[0] == 1
+
+
+def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, run, two_films):
+    rows = ["model,task,fold,clip_id,label,score,threshold"]
+    for model, scores in (("mlp", (0.9, 0.1, 0.6, 0.2)), ("linear", (0, 0, 0, 0))):
+        for name, level, score in zip(("a1", "a2", "b1", "b2"), (0, 1, 0, 0), scores, strict=True):
+            rows.append(f"{model},hn_s>hn_s,0,{name},{level},{score},0.5")
+    (two_films / "in/p.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    command = "manifest sheets in/two.csv --predictions in/p.csv --out out/e --n 1"
+    assert "choose one model with --model: there are mlp, linear" in run(command, two_films)[2]
+    ok(f"{command} --model mlp")
+    assert [(row["sheet"], row["clip_id"], row["score"]) for row in drawn(two_films, "e")] == [
+        ("false-alarms.png", "a1", "0.9"),
+        ("misses.png", "a2", "0.1"),
+    ]
+    (two_films / "in/p.csv").write_text(f"{rows[0]}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
+    assert "line 2" in run(command, two_films)[2]
+
+
+GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, 1)
+GOOD = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(4, np.float32)})
+
+
+def stage(place, name, done):
+    made = Stage.open(staging_path(place / name), [PlannedClip(c, "m") for c in "ab"], [GROUP], {"name": "F"})
+    with made.writer() as writer:
+        writer.commit([ClipResult(clip, "ok", groups={"toy": GOOD}) for clip in made.missing()[:done]])
+    return made
+
+
+def test_stages_in_use_or_with_clips_of_their_own_stay_and_links_are_not_followed(ok, run, place):
+    stage(place, "out/grown", 1)
+    seal(None, place / "out/grown", licence="MIT", allow_missing=True)
+    stage(place, "out/grown", 1)
+    (place / "outside").mkdir()
+    (place / "outside" / "precious").touch()
+    (place / "out/grown-1.0.0/link").symlink_to(place / "outside")
+    with stage(place, "out/open", 1).writer() as writer:
+        writer.commit([ClipResult("b", "ok", groups={"toy": GOOD})])
+        assert "1 process(es) write to it now" in run("store rm out/open.staging --yes", place)[2]
+    _, _, err = run("store gc out --yes", place)
+    assert "kept out/grown.staging: no sealed store has all of its clips" in err
+    assert "kept out/open.staging: it is not sealed" in err
+    ok("store rm out/open.staging out/grown-1.0.0 --yes")
+    assert (place / "outside" / "precious").exists()
+    assert [path.name for path in (place / "out").iterdir()] == ["grown.staging"]
+
+
+@pytest.mark.parametrize("depth", ["", "--quick", "--full"])
+def test_verify_names_the_file_that_changed(ok, place, depth):
+    (place / "in/films-1.0.0/README.md").write_text("better", encoding="utf-8")
+    assert ok(f"store verify in/films {depth}", code=3).startswith("README.md: changed")
+    assert (
+        json.loads(ok(f"store verify in/films --json {depth}", code=3))["problems"][0]["file"] == "README.md"
+    )
+
+
+def test_a_long_list_is_shown_by_its_length_and_its_ends():
+    shown = dict(_flat({"features": [f"f{i}" for i in range(103)], "order": ["crop", "resize"]}))
+    assert shown == {"features": "103 values: f0, f1, ... f102", "order": '["crop", "resize"]'}
+
+
+class Evil:
+    def __reduce__(self):
+        return (os.system, ("touch pwned",))
+
+
+def test_a_pth_is_one_tensor_and_never_unpickled(ok, run, place):
+    torch = pytest.importorskip("torch")
+    (place / "in/pth").mkdir()
+    clips = tuple(Clip(clip, "m", f"films/{clip}.avi") for clip in "abc")
+    write_manifest(Manifest(clips, place / "in"), place / "in/abc.csv")
+    for clip in "abc":
+        torch.save(torch.full((1, 4), 0.5).requires_grad_(), place / f"in/pth/{clip}.pth")
+    command = "store import in/abc.csv in/pth out/lab --from pth --backbone b --licence MIT"
+    bad = (Evil(), {"a": torch.zeros(4)}, torch.zeros(5), torch.full((4,), torch.nan))
+    for content in (*bad, b""):
+        if isinstance(content, bytes):
+            (place / "in/pth/b.pth").write_bytes(content)
+        else:
+            torch.save(content, place / "in/pth/b.pth")
+        code, out, err = run(command, place)
+        assert (code, out, "in/pth/b.pth: " in err) == (1, "", True)
+    assert not (place / "pwned").exists()
+    torch.save(torch.arange(4).to(torch.bfloat16), place / "in/pth/b.pth")
+    ok(command)
+    rows = open_store(place / "out/lab")["b"]
+    assert [rows.read(clip, "pooled").tolist() for clip in "ab"] == [[0.5] * 4, [0, 1, 2, 3]]
+    assert rows.provenance["imported"] is True
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "h5ad"])
+def test_labels_go_out_with_the_features(ok, place, kind):
+    ok(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
+    films = read_manifest(place / "in/films.csv")
+    labels = {clip.clip_id: (clip.level, ";".join(clip.concepts)) for clip in films}
+    with h5py.File(place / "out/films.x") as file:
+        if kind == "hdf5":
+            found = {clip: (rows.attrs["level"], rows.attrs["concepts"]) for clip, rows in file.items()}
+        else:
+            columns = [file["obs"][name].asstr()[()] for name in ("_index", "level", "concepts")]
+            found = {clip: (level, concepts) for clip, level, concepts in zip(*columns, strict=True)}
+    assert len(found) == 179
+    assert found.items() <= labels.items()
+
+
+def test_embeddings_of_a_part_alone_are_used_and_counted(run, place):
+    with (place / "in/prompts.csv").open(encoding="utf-8", newline="") as file:
+        ids = [row["text_id"] for row in csv.DictReader(file)]
+    rows = np.random.default_rng(1).normal(size=(len(ids), 4)).astype(np.float32)
+    partial = {ids[0]: "cut at 77 of 90 tokens"}
+    space = open_store(place / "in/sobem")["toy"].provenance["space"]
+    no_movie = dict.fromkeys(ids, "none")
+    seal_arrays(place / "in/prompted-2", no_movie, {"toy": {"pooled": rows}}, partial=partial, space=space)
+    code, _, err = run(f"audit eat {EAT.replace('prompted', 'prompted-2')} --out out/eat.csv", place)
+    assert (code, f"1 of 240 embeddings are partial, such as {ids[0]}: cut at 77" in err) == (0, True)
+    assert json.loads((place / "out/eat.json").read_text())["record"]["n_partial"] == {
+        "images": 0,
+        "texts": 1,
+    }
+
+
+def test_an_audits_json_is_the_document_that_is_kept_and_its_rows_are_the_tables(ok, place):
+    document = json.loads(ok("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
+    assert document == json.loads((place / "out/a.json").read_text("utf-8"))
+    with (place / "out/a.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [list(row) for row in table] == [list(row) for row in document["rows"]]
+
+
+def test_examples_are_drawn_with_their_pictures(ok, place):
+    pictures = "--sheet out/sheet.png --pictures in/pictures"
+    ok(f"audit gender-score --mode ge {GENDERS} --out out/ge.csv {pictures}")
+    sheet = np.asarray(Image.open(place / "out/sheet.png").convert("RGB"))
+    for colour in ([255, 0, 0], [0, 0, 255]):
+        assert (sheet == colour).all(axis=-1).mean() > 0.02
+    assert "examples" in json.loads((place / "out/ge.json").read_text())["record"]["summary"]
+
+
+def test_runs_that_differ_have_folders_that_do(ok, run, place):
+    command = "evaluate in/marked.csv in/frames --task concept:Body --model mlp"
+    options = ("", "--features frames", "--policy paper", "--seed 1", "--imbalance weights")
+    for more in options:
+        ok(f"{command} {more}")
+    moved = (place / "in/marked.csv").read_text("utf-8").replace("m3-09,m3,", "m3-09,m2,")
+    (place / "in/marked.csv").write_text(moved, encoding="utf-8")
+    ok(command)
+    assert len(list((place / "runs").iterdir())) == len(options) + 1
+    assert "holds a run already: give --force" in run(command, place)[2]
+
+
+def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place):
+    model = "in/models/pcbm_lr.model"
+    for command in (
+        "manifest inspect in/films.csv",
+        "manifest stats in/films.csv",
+        "manifest stats in/films.csv --json",
+        "manifest project in/films.csv --window 5 --out out/w.csv",
+        "codebook show in/films.csv",
+        "codebook show in/films.csv --json",
+        "evaluate in/films.csv in/films --task calm_violent --model linear --out out/run",
+        f"predict {model} in/more",
+        f"predict {model} in/more --json",
+        f"explain {model} in/more --clip g0-14",
+        f"model inspect {model} --json",
+    ):
+        code, out, err = run(command, place)
+        assert code == 0, err
+        assert not OBYGAZE_WORDS.search(out + err), command
+    assert read_manifest(place / "out/w.csv").codebook == load_codebook(place / "in/violence.codebook.toml")
+
+
+def test_the_starter_of_a_codebook_holds_examples_that_load(ok, place):
+    ok("codebook init --out out/mine.toml")
+    text = (place / "out/mine.toml").read_text(encoding="utf-8")
+    (place / "out/all.toml").write_text(
+        re.sub(r"(?m)^# (?=\[\[|name|levels|cuts)", "", text), encoding="utf-8"
+    )
+    assert load_codebook(place / "out/all.toml").scale("tension").level_of("0.7") == "high"
+
+
+def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    Path("violence.toml").write_text(blocks["toml"], encoding="utf-8")
+    Path("films").mkdir()
+    for name in ("one.mp4", "two.mp4"):
+        (Path("films") / name).touch()
+    words = "manifest import folder films --spans fights.csv --codebook violence.toml --out films.csv --force"
+    for spans, code in ((blocks["text"], 0), (blocks["text"].replace("violent", "vilent"), 1)):
+        Path("fights.csv").write_text(spans, encoding="utf-8")
+        with pytest.raises(SystemExit) as left:
+            main(words.split())
+        assert (left.value.code or 0) == code
+    exec(blocks["python"], {})  # noqa: S102 - the page's own code
+    quoted = capsys.readouterr().err.partition("fights.csv: ")[2].strip()
+    assert quoted
+    assert quoted in re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("contents", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
+def test_a_folder_whose_list_of_files_is_none_is_not_replaced(tmp_path, contents):
+    (tmp_path / CONTENTS).write_text(contents)
+    with pytest.raises(OutputError, match=CONTENTS), new_folder(tmp_path, force=True):
+        pass
+    assert (tmp_path / CONTENTS).read_text() == contents
+
+
+def test_nothing_but_an_output_is_replaced(ok, run, place):
+    command = "paper figure2 in/marked.csv --out out/figure2"
+    ok(command)
+    assert run(command, place)[0] == 1
+    ok(f"{command} --force")
+    (place / "out/figure2/thesis.txt").write_text("do not delete")
+    assert run(f"{command} --force", place)[0] == 1
+    assert (place / "out/figure2/thesis.txt").read_text() == "do not delete"
+
+
+@pytest.mark.long
+def test_one_index_links_all_that_is_there_and_untrained_weights_are_said(ok, place):
+    movie_of = {clip.clip_id: clip.movie for clip in read_manifest(place / "in/marked.csv")}
+    rows = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
+    failed = {"m1-07": "the file is empty (0 bytes)"}
+    seal_arrays(place / "in/random", movie_of, {"vivit": {"pooled": rows}}, failed=failed, untrained=True)
+    ok("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
+    index = (place / "out/all/index.md").read_text(encoding="utf-8")
+    made = json.loads((place / "out/all" / CONTENTS).read_text(encoding="utf-8"))
+    assert not [name for name in made if name != "index.md" and f"({name})" not in index]
+    assert "**UNTRAINED: the weights of vivit are random.**" in index
+    for stem in ("table2", "table4", "figure3", "figure5", "figure6"):
+        text = (place / "out/all" / f"{stem}-strict.md").read_text(encoding="utf-8")
+        assert "vivit (untrained)" in text
+        assert "63 clips of 4 movies; 1 excluded for want of features, from all models alike" in text
