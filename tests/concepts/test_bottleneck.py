@@ -1,18 +1,13 @@
 """A bottleneck sees clips through their concepts, says so for each clip, and chooses without cheating."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from obygaze_features.manifest import builtin_codebook, import_obygaze12
 from obygaze_models.concepts import ConceptBank, ConceptBottleneck
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.metrics import auc, f1_pos
-from obygaze_studies.obygaze12.paper_concepts import logistic_head, tree_head
-from obygaze_studies.obygaze12.paper_folds import head_fold
 
 HEADS = ["logistic", "elastic_net", "tree"]
 NAMES = ("Body", "Look", "Posture")
@@ -153,26 +148,3 @@ def test_without_presences_columns_are_concept_values_taken_as_they_are(world):
 def test_the_same_fit_gives_the_same_bytes(world, head):
     first, second = (fitted(world, head, residual=True).decision_function(world[0]) for _ in range(2))
     assert first.tobytes() == second.tobytes()
-
-
-@pytest.mark.parametrize(("kind", "make"), [("tree", tree_head), ("logistic", logistic_head)])
-def test_the_papers_heads_have_the_originals_f1(shared_data, tmp_path, kind, make):
-    results = json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
-    with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:
-        row_of = {clip_id: row for row, clip_id in enumerate(file["ids"].tolist())}
-        projection = file["projection"]
-    manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
-    codebook = builtin_codebook("obygaze12")
-    for expected in results["pcbm"][kind]:
-        train, test = (codebook.task(expected[key].lower()) for key in ("training_exptype", "predicting"))
-        fold = head_fold(manifest, train, test)
-        sides = [
-            (
-                projection[[row_of[clip_id] for clip_id in side]],
-                np.array([manifest.by_id[clip_id].level == "S" for clip_id in side], dtype=int),
-            )
-            for side in (fold.train, fold.test)
-        ]
-        called = ConceptBottleneck(make(train.name)).fit(*sides[0]).predict(sides[1][0])
-        assert f1_pos(sides[1][1], called) == pytest.approx(expected["f1_test"], abs=1e-12)
-        assert np.mean(called == sides[1][1]) == pytest.approx(expected["acc_test"], abs=1e-12)

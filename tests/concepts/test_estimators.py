@@ -1,7 +1,5 @@
 """CAVs find what is planted, equal the reference solver, and say by name what can't be learnt."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import builtin_codebook, import_obygaze12
+from obygaze_features.manifest import import_obygaze12
 from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
@@ -25,9 +23,6 @@ from obygaze_models.concepts import (
 )
 from obygaze_models.concepts.cav_fitting import KINDS
 from obygaze_models.errors import ConceptError
-from obygaze_models.evaluation.metrics import f1_pos
-from obygaze_studies.obygaze12.paper_concepts import CAV_C, elect
-from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, concept_labels
 
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),
@@ -223,44 +218,3 @@ def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept
         expected = oracle[f"{concept}/{side}/decision_function"]
         assert np.abs(cav.decision_function(X[seen]) * cav.norm_ - expected).max() < 1e-6
         assert np.array_equal(cav.predict(X[seen]), oracle[f"{concept}/{side}/pred_predict"])
-
-
-@pytest.mark.long
-def test_f1_of_every_split_election_and_projections_are_the_originals(shared_data, synthetic):
-    """The whole published run, split by split: alone it holds the election and the projections."""
-    X, row_of, manifest = synthetic
-    results = json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
-    with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:
-        ids, names = file["ids"].tolist(), file["concepts"].tolist()
-        projection, elected = file["projection"], file["elected_split"].tolist()
-    codebook = builtin_codebook("obygaze12")
-    assert sorted(map(codebook.concept_spelled, names)) == sorted(codebook.visual_concepts)
-    problems = []
-    for name, split in zip(names, elected, strict=True):
-        concept = codebook.concept_spelled(name)
-        labels = concept_labels(manifest, concept, Negatives.ALL)
-        folds = concept_folds(manifest, concept, Negatives.ALL)
-        chosen = folds if name in results["cav_f1_per_split"] else folds[split : split + 1]
-        planes = svm_hyperplanes(X, [_problem(fold, labels, row_of, CAV_C[concept]) for fold in chosen])
-        if name in results["cav_f1_per_split"]:
-            expected = results["cav_f1_per_split"][name]
-            for side, clips in (("train", "train"), ("val", "validation"), ("test", "test")):
-                found = [
-                    _f1(getattr(fold, clips), labels, planes.decisions(X)[:, number], row_of)
-                    for number, fold in enumerate(folds)
-                ]
-                assert found == pytest.approx(expected[side], abs=1e-12)
-            assert elect(expected["val"]) == split
-        problems.append(_problem(folds[split], labels, row_of, CAV_C[concept]))
-    rows = [row_of[clip_id] for clip_id in ids]
-    assert np.abs(svm_hyperplanes(X, problems).decisions(X[rows]) - projection).max() < 1e-6
-
-
-def _problem(fold, labels, row_of, C):
-    rows = np.array([row_of[clip_id] for clip_id in fold.train])
-    return SVMTask(rows, np.array([labels[clip_id] == 1 for clip_id in fold.train]), C)
-
-
-def _f1(clip_ids, labels, decisions, row_of):
-    y = np.array([labels[clip_id] for clip_id in clip_ids])
-    return f1_pos(y, decisions[[row_of[clip_id] for clip_id in clip_ids]] > 0)

@@ -1,7 +1,6 @@
 """Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
 import importlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from obygaze.cli import main
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze, write_manifest
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
@@ -162,37 +160,6 @@ def test_segments_of_mobygaze_are_those_of_each_annotator(shared_data):
     marked = marked_segments(import_mobygaze(shared_data / "mobygaze", Path()).manifest, ["S"])
     assert list(marked) == ["annotator1", "annotator2"]
     assert {len(segments) for segments in marked.values()} == {20}
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Frames of two movies, and segments of two annotators who agree in neither."""
-    rng = np.random.default_rng(0)
-    movies = np.repeat(["a", "b", "c"], 4)
-    event = np.zeros((12, 6), dtype=bool)
-    event[:, 2:4] = True
-    frames_of(event + 0.1 * rng.random(event.shape), movies).to_csv(tmp_path / "frames.csv", index=False)
-    spans = segments_of(event, movies)
-    clips = [
-        Clip(f"{movie}-{who}-{number}", movie, "", start + shift, end + shift, "S", ("Body",), annotator=who)
-        for who, shift in (("ann", 0.0), ("bob", 2.0))
-        for movie, found in spans.items()
-        for number, (start, end) in enumerate(found)
-    ]
-    manifest = Manifest(tuple(clips), tmp_path, builtin_codebook("obygaze12"))
-    write_manifest(manifest, tmp_path / "marked.csv")
-    return tmp_path
-
-
-def test_the_command_prints_each_annotator_beside_chance(files, capsys):
-    arguments = ["localise", str(files / "frames.csv"), str(files / "marked.csv"), "--positive", "S"]
-    with pytest.raises(SystemExit) as left:
-        main([*arguments, "--json", "--out", str(files / "movies.csv")])
-    assert left.value.code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["value"] for row in found["ann"]["measures"]] == [1.0, 1.0]
-    assert [row["value"] for row in found["bob"]["measures"]][1] == 0.0
-    assert len(pd.read_csv(files / "movies.csv")) == 6
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
             lines.append(f"{movie}-{name}-x,{movie},,0,20,calm,,{name},{book.name}")
     truth = tmp_path / "violence.csv"
     truth.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    out, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
+    out, _ = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
     with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
         rows = {
             (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])

@@ -8,9 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
 from obygaze_features.errors import OutputError
 from obygaze_models.report import Block, Picture, Report, to_html, write_html
 from obygaze_models.report.pages import asset, json_data
@@ -78,19 +76,6 @@ def test_a_page_is_not_replaced_unless_forced(tmp_path):
 def test_no_text_ends_a_script_of_data():
     text = json_data({"a": "</script><!-- & \u2028"})
     assert not set("<>&\u2028") & set(text)
-
-
-def test_a_command_writes_a_page(tmp_path):
-    (tmp_path / "r.csv").write_text("item_id,a,b\n1,2,3\n2,3,3\n3,5,4\n", encoding="utf-8")
-    words = ["audit", "alpha", "--ratings", "r.csv", "--out", "alpha.csv", "--html", "alpha.html"]
-    runner = CliRunner()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        done = runner.invoke(table_of_contents(), words)
-        assert done.exit_code == 0, done.output
-        assert "alpha" in (tmp_path / "alpha.html").read_text(encoding="utf-8")
-        again = runner.invoke(table_of_contents(), [*words[:5], "other.csv", *words[6:]])
-        assert isinstance(again.exception, OutputError)
 
 
 # --- colours

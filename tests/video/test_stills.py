@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from obygaze.cli import main
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest.importers.folder import IMAGE_SUFFIXES
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
@@ -243,15 +242,3 @@ def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_pat
     assert "no span" in refused(path, start_s=0.0, end_s=1.0)
     for sampling in (at([0]), fps(25), keyframes(1)):
         assert read_frames(path, sampling).index.tolist() == [0]
-
-
-def test_obygaze_frames_shows_a_still(drawing, tmp_path, capsys):
-    path = kept(drawing, tmp_path / "a.png")
-    sheet = str(tmp_path / "sheet.png")
-    for arguments, code in ((["--json"], 0), (["--sheet", sheet], 0), (["--n", "2"], 1)):
-        with pytest.raises(SystemExit) as left:
-            main(["frames", str(path), *arguments])
-        assert left.value.code == code
-    assert "1 of 1 frames, 60x40" in capsys.readouterr().out
-    with Image.open(sheet) as image:
-        assert image.size >= (60, 40)

@@ -5,11 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from PIL import Image
 
-from obygaze.cli import table_of_contents
-from obygaze_features.errors import OutputError
 from obygaze_film.errors import FilmError
 from obygaze_film.page import LANGUAGES, charts, film_page
 from obygaze_film.page.cards import absent, sentence
@@ -225,39 +222,3 @@ def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
         read_stills(tmp_path, "tt0000042")
     with pytest.raises(FilmError, match="tt1"):
         read_stills(tmp_path, "tt1")
-
-
-def invoke(*words):
-    return CliRunner().invoke(table_of_contents(), [str(word) for word in words])
-
-
-def test_the_command_writes_a_page_of_several_folders(tmp_path):
-    for movie in ("a", "b"):
-        invented_film(movie, f"Film {movie}", **SMALL).write(tmp_path / "scored" / movie)
-    done = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html", "--language", "fr")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.strip() == str(tmp_path / "p.html")
-    assert "2 films évalués" in (tmp_path / "p.html").read_text(encoding="utf-8")
-    again = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html")
-    assert isinstance(again.exception, OutputError)
-    (tmp_path / "stills" / "a").mkdir(parents=True)
-    Image.new("L", (100, 1)).save(tmp_path / "stills" / "a" / "1.png")
-    words = ("--out", tmp_path / "q.html", "--thumbnails", tmp_path / "stills")
-    warned = invoke("film", "report", tmp_path / "scored" / "a", *words).stderr
-    assert "only where you have the right to" in warned
-
-
-def test_the_command_exports_and_says_what_is_lost(tmp_path):
-    for name, unlike in (("scored", ()), ("unlike", ((0.0, 1.0),))):
-        invented_film(unlike=unlike, **SMALL).write(tmp_path / name)
-    out = tmp_path / "film.edl"
-    done = invoke("film", "export", tmp_path / "scored", "--as", "edl", "--fps", "25", "--out", out)
-    assert done.exit_code == 0, done.output
-    assert "ends are lost" in done.stderr
-    assert out.read_text(encoding="ascii").startswith("TITLE: The Planted Film")
-    empty = invoke("film", "export", tmp_path / "unlike", "--as", "vtt", "--out", tmp_path / "empty.vtt")
-    assert empty.exit_code == 0, empty.output
-    assert len([line for line in empty.stderr.splitlines() if line.startswith("No passage")]) == 1
-    assert (tmp_path / "empty.vtt").read_text(encoding="utf-8").startswith("WEBVTT")
-    wrong = ("--as", "edl", "--fps", "fast", "--out", tmp_path / "x.edl")
-    assert invoke("film", "export", tmp_path / "scored", *wrong).exit_code == 2
