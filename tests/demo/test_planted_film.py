@@ -78,7 +78,7 @@ def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3
     assert rows["flags"].str.contains("unlike").all()
     assert rows[["p", "p_low", "p_high", "called"]].isna().all().all()
     assert timeline.rate().value is None
-    assert timeline.heading == "odd · no prediction: unlike every film the model was trained on"
+    assert timeline.heading.startswith("odd · no prediction: unlike")
 
 
 def test_the_demo_ends_with_a_page_of_the_film_that_was_left_out(demo_folder):

@@ -331,7 +331,7 @@ def test_the_report_has_every_model_and_chance_within_80_columns(run):
 def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_planted):
     data = make_planted(direction=3.0, n_movies=102, n_per_movie=4)
     run = evaluate(data, ["linear"], "enhn_s")
-    assert run.record["protocol"].startswith("strict: 20 folds of whole movies, as there are more than 100")
+    assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
     assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
     table = run.predictions.table
     assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)

@@ -14,7 +14,7 @@ from msgspec.structs import replace as changed
 
 from obygaze_film.exchange import KINDS, collect, export
 from obygaze_film.page import film_page
-from obygaze_film.schema import NO_CONTENT, durations, has_flag
+from obygaze_film.schema import durations, has_flag
 from tests.film.page.invented import CONCEPTS, invented_film
 from tests.film.page.test_page import drawn, text_of
 
@@ -164,18 +164,6 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
 
 # --- black pictures and credits
 # ---------------------------------------------------------------------------
-def test_black_and_credits_are_scored_no_more_than_what_is_unlike(scored):
-    _, timeline = scored
-    for key in timeline.keys:
-        rows = timeline.rows(key)
-        without = has_flag(rows, *NO_CONTENT)
-        assert 0 < without.sum() < len(rows)
-        values = ["p", "p_low", "p_high", "called"]
-        of_concepts = [name for name in rows if name.endswith(("_p", "_contribution"))]
-        values += [name for name in of_concepts if rows[name].notna().any()]
-        assert rows.loc[without, values].isna().all().all()
-        assert rows.loc[~without, "Gun_p"].notna().all()
-    assert timeline.rows("pcbm_lr")["logit"].notna().all()
 
 
 def test_credits_have_no_line_no_strip_no_segment_and_no_export(kind):

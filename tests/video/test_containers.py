@@ -136,8 +136,8 @@ def test_hdr_and_more_than_8_bits_are_said(tmp_path):
     frames = read_frames(path, uniform(1))
     assert frames.matrix == "bt2020"
     assert not frames.full_range
-    assert "HDR (PQ): its brightness was not mapped to an ordinary screen's" in frames.notes
-    assert "10 bits a sample: rounded to 8" in frames.notes
+    assert any("HDR (PQ)" in note for note in frames.notes)
+    assert any("10 bits" in note for note in frames.notes)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_black_bars_are_measured_and_said(tmp_path):
     path = encoded(tmp_path / "a.mkv", [each.reformat(format="yuv420p") for each in pictures], "ffv1")
     frames = read_frames(path, uniform(3))
     assert frames.bars == (15, 15, 5, 0)
-    assert "black bars cover 34% of the pictures (pixels: 15 above, 15 below, 5 at the left)" in frames.notes
+    assert any("34%" in note for note in frames.notes)
     assert read_frames(encoded(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
     assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
 
