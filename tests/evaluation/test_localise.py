@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
@@ -156,10 +156,16 @@ def test_nothing_to_find_and_an_unknown_column_are_refused(change, spans, column
 
 # --- segments that people marked
 # ---------------------------------------------------------------------------
-def test_segments_of_mobygaze_are_those_of_each_annotator(shared_data):
-    marked = marked_segments(import_mobygaze(shared_data / "mobygaze", Path()).manifest, ["S"])
-    assert list(marked) == ["annotator1", "annotator2"]
-    assert {len(segments) for segments in marked.values()} == {20}
+def test_segments_are_those_of_each_annotator_that_are_marked_so():
+    clips = tuple(
+        Clip(f"{level}-{who}", "a", "", start, start + 4, level, concepts, annotator=who)
+        for who in ("ann", "bob")
+        for level, start, concepts in (("S", 0.0, ("Body",)), ("EN", 10.0, ()))
+    )
+    manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
+    for positive, concept in ((["S"], None), ((), "Body")):
+        expected = {who: {"a": [(0.0, 4.0)]} for who in ("ann", "bob")}
+        assert marked_segments(manifest, positive, concept) == expected
 
 
 @pytest.mark.parametrize(

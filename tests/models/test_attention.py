@@ -115,6 +115,7 @@ def test_starts_come_in_pairs_whose_evidence_has_opposite_signs_along_the_direct
         along = first.projection[:, 0]
         np.testing.assert_allclose(first.projection[:, -1] @ along, -(second.projection[:, -1] @ along))
         np.testing.assert_array_equal(first.projection[:, :-1], second.projection[:, :-1])
+        assert not first.gate_bias.any()
 
 
 def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
