@@ -1,7 +1,10 @@
 """Tiny checkpoints in the real file formats, written once."""
 
+import shutil
+
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
 from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 
@@ -18,3 +21,20 @@ def checkpoints(tmp_path_factory):
 def clips():
     """Two clips of 32 frames, uint8 [2, 32, 224, 224, 3]."""
     return np.random.default_rng(0).integers(0, 256, (2, 32, 224, 224, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def in_hub(tmp_path, monkeypatch):
+    """Keep a folder as lab/net in a hub's cache that is asked offline; return the folder of its commit."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+
+    def keep(folder, ref="main"):
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        repository = tmp_path / "models--lab--net"
+        snapshot = shutil.copytree(folder, repository / "snapshots" / commit)
+        (repository / "refs").mkdir()
+        (repository / "refs" / ref).write_text(commit)
+        return snapshot
+
+    return keep

@@ -44,10 +44,8 @@ class Card:
         self.calls = []
         self.clock = 0.0
         self.uploads = weakref.WeakSet()
-        self.most_uploads = 0
         self.alive_at_release = []
         self.unrecorded = 0
-        self.free = 10e9
 
     def call(self, kind):
         """Note a call, and fail if it is to."""
@@ -70,7 +68,7 @@ class Card:
             "get_device_properties": lambda _device=None: SimpleNamespace(
                 major=9, minor=0, total_memory=16e9
             ),
-            "mem_get_info": lambda _device=None: (self.free, 16e9),
+            "mem_get_info": lambda _device=None: (10e9, 16e9),
             "max_memory_allocated": lambda _device=None: 3e9,
             "Stream": lambda _device=None: Stream(card=self),
             "Event": lambda **how: Event(self, timed=how.get("enable_timing", False)),
@@ -129,7 +127,6 @@ class Card:
         self.current.add(lambda: REAL_COPY(there.as_subclass(torch.Tensor), tensor))
         self._watch(there)
         self.uploads.add(there)
-        self.most_uploads = max(self.most_uploads, len(self.uploads))
         return there
 
     def _copy(self, here, source, non_blocking=False):

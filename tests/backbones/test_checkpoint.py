@@ -1,7 +1,6 @@
 """Loading cannot lie: what is missing, in excess or of another shape is named, and nothing stays random."""
 
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,10 +8,9 @@ from safetensors.torch import load_file, save_file
 from transformers import CLIPConfig, CLIPModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.checkpoint import load_pretrained, load_state_dict, quiet
+from obygaze_features.backbones.checkpoint import load_pretrained, quiet
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.commands.store_exchange import read_pth
-from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.errors import BackboneError
 
 
 @pytest.fixture
@@ -30,59 +28,33 @@ def change(tmp_path, checkpoints):
     return changed
 
 
-def drop(key):
-    return lambda tensors: tensors.pop(key)
-
-
-def add(key):
-    return lambda tensors: tensors.update({key: torch.zeros(2)})
-
-
-MISSING = {
+KEYS = {
     "xclip": "mit.position_embedding",
     "vivit": "embeddings.cls_token",
     "clip": "visual_projection.weight",
     "siglip": "vision_model.head.probe",
 }
+EDITS = {
+    "missing": lambda tensors, key: tensors.pop(key),
+    "no place for": lambda tensors, _: tensors.update({"surprise": torch.zeros(2)}),
+    "another shape": lambda tensors, key: tensors.update({key: tensors[key][..., :-1].clone()}),
+}
 
 
-@pytest.mark.parametrize(("name", "key"), MISSING.items())
-def test_a_missing_tensor_is_named(change, name, key):
-    with pytest.raises(BackboneError, match=rf"1 tensors missing: (\w+\.)*{key.rpartition('.')[2]}"):
-        load_backbone(name.replace("siglip", "clip"), weights=change(name, drop(key)))
-
-
-@pytest.mark.parametrize("name", MISSING)
-def test_an_unexpected_tensor_is_named(change, name):
-    with pytest.raises(BackboneError, match=r"1 tensors that the network has no place for: (\w+\.)*surprise"):
-        load_backbone(name.replace("siglip", "clip"), weights=change(name, add("surprise.weight")))
-
-
-@pytest.mark.parametrize(
-    ("name", "key"),
-    {
-        "xclip": "mit.position_embedding",
-        "vivit": "embeddings.position_embeddings",
-        "clip": "visual_projection.weight",
-        "siglip": "vision_model.post_layernorm.weight",
-    }.items(),
-)
-def test_a_tensor_of_another_shape_is_named(change, name, key):
-    def shorten(tensors):
-        tensors[key] = tensors[key][..., :-1].clone()
-
-    own = key.removeprefix("vision_model.")
-    with pytest.raises(BackboneError, match=rf"1 tensors of another shape: {own} \["):
-        load_backbone(name.replace("siglip", "clip"), weights=change(name, shorten))
+@pytest.mark.parametrize(("name", "key"), KEYS.items())
+@pytest.mark.parametrize("what", EDITS)
+def test_a_tensor_that_is_missing_in_excess_or_of_another_shape_is_named(change, name, key, what):
+    weights = change(name, lambda tensors: EDITS[what](tensors, key))
+    named = "surprise" if what == "no place for" else key.rpartition(".")[2]
+    with pytest.raises(BackboneError, match=rf"1 tensors .*{what}: .*{named}"):
+        load_backbone(name.replace("siglip", "clip"), weights=weights)
 
 
 def test_a_bare_vision_model_of_a_whole_xclip_loads_nothing_and_here_that_is_an_error(checkpoints):
     with quiet():
         random, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)
     assert len(report["missing_keys"]) == len(random.state_dict())  # in silence, but for a printed table
-    with pytest.raises(
-        BackboneError, match=r"63 tensors missing.*151 tensors that the network has no place for"
-    ):
+    with pytest.raises(BackboneError, match=r"63 tensors .*151 tensors"):
         load_pretrained(XCLIPVisionModel, find_weights(checkpoints["xclip"]), random.config)
 
 
@@ -95,7 +67,9 @@ def test_a_seed_gives_an_untrained_network_of_the_same_size(checkpoints):
 
 
 def test_old_position_ids_are_allowed(change):
-    add_ids = add("vision_model.embeddings.position_ids")
+    def add_ids(tensors):
+        tensors["vision_model.embeddings.position_ids"] = torch.zeros(2)
+
     assert load_backbone("clip", weights=change("clip", add_ids)).name == "clip"
 
 
@@ -147,21 +121,8 @@ def test_a_truncated_file_is_an_error(tmp_path, checkpoints, keep):
     shutil.copytree(checkpoints["clip"], folder)
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(BackboneError, match="the weights cannot be read"):
+    with pytest.raises(BackboneError, match="cannot be read"):
         load_backbone("clip", weights=str(folder))
-
-
-def test_bytes_on_which_torch_fails_in_its_own_ways_are_an_error(tmp_path):
-    path = tmp_path / "a.pth"
-    for holds, read in (({"a": torch.ones(2)}, load_state_dict), (torch.ones(2), read_pth)):
-        torch.save(holds, path)
-        good = path.read_bytes()
-        place = good.index(b"tq", good.index(b"FloatStorage")) + 3
-        assert good[place : place + 1] == b"Q"  # a reference to a storage; then what pops from an empty stack
-        path.write_bytes(good[:place] + b"s" + good[place + 1 :])
-        asked = SimpleNamespace(files=(path,)) if read is load_state_dict else path
-        with pytest.raises(ObygazeError, match=r"a\.pth: (the weights cannot be read|not a tensor)"):
-            read(asked)
 
 
 class Trap:

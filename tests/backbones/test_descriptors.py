@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.descriptors import (
@@ -18,8 +15,6 @@ from obygaze_features.backbones.descriptors import (
     lbp_histogram,
     prepare,
 )
-from obygaze_features.backbones.resize import box_resize
-from obygaze_features.errors import BackboneError
 
 
 def flat(colour, frames=1):
@@ -104,27 +99,3 @@ def test_outputs_are_as_announced():
         name: (array.shape[1:], str(array.dtype)) for name, array in given.items()
     }
     assert all(np.isfinite(array).all() for array in given.values())
-
-
-def test_an_unknown_backbone_is_named_with_the_known_ones():
-    with pytest.raises(BackboneError, match=r"no backbone is called 'vgg'; there is .*descriptors"):
-        load_backbone("vgg", 32)
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3))),
-    st.integers(1, 20),
-    st.integers(1, 20),
-)
-def test_shrinking_stays_between_the_darkest_and_the_lightest_pixel(image, height, width):
-    small = box_resize(image, height, width)
-    assert small.shape == (height, width, 3)
-    assert small.min() >= image.min()
-    assert small.max() <= image.max()
-
-
-def test_shrinking_by_a_whole_factor_is_the_rounded_mean_of_each_block():
-    image = np.random.default_rng(3).integers(0, 256, (12, 8, 3), dtype=np.uint8)
-    blocks = image.reshape(3, 4, 4, 2, 3).mean(axis=(1, 3))
-    assert np.array_equal(box_resize(image, 3, 4), np.floor(blocks + 0.5).astype(np.uint8))

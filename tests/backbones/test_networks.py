@@ -48,9 +48,8 @@ def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, cli
     before = backbone.encode(clips[:1])["tokens"]
     vision = model.vision_model(pixel_values=pixels(backbone, clips[:1])[0])
     close(before[0], model.visual_projection(vision.pooler_output), 1e-3)
-    patches = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches").encode(clips[:1])[
-        "tokens"
-    ]
+    patched = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
+    patches = patched.encode(clips[:1])["tokens"]
     assert patches.shape == (1, 32 * 16, 32)
     assert patches.dtype == np.float16
     close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], 1e-3)
@@ -113,10 +112,10 @@ def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
 def test_another_number_of_frames_is_refused_before_and_while_encoding(checkpoints, clips, name):
-    with pytest.raises(BackboneError, match=r"takes (32|12) frames a clip, not 16"):
+    with pytest.raises(BackboneError, match=r"(32|12) frames a clip, not 16"):
         load_backbone(name, 16, weights=str(checkpoints[name]))
     backbone = load_backbone(name, weights=str(checkpoints[name]))
-    with pytest.raises(BackboneError, match="takes clips of uint8"):
+    with pytest.raises(BackboneError, match="uint8"):
         backbone.encode(clips[:2, :8])
 
 
@@ -142,16 +141,16 @@ def test_half_precision_is_stored_in_half_and_close(checkpoints, clips):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("name", "options"),
     [
-        ("vivit", {"preset": "clip"}, "preset 'clip' is none of this backbone's"),
-        ("xclip", {"tokens": "all"}, "has no tokens 'all'; there is none, frames, patches"),
-        ("vivit", {"tokens": "frames"}, "has no tokens 'frames'; there is none, all"),
-        ("xclip-lsmdc", {"tokens": "patches"}, "has no tokens 'patches'"),
+        ("vivit", {"preset": "clip"}),
+        ("xclip", {"tokens": "all"}),
+        ("vivit", {"tokens": "frames"}),
+        ("xclip-lsmdc", {"tokens": "patches"}),
     ],
 )
-def test_an_option_that_a_backbone_does_not_know_is_refused(checkpoints, name, options, words):
-    with pytest.raises(BackboneError, match=words):
+def test_an_option_that_a_backbone_does_not_know_is_refused(checkpoints, name, options):
+    with pytest.raises(BackboneError, match=f"'{next(iter(options.values()))}'"):
         load_backbone(name, weights=str(checkpoints[name]), **options)
 
 

@@ -1,13 +1,12 @@
 """The processor's and the tokenizer's configuration beside a CLIP or SigLIP decide what it is given."""
 
 import json
-import shutil
 import string
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from huggingface_hub import constants
 from PIL import Image
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import Siglip2Tokenizer, SiglipImageProcessorPil
@@ -22,35 +21,18 @@ from obygaze_features.errors import BackboneError
 
 CPU = Compute(device="cpu")
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+
+
+def processor_of(name):
+    return json.loads(Path(__file__).with_name("processors").joinpath(f"{name}.json").read_text("utf-8"))
+
+
 # As the repositories of Google have them: 3 is Pillow's bicubic filter, 2 the bilinear one of SigLIP 2.
-SIGLIP = {
-    "do_convert_rgb": None,
-    "do_normalize": True,
-    "do_rescale": True,
-    "do_resize": True,
-    "image_mean": [0.5, 0.5, 0.5],
-    "image_processor_type": "SiglipImageProcessor",
-    "image_std": [0.5, 0.5, 0.5],
-    "processor_class": "SiglipProcessor",
-    "resample": 3,
-    "rescale_factor": 0.00392156862745098,
-    "size": {"height": 224, "width": 224},
-}
+SIGLIP = processor_of("siglip")
 SIGLIP2 = SIGLIP | {"resample": 2}
 # As OpenAI's repository had it in 2021.
-CLIP = {
-    "crop_size": 224,
-    "do_center_crop": True,
-    "do_normalize": True,
-    "do_resize": True,
-    "feature_extractor_type": "CLIPFeatureExtractor",
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.2613026, 0.2757771],
-    "resample": 3,
-    "size": 224,
-}
+CLIP = processor_of("clip")
 GEMMA = {
     "tokenizer_class": "GemmaTokenizer",
     "add_bos_token": False,
@@ -145,7 +127,7 @@ def test_the_size_is_that_of_the_network(tmp_path):
     write(tmp_path, "preprocessor_config.json", SIGLIP2 | {"size": {"height": 384, "width": 384}})
     weights = Weights(files=(tmp_path / "model.safetensors",), folder=tmp_path)
     assert preset_of_processor(weights, ("siglip", "siglip2"), size=384) == "siglip2"
-    with pytest.raises(BackboneError, match=r"size is .*384.*, expected .*224"):
+    with pytest.raises(BackboneError, match=r"size.*384.*224"):
         preset_of_processor(weights, ("siglip", "siglip2"), size=224)
 
 
@@ -163,52 +145,44 @@ def test_without_a_processor_gemmas_tokenizer_tells_a_siglip_2(second):
 
 
 OTHERS = [
-    ("siglip", SIGLIP, {"resample": 1}, "resample", "lanczos", "bicubic"),
-    ("siglip", SIGLIP, {"size": {"height": 256, "width": 256}}, "size", "256", "224"),
-    ("siglip", SIGLIP2, {"size": {"shortest_edge": 224}}, "size", "shortest_edge", "'height': 224"),
-    ("siglip", SIGLIP2, {"do_rescale": False}, "do_rescale", "False", "True"),
-    ("siglip", SIGLIP2, {"rescale_factor": 1 / 127.5}, "rescale_factor", "0.0078431373", "0.0039215686"),
-    ("siglip", SIGLIP, {"image_processor_type": "Siglip2ImageProcessor"}, "type", "Siglip2", "SiglipImage"),
-    ("clip", CLIP, {"resample": 2}, "resample", "bilinear", "bicubic"),
-    ("clip", CLIP, {"image_mean": [0.5] * 3}, "image_mean", "[0.5, 0.5, 0.5]", "[0.48145466, "),
-    ("clip", CLIP, {"image_std": [1, 1, 1]}, "image_std", "[1, 1, 1]", "[0.26862954, "),
-    ("clip", CLIP, {"do_center_crop": False}, "do_center_crop", "False", "True"),
-    ("clip", CLIP, {"crop_size": {"height": 224, "width": 225}}, "crop_size", "225", "'width': 224"),
-    ("clip", CLIP, {"size": 256}, "size", "256", "224"),
-    ("clip", CLIP, {"do_normalize": False}, "do_normalize", "False", "True"),
-    ("clip", CLIP, {"do_resize": False}, "do_resize", "False", "True"),
-    ("clip", CLIP, {"image_processor_type": "BitImageProcessor"}, "type", "Bit", "CLIPImageProcessor"),
+    ("siglip", SIGLIP, {"resample": 1}),
+    ("siglip", SIGLIP, {"size": {"height": 256, "width": 256}}),
+    ("siglip", SIGLIP2, {"size": {"shortest_edge": 224}}),
+    ("siglip", SIGLIP2, {"do_rescale": False}),
+    ("siglip", SIGLIP2, {"rescale_factor": 1 / 127.5}),
+    ("siglip", SIGLIP, {"image_processor_type": "Siglip2ImageProcessor"}),
+    ("clip", CLIP, {"resample": 2}),
+    ("clip", CLIP, {"image_mean": [0.5] * 3}),
+    ("clip", CLIP, {"image_std": [1, 1, 1]}),
+    ("clip", CLIP, {"do_center_crop": False}),
+    ("clip", CLIP, {"crop_size": {"height": 224, "width": 225}}),
+    ("clip", CLIP, {"size": 256}),
+    ("clip", CLIP, {"do_normalize": False}),
+    ("clip", CLIP, {"do_resize": False}),
+    ("clip", CLIP, {"image_processor_type": "BitImageProcessor"}),
 ]
 
 
-@pytest.mark.parametrize(("family", "processor", "change", "field", "found", "expected"), OTHERS)
-def test_a_processor_of_no_preset_is_refused_by_field_unless_a_preset_is_named(
-    made, family, processor, change, field, found, expected
-):
+@pytest.mark.parametrize(("family", "processor", "change"), OTHERS)
+def test_a_processor_of_no_preset_is_refused_by_field_unless_one_is_named(made, family, processor, change):
     folder = made(family, processor | change)
-    with pytest.raises(BackboneError) as refused:
+    (field,) = change
+    with pytest.raises(BackboneError, match=field.removeprefix("image_processor_")) as refused:
         images(folder)
-    message = str(refused.value)
-    assert "\n" not in message
-    assert str(folder) in message
-    said = message[message.index(field) :]
-    assert 0 < said.index(found) < said.index(expected)
+    assert "\n" not in str(refused.value)
+    assert str(folder) in str(refused.value)
     assert images(folder, preset=family).provenance["preset"]["name"] == family
     if family == "clip":
-        with pytest.raises(BackboneError, match=field):
+        with pytest.raises(BackboneError, match=field.removeprefix("image_processor_")):
             load_network("clip", str(folder))
 
 
-@pytest.mark.parametrize("broken", [{"size": {"edge": 1}}, {"resample": 77}, {"crop_size": "x"}])
+@pytest.mark.parametrize("broken", [{"size": {"edge": 1}}, {"resample": 77}, {"crop_size": "x"}, None])
 def test_a_processor_that_cannot_be_read_is_refused(made, broken):
-    with pytest.raises(BackboneError, match="cannot be read"):
-        images(made("clip", CLIP | broken))
-
-
-def test_a_processor_that_is_no_json_is_refused(made):
-    folder = made("clip", CLIP)
-    (folder / "preprocessor_config.json").write_text("{")
-    with pytest.raises(BackboneError, match=r"preprocessor_config.json: not readable as JSON"):
+    folder = made("clip", CLIP | (broken or {}))
+    if broken is None:
+        (folder / "preprocessor_config.json").write_text("{")
+    with pytest.raises(BackboneError, match=r"preprocessor_config|cannot be read"):
         images(folder)
 
 
@@ -242,14 +216,9 @@ def test_a_tokenizer_that_lowers_case_itself_is_left_to_it(made, family, process
     assert backbone.provenance["tokenizer"]["lower_case"] is False  # as in the stores that there are
 
 
-def test_fetch_brings_the_processor_of_the_same_commit(second, tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    repository = tmp_path / "models--lab--net"
+def test_fetch_brings_the_processor_of_the_same_commit(second, in_hub):
     folder = second()
-    shutil.copytree(folder, repository / "snapshots" / COMMIT)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(COMMIT)
+    in_hub(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
     assert "preprocessor_config.json" in shown["beside"]
     fetched = load_backbone("clip", 1, weights="lab/net", compute=CPU).provenance

@@ -124,14 +124,11 @@ def test_the_resize_is_pillows_bit_for_bit_columns_first(name, size):
     assert np.array_equal(found, pillow(image, 150, 260, resample))
 
 
+SIDE, NEW_SIDE = st.integers(1, 300), st.integers(1, 90)
+
+
 @settings(max_examples=40, deadline=None)
-@given(
-    st.integers(1, 300),
-    st.integers(1, 300),
-    st.integers(1, 90),
-    st.integers(1, 90),
-    st.sampled_from(sorted(FILTERS)),
-)
+@given(SIDE, SIDE, NEW_SIDE, NEW_SIDE, st.sampled_from(sorted(FILTERS)))
 def test_the_resize_is_pillows_bit_for_bit_at_any_size(height, width, new_height, new_width, name):
     kernel, support, resample = FILTERS[name]
     image = noise(height, width)

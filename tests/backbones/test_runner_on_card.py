@@ -186,9 +186,8 @@ def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_trie
 
     def fails(what, _number):
         pins.extend([what] * (what == "pin"))
-        return (
-            out_of_memory("driver") if what == "pin" and len(pins) in (6, 7) else None
-        )  # of the second slot
+        second_slot = what == "pin" and len(pins) in (6, 7)
+        return out_of_memory("driver") if second_slot else None
 
     card = Card(fails=fails)
     run, found = on_the_card([clips(10)], card, clips_at_once=4)
@@ -199,30 +198,9 @@ def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_trie
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
-    with pytest.raises(BackboneError, match="not fit in the memory of cuda"):
+    with pytest.raises(BackboneError, match=rf"not fit in the memory of cuda \({NAME}") as refused:
         on_the_card([clips(9)] * 3, card, ahead=1, clips_at_once=4)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_weights_that_do_not_fit_are_one_sentence(kind):
-    def fails(place, _number):
-        return out_of_memory(kind) if place == "weights" else None
-
-    words = (
-        r"its weights, 0\.0 GB, do not fit in the memory of cuda \(NVIDIA Pretended: 10\.0 of 16\.0 GB free"
-    )
-    with pytest.raises(BackboneError, match=words):
-        on_the_card([clips(1)], Card(fails=fails))
-
-
-def test_one_clip_that_does_not_fit_is_one_sentence():
-    def fails(place, _number):
-        return out_of_memory("cublas") if place == "forward" else None
-
-    with pytest.raises(
-        BackboneError, match=r"one clip does not fit in the memory of cuda \(NVIDIA Pretended"
-    ):
-        on_the_card([clips(2)], Card(fails=fails), clips_at_once=4)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.fixture(scope="module")
@@ -332,32 +310,27 @@ def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("capability", "kernels", "precision", "words"),
+    ("capability", "kernels", "precision", "place"),
     [
-        (
-            (6, 1),
-            ["sm_75", "sm_90"],
-            "float32",
-            r"capability 6\.1\): torch .* has no kernels for it, only sm_75",
-        ),
-        ((9, 0), ["sm_75", "sm_86"], "float32", "no kernels for it"),
-        ((7, 5), ["sm_75"], "bfloat16", "has no bfloat16, which begins with 8.0: use --dtype fp16 or fp32"),
-        ((7, 0), [], "bfloat16-weights", "has no bfloat16"),
+        ((6, 1), ["sm_75", "sm_90"], "float32", r"6\.1.*sm_75"),
+        ((9, 0), ["sm_75", "sm_86"], "float32", r"9\.0.*sm_75"),
+        ((7, 5), ["sm_75"], "bfloat16", "--dtype fp16 or fp32"),
+        ((7, 0), [], "bfloat16-weights", "bfloat16"),
         ((8, 9), ["sm_80", "sm_90"], "bfloat16", None),
         ((12, 0), ["sm_90", "compute_90"], "float32", None),
         ((9, 0), ["sm_90a"], "float32", None),
         ((7, 5), ["sm_75"], "float16", None),
     ],
 )
-def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, precision, words):
+def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, precision, place):
     Card().install(monkeypatch)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device=None: capability)
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: kernels)
     compute = Compute(device="cuda", precision=precision)
-    if words is None:
+    if place is None:
         assert compute.torch_device().type == "cuda"
         return
-    with pytest.raises(BackboneError, match=words):
+    with pytest.raises(BackboneError, match=place):
         compute.torch_device()
 
 

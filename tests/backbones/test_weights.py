@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import re
-import shutil
 
 import pytest
 from huggingface_hub import constants
@@ -14,23 +12,15 @@ from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.backbones.weights import digest, fetch, find_weights
 from obygaze_features.errors import BackboneError
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
 
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch, checkpoints):
-    """A hub's cache with one repository, and no network."""
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    repository = tmp_path / "models--lab--net"
-    shutil.copytree(checkpoints["clip"], repository / "snapshots" / COMMIT)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(COMMIT)
-    return repository
+def hub(in_hub, checkpoints):
+    """A repository in the hub's cache, and no network."""
+    return in_hub(checkpoints["clip"])
 
 
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
@@ -51,47 +41,36 @@ def test_a_seed_says_untrained_and_has_no_digest():
 
 def test_a_repository_is_resolved_to_a_commit_without_network(hub):
     found = find_weights("lab/net")
-    assert found.record()["hub"] == {"repository": "lab/net", "revision": COMMIT}
-    assert found.sha256 == sha256(hub / "snapshots" / COMMIT / "model.safetensors")
-    assert fetch("lab/net", COMMIT) == find_weights(f"lab/net@{COMMIT}") == found
-
-
-@pytest.mark.usefixtures("hub")
-def test_a_backbone_of_the_hub_carries_its_commit():
+    assert found.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
+    assert found.sha256 == sha256(hub / "model.safetensors")
+    assert fetch("lab/net", hub.name) == find_weights(f"lab/net@{hub.name}") == found
     provenance = load_backbone("clip", 2, weights="lab/net").provenance
-    assert provenance["hub"] == {"repository": "lab/net", "revision": COMMIT}
+    assert provenance["hub"] == found.record()["hub"]
     assert "untrained" not in provenance
 
 
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"])
 def test_what_the_cache_does_not_have_is_an_error_when_offline(name):
-    with pytest.raises(
-        BackboneError,
-        match=rf"weights '{name}(@main)?': no file or folder of this name here, nor in the hub's cache",
-    ):
+    with pytest.raises(BackboneError, match=name):
         find_weights(name)
 
 
-@pytest.mark.usefixtures("hub")
-def test_a_hub_that_cannot_be_asked_never_counts_as_one_without_the_file(monkeypatch):
+def test_a_hub_that_cannot_be_asked_never_counts_as_one_without_the_file(monkeypatch, hub):
     def broken(_, name, **__):
         if name == "config.json":
-            return f"/cache/{COMMIT}/config.json"
+            return f"/cache/{hub.name}/config.json"
         raise LocalEntryNotFoundError("no connection")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
-    with pytest.raises(BackboneError, match=r"model\.safetensors cannot be had from the hub: no connection"):
+    with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
         find_weights("lab/net")
 
 
 def test_a_repository_without_weights_is_an_error(hub):
-    (hub / "snapshots" / COMMIT / "model.safetensors").unlink()
-    with pytest.raises(
-        BackboneError,
-        match=rf"lab/net@{COMMIT}: the hub's cache, and HF_HUB_OFFLINE is set, has none of model",
-    ):
+    (hub / "model.safetensors").unlink()
+    with pytest.raises(BackboneError, match=f"lab/net@{hub.name}"):
         find_weights("lab/net")
 
 
@@ -103,7 +82,7 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
     backbone = load_backbone("vivit", weights=str(folder), tokens="none")
     assert backbone.provenance["weights_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     shards[0].unlink()
-    with pytest.raises(BackboneError, match=rf"names {shards[0].name}, which the folder does not have"):
+    with pytest.raises(BackboneError, match=shards[0].name):
         find_weights(folder)
 
 
@@ -113,33 +92,22 @@ def test_the_digest_does_not_depend_on_the_order(tmp_path):
     assert digest([tmp_path / "a", tmp_path / "b"]) == digest([tmp_path / "b", tmp_path / "a"])
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("random:x", "random: wants a seed"),
-        ("./nowhere", "there is no such file or folder"),
-        ("lab/net.safetensors", "there is no such file or folder"),
-        ("nowhere", "there is no such file or folder"),
-    ],
-)
-def test_a_name_that_is_nothing_is_an_error(source, words):
-    with pytest.raises(BackboneError, match=re.escape(words)):
+@pytest.mark.parametrize("source", ["random:x", "./nowhere", "lab/net.safetensors", "nowhere"])
+def test_a_name_that_is_nothing_is_an_error(source):
+    with pytest.raises(BackboneError, match="seed" if source == "random:x" else "no such file or folder"):
         find_weights(source)
 
 
 def test_an_empty_folder_and_a_broken_index_are_errors(tmp_path):
-    with pytest.raises(BackboneError, match=r"there is none of model\.safetensors"):
+    with pytest.raises(BackboneError, match=r"model\.safetensors"):
         find_weights(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
-    with pytest.raises(BackboneError, match="should name files beside it"):
+    with pytest.raises(BackboneError, match="beside it"):
         find_weights(tmp_path)
 
 
-def test_a_single_file_has_no_configuration(checkpoints):
-    with pytest.raises(BackboneError, match=r"a folder with config\.json and the weights is needed"):
+def test_a_single_file_and_a_folder_of_another_network_are_refused(checkpoints):
+    with pytest.raises(BackboneError, match=r"config\.json"):
         load_backbone("xclip", weights=str(checkpoints["xclip"] / "model.safetensors"))
-
-
-def test_a_folder_of_another_network_is_refused(checkpoints):
-    with pytest.raises(BackboneError, match="expected a network of type xclip, found 'vivit'"):
+    with pytest.raises(BackboneError, match="xclip, found 'vivit'"):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))

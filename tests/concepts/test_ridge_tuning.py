@@ -19,7 +19,7 @@ def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):
     return X.astype(np.float32), present, movies
 
 
-@pytest.mark.long
+@pytest.mark.long  # alone it refits without each movie, clips fewer than features and more
 @pytest.mark.parametrize(("n", "n_features"), [(240, 12), (60, 150)])
 def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
     X, present, movies = planted(n, n_features)
@@ -72,9 +72,9 @@ def test_penalties_do_not_depend_on_the_unit_of_the_features_nor_on_the_other_co
 def test_a_concept_of_one_movie_and_constant_features_are_refused_by_name():
     X, present, movies = planted(60, 5)
     present[:, 1] = (movies == "m3") & present[:, 1]
-    with pytest.raises(ConceptError, match="without movie m3 concept 1 has clips of one class only"):
+    with pytest.raises(ConceptError, match="m3 concept 1"):
         tuned_ridge(X, present, movies)
-    with pytest.raises(ConceptError, match="the features are constant"):
+    with pytest.raises(ConceptError, match="constant"):
         tuned_ridge(np.ones_like(X), present[:, [0]], movies)
 
 

@@ -1,12 +1,8 @@
 """Zero-shot rows and text directions: a planted space is read by its texts, noise is not, nothing leaks."""
 
-import csv
-import json
-
 import numpy as np
 import pytest
 
-from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, concept_texts, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
@@ -21,10 +17,6 @@ D, MOVIES, CLIPS = 24, 6, 40
 CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 PLANTED = ("Body", "Clothing", "Look")
 """Concepts that move a clip along their text's direction; the others are marked at random."""
-
-
-def read_csv(path):
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def direction(concept, rng_of=np.random.default_rng):
@@ -79,15 +71,11 @@ def data(folder):
     return load_dataset(open_store(folder / "films"), read_manifest(folder / "films.csv"))
 
 
-def test_the_thesaurus_is_a_list_of_the_papers_table(capsys, tmp_path):
-    with pytest.raises(SystemExit) as left:
-        main(["codebook", "texts", "obygaze12", "--out", str(tmp_path / "t.csv")])
-    assert left.value.code == 0
-    rows = read_csv(tmp_path / "t.csv")
-    assert "8 concepts" in capsys.readouterr().out
-    assert len({row["text_id"] for row in rows}) == len(rows)
-    assert {row["concept"] for row in rows} == set(CONCEPTS)
-    body = [(row["kind"], row["text"]) for row in rows if row["concept"] == "Body"]
+def test_the_thesaurus_is_a_list_of_the_papers_table():
+    texts = concept_texts(builtin_codebook("obygaze12"))
+    assert len({one.text_id for one in texts}) == len(texts)
+    assert {one.concept for one in texts} == set(CONCEPTS)
+    body = [(one.kind, one.text) for one in texts if one.concept == "Body"]
     assert body[:2] == [("definition", "Body"), ("instances", "Suggested nudity")]
     assert ("instances", "silhouette behind shower curtain") in body
     named = sum(len(concept.instances) for concept in builtin_codebook("obygaze12").concepts)
@@ -101,7 +89,7 @@ def test_a_clip_is_as_near_as_its_nearest_text():
     np.testing.assert_allclose(scores, [1, 0, np.sqrt(0.5), 0], atol=1e-12)
     other = TextSimilarity(texts).fit(np.eye(2), [1, 0])
     np.testing.assert_array_equal(other.decision_function(np.eye(2)), model.decision_function(np.eye(2)))
-    with pytest.raises(ConceptError, match="the texts have 2 values, the clips 3"):
+    with pytest.raises(ConceptError, match="2 values, the clips 3"):
         TextSimilarity(texts).fit(np.eye(3)[:2], [0, 1])
 
 
@@ -137,15 +125,11 @@ def test_texts_of_noise_find_nothing_and_levels_are_scored_by_all_concepts(folde
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("other", "do not compare: .*xclip-text 'xclip sha256:9', the clips are of 'xclip sha256:0123'"),
-        ("partly", r"has no text .* \(.*/.*\); write the list with `obygaze codebook texts`"),
-        ("films", "group xclip: holds clips, not texts"),
-    ],
+    ("name", "place"),
+    [("other", "sha256:9.*sha256:0123"), ("partly", "obygaze codebook texts"), ("films", "group xclip")],
 )
-def test_texts_that_do_not_fit_are_refused(folder, data, name, words):
-    with pytest.raises(ConceptError, match=words):
+def test_texts_that_do_not_fit_are_refused(folder, data, name, place):
+    with pytest.raises(ConceptError, match=place):
         read_concept_texts(open_store(folder / name), data)
 
 
@@ -166,25 +150,3 @@ def test_text_directions_agree_with_the_cavs_of_planted_concepts_alone(folder, d
     assert len(rows) == 2 * len(CONCEPTS)
     noise = audit_text_directions(data, open_store(folder / "noise"), n_permutations=200).data
     assert noise["p_holm"].min() > 0.05
-
-
-def test_the_commands_print_the_rows_and_the_report(folder, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(folder)
-
-    def run(*words):
-        with pytest.raises(SystemExit) as left:
-            main([*map(str, words)])
-        return left.value.code
-
-    asked = ("evaluate", "films.csv", "films", "--task", "concept:Body", "--model", "cav")
-    assert run(*asked, "--texts", "thesaurus", "--out", tmp_path / "run", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    models = {row["model"] for row in found["metrics"]}
-    assert {"cav", "zero_shot_definition", "zero_shot_instances", "movie_prior"} <= models
-    assert run("evaluate", "films.csv", "films", "--task", "levels", "--texts", "thesaurus") == 2
-    assert "ordered levels" in capsys.readouterr().err
-    out = tmp_path / "agreement.csv"
-    audit = ("audit", "text-directions", "films.csv", "films", "--texts", "thesaurus", "--out", out)
-    assert run(*audit, "--shifts", 100) == 0
-    assert "Text directions and labelled CAVs" in capsys.readouterr().out
-    assert len(read_csv(out)) == 16

@@ -1,7 +1,6 @@
 """The demo's corpus has the truths that were planted in it."""
 
 import csv
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -63,39 +62,27 @@ def test_every_visual_concept_has_a_cue_that_can_be_seen():
         assert np.abs(frames - plain).max() > 20, concept
 
 
-def test_clips_are_drawn_the_same_twice():
-    assert np.array_equal(drawn("Body", "Look"), drawn("Body", "Look"))
-
-
 def test_the_manifest_in_git_has_the_clips_and_labels_that_are_planted(repository):
     rows = {row["clip_id"]: row for row in table_of(repository / "manifests" / "demo.csv")}
     planned = [clip for film in plan_corpus() for clip in film.clips]
     assert list(rows) == [clip.clip_id for clip in planned]
     for clip in planned:
         row = rows[clip.clip_id]
-        if row["movie"] != UNLABELLED:
-            assert row["level"] == clip.level
-            assert set(filter(None, row["concepts"].split(";"))) == set(clip.concepts)
-        else:
-            assert (row["level"], row["concepts"]) == ("", "")
+        labelled = row["movie"] != UNLABELLED
+        assert row["level"] == (clip.level if labelled else "")
+        assert set(filter(None, row["concepts"].split(";"))) == (set(clip.concepts) if labelled else set())
 
 
-@pytest.mark.long
-def test_the_manifest_in_git_is_the_demos(demo_folder, repository):
+@pytest.mark.long  # of the demo, as a user runs it
+def test_the_manifest_in_git_is_the_demos_and_the_two_planted_failures_are_listed(demo_folder, repository):
     written = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     assert written == (repository / "manifests" / "demo.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(written.splitlines()))
-    assert Counter(row["movie"] for row in rows) == {film.movie: 24 for film in plan_corpus()}
-
-
-@pytest.mark.long
-def test_the_two_planted_failures_are_listed_and_not_lost(demo_folder):
-    with (demo_folder / "store-1.0.0" / "data" / "clips.csv").open(encoding="utf-8") as file:
-        rows = {row["clip"]: row for row in csv.DictReader(file)}
+    rows = {row["clip"]: row for row in table_of(demo_folder / "store-1.0.0" / "data" / "clips.csv")}
     assert len(rows) == 168
     failed = {clip: row["reason"] for clip, row in rows.items() if row["status"] == "failed"}
     assert set(failed) == {CORRUPT, MISSING}
     assert all(failed.values())
+    assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
 
 
 def table_of(path):
@@ -103,7 +90,7 @@ def table_of(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.long
+@pytest.mark.long  # of the demo: what decoding, descriptors and models make of planted pictures
 def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(demo_folder):
     rows = table_of(demo_folder / "run" / "metrics.csv")
     for name in ("average_precision", "within_movie_auc"):
@@ -115,7 +102,7 @@ def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(
         assert max(learnt) < 0.97, f"{name}: the films are too easy to teach anything"
 
 
-@pytest.mark.long
+@pytest.mark.long  # of the demo: the film that was never labelled
 def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
     planted = {row["clip_id"]: row for row in table_of(demo_folder / "planted.csv")}
     labels = table_of(demo_folder / "labels.csv")
@@ -127,7 +114,7 @@ def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
     assert np.mean(right) > 0.85
 
 
-@pytest.mark.long
+@pytest.mark.long  # draws whole films again
 def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     for film in (plan_corpus()[0], next(film for film in plan_corpus() if film.one_file)):
         (tmp_path / film.movie).mkdir(exist_ok=True)
@@ -135,7 +122,7 @@ def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
         assert tree(tmp_path / film.movie) == tree(demo_folder / "films" / film.movie)
 
 
-@pytest.mark.long
+@pytest.mark.long  # alone it compares whole folders, made with one worker and with two
 def test_the_demos_steps_give_the_same_bytes_with_one_worker(demo_folder, obygaze, tree, tmp_path):
     """Import, extraction and evaluation again, in another folder; the films are the first demo's."""
     again = tmp_path / "demo"
@@ -164,12 +151,7 @@ def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
     assert (tmp_path / demo.MARK).read_text(encoding="utf-8") == demo.STOPPED
 
 
-@pytest.mark.long
-def test_a_demo_that_ended_says_so(demo_folder):
-    assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
-
-
-@pytest.mark.long
+@pytest.mark.long  # looks into every file of the demo
 def test_no_file_of_the_demo_names_the_folder_above_it_or_a_secret(demo_folder):
     files = files_below(demo_folder)
     assert len(files) > 50

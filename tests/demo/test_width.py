@@ -12,7 +12,7 @@ from obygaze.safe_output import Shown
 from obygaze_features.screen import table
 from tests.terminal import COLUMNS, in_terminal
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # what commands print of the demo, in a terminal
 
 COMMANDS = (
     "--help",
@@ -31,11 +31,9 @@ COMMANDS = (
 TABLES = (
     "codebook show",
     "codebook show obygaze12",
-    "manifest inspect demo/manifest.csv",
     "manifest stats demo/manifest.csv",
     "folds demo/manifest.csv --task hn_s",
     "frames demo/films/tt9000001/tt9000001-001.mp4 --n 4",
-    "store ls demo",
     "store inspect demo/store",
     "model inspect demo/run/pcbm_lr.model",
     "predict demo/run/pcbm_lr.model demo/store",

@@ -7,18 +7,17 @@ import pandas as pd
 import pytest
 
 from obygaze_models.errors import CompareError, RunError
-from obygaze_models.evaluation import FAMILIES, METRICS, Predictions, metrics
+from obygaze_models.evaluation import METRICS, Predictions, metrics
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import SavedRun, read_run, saved
-from obygaze_models.report import plain
 from obygaze_models.report.run_tables import comparison_report
 
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
 
 
 def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
-    """Predictions of a model that tells S clips apart by `strength` SDs in every movie alike."""
+    """Predictions of a model that tells S clips apart by `strength` SDs, a number or one a clip."""
     movie_of = np.repeat(np.arange(n_movies), n_clips)
     y = (np.arange(movie_of.size) % 3 == 0).astype(np.int64)
     score = np.random.default_rng(noise).normal(size=y.size) + strength * y
@@ -32,7 +31,7 @@ def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
             "movie": [f"m{movie:02}" for movie in movie_of],
             "label": y,
             "score": score,
-            "threshold": strength / 2,
+            "threshold": np.max(strength) / 2,
             "store": "f" * 64,
         }
     )
@@ -105,37 +104,24 @@ def test_a_movie_without_positives_is_left_out_of_what_it_does_not_define():
         tables.append(kept(table))
     found = compare(side(tables[0]), side(tables[1]))
     assert (found.metrics["n_movies"] == 11).all()
-    report = comparison_report(found)
-    assert report.record["smallest_p"] == 2 / 2048
-    assert "11 movies are few: no exact p can be below 0.00098" in plain(report)
-    assert report.record["movies"][0]["a"] is None
+    record = comparison_report(found).record
+    assert record["smallest_p"] == 2 / 2048
+    assert record["movies"][0]["a"] is None
 
 
 @pytest.mark.parametrize(
-    ("change", "record", "message"),
+    ("change", "record", "place"),
     [
-        (lambda t: t, {"codebook": {"name": "other"}}, r"codebook differs, .*'obygaze12'.* and .*'other'"),
-        (lambda t: t, {"protocol": "paper"}, r"protocol differs, 'strict' and 'paper'"),
-        (
-            lambda t: t.iloc[:-3],
-            {},
-            r"their test clips differ, 3 are in .*strong alone, the first is m11-357",
-        ),
-        (
-            lambda t: t.assign(clip_id=t["clip_id"].replace("m00-0", "other")),
-            {},
-            r"their test clips differ, 1 are in .*strong alone, the first is m00-0",
-        ),
-        (
-            lambda t: t.assign(label=1 - t["label"]),
-            {},
-            r"the label of 360 clips differs, the first is m00-0: 1 and 0",
-        ),
+        (lambda t: t, {"codebook": {"name": "other"}}, "codebook .*'obygaze12'.*'other'"),
+        (lambda t: t, {"protocol": "paper"}, "protocol .*'strict'.*'paper'"),
+        (lambda t: t.iloc[:-3], {}, "3 are in .*strong alone.* m11-357"),
+        (lambda t: t.assign(clip_id=t["clip_id"].replace("m00-0", "other")), {}, "1 are in .*strong.* m00-0"),
+        (lambda t: t.assign(label=1 - t["label"]), {}, "label of 360 clips .* m00-0"),
     ],
 )
-def test_runs_that_were_asked_different_things_are_refused_by_what_differs(strong, change, record, message):
+def test_runs_that_were_asked_different_things_are_refused_by_what_differs(strong, change, record, place):
     other = kept(change(rows(0.5)), "other", **record)
-    with pytest.raises(CompareError, match=message):
+    with pytest.raises(CompareError, match=place):
         compare(side(strong), side(other))
 
 
@@ -143,30 +129,20 @@ def test_models_are_chosen_by_name_and_the_first_is_the_default():
     run = kept(pd.concat([rows(2.0, model="mlp"), rows(0.0, model="prior")], ignore_index=True))
     assert side(run).model == "mlp"
     assert compare(side(run), side(run, "prior")).metrics["difference"].min() > 0
-    with pytest.raises(CompareError, match="no model 'svm' in this run, but mlp, prior"):
+    with pytest.raises(CompareError, match="'svm'"):
         side(run, "svm")
     two = kept(pd.concat([rows(1.0), rows(1.0).assign(task="x>x")], ignore_index=True))
-    with pytest.raises(CompareError, match=r"several tasks \(hn_s>hn_s, x>x\)"):
+    with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
         side(two)
-    with pytest.raises(CompareError, match=r"has no task 'y>y', but hn_s>hn_s, x>x"):
+    with pytest.raises(CompareError, match="'y>y'"):
         side(two, task="y>y")
     assert side(two, task="x>x").task == "x>x"
 
 
-def test_the_report_says_how_little_twelve_movies_are(strong, weak):
+def test_the_report_has_every_metric_and_its_record_is_json(strong, weak):
     report = comparison_report(compare(side(strong), side(weak)))
     for block in report.blocks:
         assert [row[0] for row in block.rows] == [metric.title for metric in METRICS.values()]
-    text = plain(report)
-    for said in (
-        "12 movies are few: no exact p can be below 0.00049",
-        "must be 0.89 of its SD between movies",
-        "exact sign-flip test over movies, 4096 patterns",
-        "Holm over 6 metrics",
-        "360 test clips of 12 movies",
-        "A: mlp of strong, trained on hn_s>hn_s",
-    ):
-        assert said in " ".join(text.split())
     assert json.loads(json.dumps(report.record, allow_nan=False))["n_movies"] == 12
 
 
@@ -185,9 +161,6 @@ def test_a_metric_that_is_added_is_compared_too_and_moves_no_p_value(strong, wea
     old = after.metrics[after.metrics["metric"] != "recall"]
     pd.testing.assert_frame_equal(old, before.metrics)
     assert after.metrics["p_holm"].isna().tolist() == [False] * 6 + [True]
-    text = plain(comparison_report(after))
-    assert f"Holm over {len(FAMILIES['two classes'])} metrics" in " ".join(text.split())
-    assert "recall" in text
 
 
 @pytest.fixture(scope="module")
@@ -214,29 +187,18 @@ def test_hard_negatives_improve_is_a_comparison_of_two_runs_tested_on_the_same_c
     assert by_metric.loc["average_precision", "p_holm"] < 0.05
     report = comparison_report(found)
     assert [report.record[letter]["trained_on"]["name"] for letter in "ab"] == ["hn_s", "en_s"]
-    text = " ".join(plain(report).split())
-    assert "A: linear of hn_s, trained on HN vs S" in text
-    assert "B: linear of en_s, trained on EN vs S" in text
-
-
-def test_two_models_of_one_run_are_compared(trained):
-    found = compare(side(trained["hn_s"], "linear"), side(trained["hn_s"], "movie_prior"))
-    assert found.metrics.set_index("metric").loc["auc", "difference"] > 0.1
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, strong):
-    with pytest.raises(RunError, match=r"nowhere is not the folder of a run: it has no predictions.csv"):
+    with pytest.raises(RunError, match=r"nowhere .*predictions\.csv"):
         read_run(tmp_path / "nowhere")
-    folder = tmp_path / "run"
-    folder.mkdir()
-    strong.predictions.write(folder / "predictions.csv")
-    (folder / "metrics.json").touch()
-    with pytest.raises(RunError, match=r"it has no run.json \(it has metrics.json: evaluate again\)"):
-        read_run(folder)
+    strong.predictions.write(tmp_path / "predictions.csv")
+    with pytest.raises(RunError, match=r"run\.json"):
+        read_run(tmp_path)
     for text in ("{", "[]", '{"record": 3}', '{"record": {}}', "[" * 100_000):
-        (folder / "run.json").write_text(text, "utf-8")
+        (tmp_path / "run.json").write_text(text, "utf-8")
         with pytest.raises(RunError, match=r"run\.json"):
-            read_run(folder)
-    (folder / "run.json").write_text(json.dumps({"record": RECORD}), "utf-8")
-    with pytest.raises(RunError, match=r"run\.json: 'record.train' is missing.*'record.tests'"):
-        read_run(folder)
+            read_run(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"record": RECORD}), "utf-8")
+    with pytest.raises(RunError, match=r"run\.json: 'record.train'.*'record.tests'"):
+        read_run(tmp_path)

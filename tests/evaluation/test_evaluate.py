@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
-from obygaze_models.evaluation import METRICS, Predictions, by_seed, summarise, t_interval
-from obygaze_models.evaluation.compare import by_movie
+from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, seed_of, varying
 from obygaze_models.evaluation.run_folder import FILES, document, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
 from obygaze_models.protocol import find_target
-from obygaze_models.report import plain
 from obygaze_models.report.run_tables import run_report
 from obygaze_models.report.write import tables
 
@@ -68,12 +66,6 @@ def test_shuffled_labels_are_at_chance_within_movies(make_planted):
     assert pooled(shuffled, "within_movie_auc")["linear"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_features_that_tell_only_the_movie_tell_nothing_within_a_movie(make_planted):
-    found = evaluate(make_planted(direction=0.0, film=6.0), ["linear"], "enhn_s")
-    assert pooled(found, "within_movie_auc")["linear"] == pytest.approx(0.5, abs=0.1)
-    assert pooled(found, "within_movie_auc")["movie_prior"] == 0.5
-
-
 def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
     """8 data sets of 240 clips: the mean has a standard error of about .015."""
     found = [
@@ -123,10 +115,7 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts):
         present=np.where(here[:, None], ~data.labels.present, data.labels.present),
     )
     X = np.where(here[:, None], 7.0, data.X).astype(np.float32)
-    models = {"linear": "linear", "mlp": perceptron, "pcbm_lr": "pcbm_lr", "pcbm_dt": "pcbm_dt"}
-    specs = {name: given if callable(given) else None for name, given in models.items()}
-    names = [name for name, given in specs.items() if given is None]
-    for asked in (names, {"mlp": perceptron}):
+    for asked in (["linear", "pcbm_lr", "pcbm_dt"], {"mlp": perceptron}):
         before, after = (
             evaluate(one, asked, "hn_s", "enhn_s")
             for one in (data, dataclasses.replace(data, X=X, labels=labels))
@@ -164,34 +153,12 @@ def test_seeds_of_one_run_are_those_of_three(three, learnable):
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
 
 
-def test_metrics_are_means_over_seeds_with_their_spread_beside_and_intervals_over_movies(three):
-    rows = three.metrics.set_index(["model", "metric"])
-    each = by_seed(three.predictions).groupby(["model", "metric"])["pooled"]
-    for metric in ("average_precision", "f1_pos", "auc", "within_movie_auc"):
-        row = rows.loc[("mlp", metric)]
-        values = each.get_group(("mlp", metric))
-        assert (row["n_seeds"], len(values)) == (3, 3)
-        assert row["pooled"] == pytest.approx(values.mean())
-        assert row["seed_sd"] == pytest.approx(values.std())
-        # Six movies, not eighteen: the t interval is that of the movies' means over seeds.
-        assert row["n_movies"] == 6
-    own = Predictions(three.predictions.table.query("model == 'mlp'").reset_index(drop=True))
-    movies = by_movie(own)
-    found = t_interval(movies.loc[movies["metric"] == "f1_pos", "value"], bounds=(0.0, 1.0))
-    row = rows.loc[("mlp", "f1_pos")]
-    assert (row["movie_mean"], row["movie_low"]) == pytest.approx((found.mean, found.low))
-    assert np.isnan(rows.loc[("movie_prior", "auc"), "seed_sd"])
-    text = plain(run_report(three))
-    assert "standard deviation between 3 seeds, all clips pooled" in text
-    assert "seeds 0 to 2, metrics are means" in text
-
-
 def test_an_interval_of_seeds_alike_is_that_of_one(run):
     table = run.predictions.table
     twin = pd.concat([table, table.assign(seed=1)], ignore_index=True)
     columns = ["model", "metric", "pooled", "pooled_low", "pooled_high", "movie_low", "movie_high"]
     pd.testing.assert_frame_equal(summarise(Predictions(twin))[columns], run.metrics[columns])
-    with pytest.raises(PredictionsError, match="its seeds were tested on different clips"):
+    with pytest.raises(PredictionsError, match="different clips"):
         summarise(Predictions(twin.iloc[:-1]))
 
 
@@ -240,7 +207,6 @@ def test_ordered_levels_are_evaluated_by_their_own_metrics_and_baselines(make_pl
     kappa = pooled(found, "quadratic_kappa")
     assert kappa["linear"] > 0.2 > abs(kappa["median_level"])
     assert {one.split(":")[0] for one in found.selection["candidate"]} == {"step 1", "step 2"}
-    assert "kappa (quadratic) by movie" in plain(run_report(found))
 
 
 def test_a_concept_is_found_by_its_cav_and_by_any_model(make_planted_concepts):
@@ -268,43 +234,29 @@ def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnab
     assert varying(data, np.arange(len(data))) == [data.labels.concepts[2]]
 
 
-def test_models_of_concepts_are_left_out_with_the_reason_unless_asked_for(learnable):
-    assert varying(learnable, np.arange(len(learnable))) == []
-    found = evaluate(
-        dataclasses.replace(learnable, X=learnable.X[:, :3]), None, "hn_s", progress=lambda *_: None
-    )
-    assert set(found.record["models_left_out"]) == {
-        "pcbm_lr",
-        "pcbm_dt",
-        "pcbm_lr_random",
-        "pcbm_lr_shuffled",
-    }
-    assert "pcbm_lr left out: no concept is marked in enough movies" in plain(run_report(found))
-    with pytest.raises(ConceptError, match="model pcbm_lr: no concept is marked in enough movies"):
+def test_models_of_concepts_are_left_out_unless_asked_for(learnable):
+    few = dataclasses.replace(learnable, X=learnable.X[:, :3])
+    found = evaluate(few, None, "hn_s", progress=lambda *_: None)
+    of_concepts = {"pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"}
+    assert set(found.record["models_left_out"]) == of_concepts
+    with pytest.raises(ConceptError, match="model pcbm_lr"):
         evaluate(learnable, ["pcbm_lr"], "hn_s")
 
 
-def test_no_positive_or_too_few_movies_are_refused(learnable):
-    with pytest.raises(ProtocolError, match="no positive clip to be trained on"):
-        evaluate(with_levels(learnable, np.full(240, "EN")), ["linear"], "en_s")
-    with pytest.raises(
-        ProtocolError, match="no negative clip to be trained on: 240 clips with features, of the levels S"
+def test_what_cannot_be_trained_or_tested_is_refused(learnable):
+    rare = np.where((learnable.levels == "S") & (learnable.movies != "tt0000003"), "EN", learnable.levels)
+    for levels, place in (
+        (np.full(240, "EN"), "no positive clip"),
+        (np.full(240, "S"), "no negative clip"),
+        (rare, "both classes|tt0000003"),
     ):
-        evaluate(with_levels(learnable, np.full(240, "S")), ["linear"], "en_s")
-    with pytest.raises(ProtocolError, match="at least 3 movies"):
+        with pytest.raises(ProtocolError, match=place):
+            evaluate(with_levels(learnable, levels), ["linear"], "en_s")
+    with pytest.raises(ProtocolError, match="3 movies"):
         evaluate(learnable.take(np.arange(80)), ["linear"], "enhn_s")
-
-
-def test_positives_of_one_movie_alone_are_refused_by_its_name(learnable):
-    levels = np.where((learnable.levels == "S") & (learnable.movies != "tt0000003"), "EN", learnable.levels)
-    with pytest.raises(ProtocolError, match=r"inner selection needs both classes|without movie tt0000003"):
-        evaluate(with_levels(learnable, levels), ["linear"], "en_s")
-
-
-def test_a_model_is_not_tested_on_what_it_was_not_asked(learnable):
-    with pytest.raises(ProtocolError, match=r"trained on hn_s \(levels\) can't be tested on levels"):
+    with pytest.raises(ProtocolError, match=r"hn_s .* levels"):
         evaluate(learnable, ["linear"], "hn_s", "levels")
-    with pytest.raises(ProtocolError, match=r"no task is given \(--task\): expected one of en_s, hn_s"):
+    with pytest.raises(ProtocolError, match="--task"):
         evaluate(learnable, ["linear"])
     target = find_target("hn_s", learnable.codebook)
     assert evaluate(learnable, ["linear"], target).record["train"]["name"] == "hn_s"
@@ -338,15 +290,15 @@ def test_an_undefined_metric_is_null_in_json(run):
 def test_a_run_is_replaced_only_when_forced_and_nothing_else_ever(run, tmp_path):
     folder = tmp_path / "run"
     write_run(run, folder)
-    with pytest.raises(RunError, match="holds a run already: give --force"):
+    with pytest.raises(RunError, match="--force"):
         write_run(run, folder)
     write_run(run, folder, force=True)
     (folder / "thesis.txt").write_text("do not delete")
-    with pytest.raises(RunError, match=r"holds what is not a run \(thesis.txt\)"):
+    with pytest.raises(RunError, match=r"thesis\.txt"):
         write_run(run, folder, force=True)
     assert (folder / "thesis.txt").exists()
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="is a file"):
+    with pytest.raises(RunError, match="file"):
         write_run(run, tmp_path / "file", force=True)
 
 
@@ -355,7 +307,6 @@ def test_several_seeds_leave_each_seeds_metrics_too(three, tmp_path):
     assert {path.name for path in (tmp_path / "run").iterdir()} <= set(FILES)
     each = pd.read_csv(tmp_path / "run" / "seeds.csv")
     assert each.groupby("model")["seed"].nunique().to_dict()["mlp"] == 3
-    write_run(three, tmp_path / "run", force=True)
 
 
 def test_a_failed_write_leaves_no_half_run(run, tmp_path, monkeypatch):
@@ -368,32 +319,20 @@ def test_a_failed_write_leaves_no_half_run(run, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_report_names_averages_intervals_and_chance(run):
+def test_the_report_has_every_model_and_chance_within_80_columns(run):
     report = run_report(run)
-    text = plain(report)
     pooled = report.blocks[-1]
     assert [row[0] for row in pooled.rows] == ["linear", "mlp", *BASELINES, "(chance)"]
     # Pooled rank metrics compare scores of different folds: they stand last, and are marked.
     assert [name for name in pooled.headers if name.endswith("*")] == ["AP*", "AUC*"]
-    assert pooled.notes
     assert max(len(line) for block in report.blocks for line in "\n".join(tables(block)).splitlines()) <= 80
-    for said in (
-        "raw policy",
-        "strict: leave one movie out",
-        "240 clips of 6 movies tested, prevalence",
-        "0 without features",
-        "these models: 95 % intervals of these trained models",
-        "AP by movie, mean of 6",
-    ):
-        assert said in " ".join(text.split())
 
 
 def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_planted):
     data = make_planted(direction=3.0, n_movies=102, n_per_movie=4)
     run = evaluate(data, ["linear"], "enhn_s")
-    assert run.record["protocol"].startswith("strict: 20 folds of whole movies, as there are more than 100")
+    assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
     assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
     table = run.predictions.table
     assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
     assert table.groupby("movie")["fold"].nunique().max() == 1
-    assert any("20 folds of whole movies" in note for note in run_report(run).notes)

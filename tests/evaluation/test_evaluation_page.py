@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.evaluation import COLUMNS, Predictions, summarise
+from obygaze_models.evaluation import Predictions, summarise
+from tests.evaluation.test_compare import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
 
@@ -15,15 +16,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
 @pytest.fixture
 def predictions():
     """Two models and two tasks, on five films, of which one has no positive clip."""
-    rng = np.random.default_rng(0)
-    clips = [(f"m{film}", f"m{film}-{clip:03}") for film in range(5) for clip in range(20)]
-    rows = [
-        (model, task, int(movie[1:]), 0, clip, movie, int(movie != "m4" and number % 3 == 0), score, 0.3, "f")
-        for model in ("mlp", "movie_prior")
+    one = rows(0.0, model="mlp", n_movies=5, n_clips=20)
+    one = one.assign(label=one["label"] * (one["movie"] != "m04"), threshold=0.3)
+    each = [
+        one.assign(model=model, task=task, score=np.random.default_rng(number).normal(size=100))
+        for number, model in enumerate(("mlp", "movie_prior"))
         for task in ("hn_s>hn_s", "hn_s>enhn_s")
-        for number, ((movie, clip), score) in enumerate(zip(clips, rng.normal(size=100), strict=True))
     ]
-    return Predictions(pd.DataFrame(rows, columns=list(COLUMNS)))
+    return Predictions(pd.concat(each, ignore_index=True))
 
 
 def test_the_pages_lines_give_the_numbers_of_our_table(predictions, tmp_path, monkeypatch):

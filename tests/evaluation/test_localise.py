@@ -1,7 +1,6 @@
 """Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
 import importlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from obygaze.cli import main
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze, write_manifest
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
@@ -120,17 +118,13 @@ def test_a_movie_of_one_clip_has_no_chance_and_is_no_finding():
     assert alone["p"].tolist() == [1.0, 1.0]
 
 
-@pytest.fixture
-def coverage_localise(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    return importlib.import_module("coverage_localise")
-
-
-def test_smooth_scores_that_know_nothing_are_not_above_chance(coverage_localise):
+def test_smooth_scores_that_know_nothing_are_not_above_chance(monkeypatch):
     """Chance of frames in random order: the interval of AP is wholly above it in .28 of these."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    simulated = importlib.import_module("coverage_localise")
     few = [
-        coverage_localise.verdicts(localise(*coverage_localise.corpus(seed, *cell)))
-        for cell in coverage_localise.cells()
+        simulated.verdicts(localise(*simulated.corpus(seed, *cell)))
+        for cell in simulated.cells()
         for seed in range(6)
     ]
     for verdict in ("interval above", "above chance"):
@@ -146,112 +140,49 @@ def test_clips_without_a_boundary_are_left_out_and_counted():
     assert found.by_movie["n_clips"].tolist() == [1]
 
 
-def test_nothing_to_find_and_an_unknown_column_are_refused():
-    movies = np.array(["a"])
-    frames = frames_of(np.ones((1, 3)), movies)
-    with pytest.raises(ProtocolError, match="nothing to find"):
-        localise(frames, {"b": [(0, 1)]})
-    with pytest.raises(ProtocolError, match="no column 'p'"):
-        localise(frames, {"a": [(0, 1)]}, "p")
-    with pytest.raises(ProtocolError, match="has no time"):
-        localise(frames.assign(time_s=np.nan), {"a": [(0, 1)]})
+@pytest.mark.parametrize(
+    ("change", "spans", "column", "place"),
+    [
+        ({}, {"b": [(0, 1)]}, "weight", "nothing to find"),
+        ({}, {"a": [(0, 1)]}, "p", "'p'"),
+        ({"time_s": np.nan}, {"a": [(0, 1)]}, "weight", "no time"),
+    ],
+)
+def test_nothing_to_find_and_an_unknown_column_are_refused(change, spans, column, place):
+    frames = frames_of(np.ones((1, 3)), np.array(["a"])).assign(**change)
+    with pytest.raises(ProtocolError, match=place):
+        localise(frames, spans, column)
 
 
 # --- segments that people marked
 # ---------------------------------------------------------------------------
-def windows_of(segments, rng, *, window=32.0, n_frames=16, n_features=8, size=3.0):
-    """Cut films into windows whose frames are moved along one direction inside segments."""
-    X, y, movies, times = [], [], [], []
-    for movie, spans in segments.items():
-        starts = np.arange(0.0, max(end for _, end in spans), window)
-        moments = starts[:, None] + (np.arange(n_frames) + 0.5) * window / n_frames
-        inside = np.any([(moments >= start) & (moments < end) for start, end in spans], axis=0)
-        frames = rng.normal(size=(*moments.shape, n_features)) + 0.3 * rng.normal(size=n_features)
-        frames[..., 0] += size * inside
-        X.append(frames)
-        y.append(inside.any(axis=1))
-        movies += [movie] * len(starts)
-        times.append(moments)
-    return np.concatenate(X).astype(np.float32), np.concatenate(y), np.array(movies), np.concatenate(times)
-
-
-@pytest.mark.long
-def test_planted_features_are_found_inside_the_segments_of_mobygaze(shared_data):
-    truth = import_mobygaze(shared_data / "mobygaze", Path()).manifest
-    marked = marked_segments(truth, ["S"])
-    assert list(marked) == ["annotator1", "annotator2"]
-    X, y, movies, times = windows_of(marked["annotator1"], np.random.default_rng(0))
-    names = np.unique(movies)
-    train = np.isin(movies, names[:10])
-    model = AttentionPooling(max_epochs=12).fit(X[train], y[train])
-    frames = frames_of(model.weights(X[~train]), movies[~train]).assign(time_s=times[~train].ravel())
-    found = localise(frames, marked["annotator1"])
-    assert set(found.by_movie["movie"]) == set(names[10:])
-    measures = found.pooled.set_index("measure")
-    assert (measures["low"] > measures["chance"] + 0.1).all()
-    assert measures.loc["pointing", "value"] > 0.8
-    # Weights that look nowhere have the chance level, which is not small: a segment is long.
-    noise = np.random.default_rng(1).random(len(frames))
-    blind = localise(frames.assign(weight=noise), marked["annotator1"]).pooled.set_index("measure")
-    assert ((blind["low"] < blind["chance"]) & (blind["chance"] < blind["high"])).all()
-    assert blind.loc["pointing", "chance"] > 0.3
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Frames of two movies, and segments of two annotators who agree in neither."""
-    rng = np.random.default_rng(0)
-    movies = np.repeat(["a", "b", "c"], 4)
-    event = np.zeros((12, 6), dtype=bool)
-    event[:, 2:4] = True
-    frames_of(event + 0.1 * rng.random(event.shape), movies).to_csv(tmp_path / "frames.csv", index=False)
-    spans = segments_of(event, movies)
-    clips = [
-        Clip(f"{movie}-{who}-{number}", movie, "", start + shift, end + shift, "S", ("Body",), annotator=who)
-        for who, shift in (("ann", 0.0), ("bob", 2.0))
-        for movie, found in spans.items()
-        for number, (start, end) in enumerate(found)
-    ]
-    manifest = Manifest(tuple(clips), tmp_path, builtin_codebook("obygaze12"))
-    write_manifest(manifest, tmp_path / "marked.csv")
-    return tmp_path
-
-
-def test_the_command_prints_each_annotator_beside_chance(files, capsys):
-    arguments = ["localise", str(files / "frames.csv"), str(files / "marked.csv"), "--positive", "S"]
-    with pytest.raises(SystemExit) as left:
-        main([*arguments, "--json", "--out", str(files / "movies.csv")])
-    assert left.value.code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["value"] for row in found["ann"]["measures"]] == [1.0, 1.0]
-    assert [row["value"] for row in found["bob"]["measures"]][1] == 0.0
-    assert len(pd.read_csv(files / "movies.csv")) == 6
-    with pytest.raises(SystemExit):
-        main([*arguments[:3], "--concept", "Body"])
-    printed = capsys.readouterr().out
-    assert "pointing" in printed
-    assert "chance" in printed
+def test_segments_are_those_of_each_annotator_that_are_marked_so():
+    clips = tuple(
+        Clip(f"{level}-{who}", "a", "", start, start + 4, level, concepts, annotator=who)
+        for who in ("ann", "bob")
+        for level, start, concepts in (("S", 0.0, ("Body",)), ("EN", 10.0, ()))
+    )
+    manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
+    for positive, concept in ((["S"], None), ((), "Body")):
+        expected = {who: {"a": [(0.0, 4.0)]} for who in ("ann", "bob")}
+        assert marked_segments(manifest, positive, concept) == expected
 
 
 @pytest.mark.parametrize(
-    ("positive", "concept", "message"),
-    [
-        ((), None, "say what is to be found"),
-        (("S",), "Body", "say what is to be found"),
-        (("violent",), None, "has no 'violent': expected one of EN"),
-        (("HN",), None, "no clip of the manifest is marked HN"),
-    ],
+    ("positive", "concept", "place"),
+    [((), None, "found"), (("S",), "Body", "found"), (("loud",), None, "'loud'"), (("HN",), None, "HN")],
 )
-def test_what_is_to_be_found_must_be_known_and_marked(positive, concept, message):
+def test_what_is_to_be_found_must_be_known_and_marked(positive, concept, place):
     clips = (Clip("a-0", "a", "", 0.0, 4.0, "S"),)
-    with pytest.raises(ProtocolError, match=message):
+    with pytest.raises(ProtocolError, match=place):
         marked_segments(Manifest(clips, Path(), builtin_codebook("obygaze12")), positive, concept)
 
 
-def test_a_table_that_is_none_of_frames_is_refused(tmp_path):
-    (tmp_path / "frames.csv").write_text("clip_id,movie,weight\na,b,0.5\n")
-    with pytest.raises(ProtocolError, match="no column time_s: give a table"):
-        read_frames(tmp_path / "frames.csv")
-    (tmp_path / "frames.csv").write_text("clip_id,movie,time_s,weight\na,b,0.5,much\n")
-    with pytest.raises(ProtocolError, match="column weight holds something else than numbers"):
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("movie,clip_id,weight\na,b,0.5\n", "time_s"), ("movie,clip_id,time_s,weight\na,b,1,much\n", "weight")],
+)
+def test_a_table_that_is_none_of_frames_is_refused(tmp_path, text, column):
+    (tmp_path / "frames.csv").write_text(text)
+    with pytest.raises(ProtocolError, match=f"column {column}"):
         read_frames(tmp_path / "frames.csv")

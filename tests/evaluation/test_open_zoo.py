@@ -15,12 +15,10 @@ from obygaze_features.manifest import (
     Manifest,
     Task,
     builtin_codebook,
-    import_mobygaze,
     import_obygaze12,
     load_codebook,
 )
 from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
@@ -52,25 +50,20 @@ def annotated(shared_data, wrap_arrays, tmp_path_factory):
     return dataclasses.replace(data, labels=dataclasses.replace(data.labels, clip_ids=ids))
 
 
-@pytest.fixture(scope="module")
-def real(annotated):
-    return evaluate(annotated, ["linear", "mlp"], "hn_s", "enhn_s")
-
-
 def value(run, model, metric, column="pooled"):
     return run.metrics.set_index(["model", "metric"]).loc[(model, metric), column]
 
 
 @pytest.mark.long
-def test_linear_finds_what_is_planted_in_real_annotations(real):
-    """Measured once: AP .601, AUC by movie .808."""
+def test_probes_find_what_is_planted_in_real_annotations(annotated):
+    """Real annotations alone have films of unlike shares and sizes.
+
+    Measured once: AP .601 and AUC by movie .808 of the linear probe; scikit-learn's perceptron of our width
+    reaches an AP of .546 to .572.
+    """
+    real = evaluate(annotated, ["linear", "mlp"], "hn_s", "enhn_s")
     assert value(real, "linear", "average_precision") >= 0.60
     assert value(real, "linear", "auc", "movie_mean") >= 0.80
-
-
-@pytest.mark.long
-def test_mlp_finds_at_least_what_scikit_learns_perceptron_of_its_width_does(real):
-    """Which reaches .546 to .572."""
     assert value(real, "mlp", "average_precision") >= 0.546
 
 
@@ -78,23 +71,14 @@ def renamed(codebook):
     """Rename levels, concepts and tasks one to one, in their order."""
     level_of = {level.name: f"grade{rank}" for rank, level in enumerate(codebook.levels)}
     names = [f"thing{place:02}" for place in reversed(range(len(codebook.concepts)))]
-    other = Codebook(
-        name="other",
-        version="1",
-        levels=tuple(Level(level_of[level.name], label=level.label) for level in codebook.levels),
-        concepts=tuple(
-            Concept(name, visual=concept.visual)
-            for name, concept in zip(names, codebook.concepts, strict=True)
-        ),
-        tasks=tuple(
-            Task(
-                f"task{place}",
-                tuple(level_of[one] for one in task.negatives),
-                tuple(level_of[one] for one in task.positives),
-            )
-            for place, task in enumerate(codebook.tasks)
-        ),
-    )
+    levels = [Level(level_of[level.name], label=level.label) for level in codebook.levels]
+    marks = zip(names, codebook.concepts, strict=True)
+    concepts = [Concept(name, visual=concept.visual) for name, concept in marks]
+    tasks = []
+    for place, task in enumerate(codebook.tasks):
+        sides = [tuple(level_of[one] for one in side) for side in (task.negatives, task.positives)]
+        tasks.append(Task(f"task{place}", *sides))
+    other = Codebook("other", "1", tuple(levels), tuple(concepts), tasks=tuple(tasks))
     return other, level_of
 
 
@@ -175,23 +159,3 @@ def test_a_codebook_of_violence_goes_through_and_no_word_of_obygaze12_comes_out(
         # The package's own name and version stand in the record.
         found = OF_OBYGAZE12.findall(re.sub(r'"obygaze": "[^"]*"', "", text))
         assert not found, (sorted(set(found)), text[:500])
-
-
-def test_a_concept_that_is_not_visual_is_learnt_from_features_of_subtitles(shared_data, tmp_path):
-    """Real segments of five films and their subtitles; what is said of Speech is planted among noise."""
-    imported = import_mobygaze(shared_data / "mobygaze", tmp_path, records="speech")
-    movies = imported.manifest.movies[:5]
-    clips = [c for c in imported.manifest if c.movie in movies and c.annotator == "annotator2"]
-    manifest = imported.manifest.with_clips(clips)
-    rng = np.random.default_rng(0)
-    speech = np.array(["Speech" in clip.concepts for clip in clips])
-    X = rng.normal(size=(len(clips), 6)).astype(np.float32)
-    X[:, 2] += 4 * speech
-    movie_of = {clip.clip_id: clip.movie for clip in clips}
-    place = seal_arrays(tmp_path / "subtitles", movie_of, {"sentence": {"pooled": X}})
-    data = load_dataset(open_store(place), manifest)
-    run = evaluate(data, ["linear"], "concept:Speech")
-    table = run.metrics
-    (precision, *_) = table.loc[table["metric"] == "average_precision", "pooled"]
-    assert precision > 0.95
-    assert speech.mean() < 0.5

@@ -4,29 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.evaluation import FAMILIES, LEVEL_METRICS, METRICS, Predictions, metrics, summarise
+from obygaze_models.evaluation import Predictions, summarise
 from obygaze_models.evaluation.summary import by_seed
+from tests.evaluation.test_compare import rows
 
 
 def table(film, n_movies=12, n_clips=60, seed=0):
     """Predictions whose scores vary from film to film by `film` SDs, which no clip of a film escapes."""
-    rng = np.random.default_rng(seed)
-    movie_of = np.repeat(np.arange(n_movies), n_clips)
-    y = rng.integers(0, 2, movie_of.size)
-    lean = rng.normal(size=n_movies)[movie_of] * film
-    rows = {
-        "model": "mlp",
-        "task": "hn_s>hn_s",
-        "fold": movie_of,
-        "seed": 0,
-        "clip_id": [f"m{movie}-{place}" for place, movie in enumerate(movie_of)],
-        "movie": [f"m{movie}" for movie in movie_of],
-        "label": y,
-        "score": rng.normal(size=y.size) + y * (1 + lean),
-        "threshold": 0.5,
-        "store": "f" * 64,
-    }
-    return Predictions(pd.DataFrame(rows))
+    lean = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film
+    return Predictions(rows(1 + lean, n_movies=n_movies, n_clips=n_clips, noise=seed).assign(threshold=0.5))
 
 
 def width(predictions):
@@ -95,25 +81,6 @@ def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0():
     found = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
     assert (found["pooled"] == 1).all()
     assert found[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)
-
-
-def test_families_are_of_metrics_that_there_are():
-    assert set(FAMILIES["two classes"]) <= set(METRICS)
-    assert set(FAMILIES["levels"]) <= set(LEVEL_METRICS)
-
-
-def test_a_metric_that_a_lab_adds_is_a_row_more_and_changes_no_other():
-    recall = metrics.Metric(
-        "recall",
-        "recall",
-        "called",
-        lambda y, called: float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN,
-        metrics.fixed(1.0),
-    )
-    predictions = table(film=0.5)
-    before, after = summarise(predictions), summarise(predictions, {**METRICS, "recall": recall})
-    pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before, check_dtype=False)
-    assert after["metric"].iloc[-1] == "recall"
 
 
 def test_models_keep_the_order_of_the_predictions():

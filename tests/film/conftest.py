@@ -2,6 +2,7 @@
 
 import pytest
 
+from obygaze_film.exchange import FORMATS
 from tests.film.films import scored_film, train
 
 
@@ -14,3 +15,11 @@ def trained(tmp_path_factory):
 def scored(tmp_path_factory, trained):
     """The folder of a scored film with known segments, and its timeline."""
     return scored_film(tmp_path_factory.mktemp("scored"), trained, models=("pcbm_lr", "bank"))
+
+
+@pytest.fixture(params=FORMATS)
+def kind(request):
+    """A format of exports, with what it needs."""
+    if request.param in {"otio", "fcpxml7"}:
+        pytest.importorskip("opentimelineio")
+    return request.param

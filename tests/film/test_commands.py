@@ -3,7 +3,6 @@
 import csv
 import json
 
-import av
 import click
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from PIL import Image
 
 from obygaze.cli import main
 from obygaze.film_run import run as film_run
+from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import read_manifest, write_manifest
-from obygaze_film.page.html import read_stills
 from obygaze_film.timeline import Timeline
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 from tests.planted_models import codebook
@@ -49,16 +48,9 @@ def test_score_writes_a_folder_and_says_what_it_found(obygaze, trained, tmp_path
     words = ("film", "score", trained.paths["pcbm_lr"], store.path, "--shots", shots, "--films", facts)
     out, _ = obygaze(*words, "--out", tmp_path / "scored")
     assert out.startswith("The M\n  29 windows of 8 s, ")
-    assert "pcbm_lr (calm_violent): expects " in out
-    assert "films left out were off by" in out
-    assert "windows of 8 s; the model was trained on clips of 4 s" in out
-    assert "flagged: black " in out
     timeline = Timeline.read(tmp_path / "scored")
-    assert (timeline.record.title, timeline.record.year, timeline.record.shots.detector) == (
-        "The M",
-        1931,
-        "own",
-    )
+    assert (timeline.record.title, timeline.record.year) == ("The M", 1931)
+    assert timeline.record.shots.detector == "own"
     out, _ = obygaze(*words, "--out", tmp_path / "scored", "--force", "--json")
     assert json.loads(out)["films"][0]["movie"] == "m"
     assert Timeline.read(tmp_path / "scored").files() == timeline.files()
@@ -76,17 +68,7 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
             lines.append(f"{movie}-{name}-x,{movie},,0,20,calm,,{name},{book.name}")
     truth = tmp_path / "violence.csv"
     truth.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    out, err = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
-    for words in (
-        "Truth: AB",
-        "Truth: CD",
-        "human: CD",
-        "every second",
-        "the model, moved in time",
-        "boundaries, 15 s",
-    ):
-        assert words in out
-    assert "kept in" in err
+    out, _ = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
     with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
         rows = {
             (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])
@@ -111,8 +93,7 @@ def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
     out, err = obygaze(
         "film", "next", films, "--blind", "--n", 40, "--codebook", book, "--out", blind, "--seed", 3
     )
-    assert out.startswith(f"{blind}: 80 windows of 2 films, 80 drawn at random")
-    assert "without looking at the film's page" in err
+    assert out.startswith(f"{blind}: 80 windows of 2 films")
     drawn = read_manifest(blind)
     filled = drawn.with_clips(
         type(clip)(**{
@@ -125,19 +106,11 @@ def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
     write_manifest(filled, tmp_path / "judged.csv")
     out, err = obygaze("film", "rate", films, tmp_path / "judged.csv")
     assert "from 40 of " in out
-    assert "; kappa " not in out  # one judge
-    assert "95% interval" in out
-    assert "pcbm_lr alone expected" in out
-    assert "a: left out 40 judgements of other films" in err
+    assert "left out 40 judgements" in err
     assert (films / "a" / "rate.json").is_file()
     found = json.loads(obygaze("film", "rate", films / "a", tmp_path / "judged.csv", "--json")[0])
     (rate,) = found["rates"]
     assert rate["low"] < sum(end - start for start, end in PLANTED) / 600 < rate["high"]
-    more = tmp_path / "more.csv"
-    judged = tmp_path / "judged.csv"
-    obygaze("film", "next", films, "--n", 20, "--judged", judged, "--codebook", book, "--out", more)
-    before = {(clip.movie, clip.start_s) for clip in drawn}
-    assert not before & {(clip.movie, clip.start_s) for clip in read_manifest(more)}
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
@@ -180,16 +153,10 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     ]  # fmt: skip
     write(sheet, spelled, delimiter=delimiter)
     assert json.loads(obygaze("film", "rate", films / "a", sheet, "--json")[0]) == expected
-    out, _ = obygaze("film", "rate", films / "a", sheet)
-    assert "AB and CD: 29 of 30 windows alike (97%); kappa 0." in out
     obygaze("manifest", "import", "judgements", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
     assert (
         json.loads(obygaze("film", "rate", films / "a", tmp_path / "imported.csv", "--json")[0]) == expected
     )
-    more = tmp_path / "more.csv"
-    obygaze("film", "next", films / "a", "--blind", "--n", 5, "--judged", sheet, "--codebook", book,
-            "--out", more)  # fmt: skip
-    assert [clip.extras["place"] for clip in read_manifest(more)] == ["31", "32", "33", "34", "35"]
 
 
 class Fake(click.Command):
@@ -262,17 +229,20 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     again = Fake(CARD)
     assert pipeline(again, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
     assert len(again.asked) == 1
-    with pytest.raises(click.UsageError, match="made with other films, models or windows"):
+    with pytest.raises(click.UsageError, match="other films"):
         pipeline(Fake(CARD), film, "--model", "m.model", "--window", 9, "--out", out)
     anew = Fake(CARD)
     assert pipeline(anew, film, "--model", "m.model", "--window", 9, "--out", out, "--force") == 0
     assert len(anew.asked) == 5
 
 
-def test_a_run_takes_pictures_only_if_asked(film, tmp_path):
-    fake, out = Fake(CARD), tmp_path / "out"
-    assert pipeline(fake, film, "--model", "m.model", "--out", out, "--thumbnails") == 0
-    *_, pictures, report = fake.asked
+def test_a_run_takes_pictures_and_flags_only_if_asked(film, tmp_path):
+    fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
+    said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
+    words = (film, "--model", "m.model", "--flags", said, "--out", out, "--thumbnails")
+    assert pipeline(fake, *words) == 0
+    *_, score, pictures, report = fake.asked
+    assert score[score.index("--flags") + 1] == str(said)
     assert pictures == ["film", "thumbnails", str(film), "--scored", str(out / "scored"), "--out",
                         str(out / "pictures")]  # fmt: skip
     assert report[3:5] == ["--thumbnails", str(out / "pictures")]
@@ -280,13 +250,7 @@ def test_a_run_takes_pictures_only_if_asked(film, tmp_path):
 
 def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_path):
     video = tmp_path / "m.mp4"
-    with av.open(video, "w") as container:
-        stream = container.add_stream("mpeg4", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 640, 272, "yuv420p"
-        for number in range(20):
-            grey = np.full((272, 640, 3), 12 * number, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey, format="rgb24")))
-        container.mux(stream.encode(None))
+    write_video(video, (np.full((272, 640, 3), 12 * number, np.uint8) for number in range(20)), 10)
     scored = tmp_path / "scored"
     scored.mkdir()
     (scored / "segments.csv").write_text(
@@ -295,22 +259,12 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, tmp_pa
     _, warned = obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p")
     assert "only where you have the right to" in warned
     assert sorted(path.name for path in (tmp_path / "p" / "m").iterdir()) == ["1.jpg", "2.jpg"]
-    assert set(read_stills(tmp_path / "p", "m")) == {1, 2}
     means = {}
     for rank in (1, 2):
         with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
             assert picture.size == (160, 68)
             means[rank] = np.asarray(picture).mean()
     assert means[1] > means[2] + 20  # the film grows lighter
-
-
-def test_a_run_hands_flags_of_a_person_to_the_scoring(film, tmp_path):
-    fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
-    said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
-    words = (film, "--model", "m.model", "--flags", said, "--out", out)
-    assert pipeline(fake, *words) == 0
-    score = next(words for words in fake.asked if words[:2] == ["film", "score"])
-    assert score[score.index("--flags") + 1] == str(said)
 
 
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):

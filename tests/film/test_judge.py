@@ -24,9 +24,6 @@ from obygaze_film.judged_rate import (
 )
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
-from obygaze_models.dataset import load_dataset
-from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.report.run_tables import run_report
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
@@ -63,7 +60,10 @@ def cover(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
 @pytest.mark.long
 @pytest.mark.parametrize("prevalence", PREVALENCES)
 def test_it_covers_from_useless_models_to_good_ones_and_is_narrower_than_judgements_alone(prevalence):
-    # 2,000 draws leave a coverage uncertain by .005 (one standard error).
+    """All prevalences, sizes and qualities: alone it finds the corner in which an interval is too short.
+
+    2,000 draws leave a coverage uncertain by .005 (one standard error).
+    """
     for n in SIZES:
         for quality in (0, 0.5, 1, 2):  # AUC .5, .64, .76, .92
             coverage, width, alone = cover(prevalence, quality, n)
@@ -296,7 +296,7 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(scored, tmp_path):
 def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
     timeline = Timeline.read(scored[0])
     blind = choose_next([timeline], 30, blind=True)
-    with pytest.raises(FilmError, match="5 windows were judged blindly, at least 10 are needed"):
+    with pytest.raises(FilmError, match="at least 10"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
     shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
     extras = {"draw": "random", "seen_score": "0", "place": "1"}
@@ -307,21 +307,12 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
         "left out 1 judgement of other films",
         "left out 10 judgements whose times are no window of this",
     ]
-    with pytest.raises(FilmError, match="'violent' positive, which is no level of the judgements' codebook"):
+    with pytest.raises(FilmError, match="'violent'"):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
-def test_a_list_of_the_old_kind_and_draws_of_two_seeds_are_refused_with_the_reason(scored, tmp_path):
-    """Old lists hold rows of the timeline, and do not say how they were drawn."""
+def test_draws_of_two_seeds_are_refused(scored, tmp_path):
     timeline = Timeline.read(scored[0])
-    rows = timeline.rows().sample(30, random_state=0)
-    old = [
-        Clip(f"old-{row.Index}", timeline.movie, start_s=row.start_s, end_s=row.end_s,
-             extras={"draw": "random", "seen_score": "0"})
-        for row in rows.itertuples()
-    ]  # fmt: skip
-    with pytest.raises(FilmError, match=r"0 windows were judged blindly.*rows of the timeline"):
-        correct_rate(timeline, judged(old, tmp_path))
     draws_of_two = [
         replace(clip, clip_id=f"{seed}-{clip.clip_id}")
         for seed in (0, 1)
@@ -349,7 +340,7 @@ def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(scored, 
     # Sorted by time and stopped half way: only what comes before the first gap is a draw of the whole film.
     half = sorted(whole, key=lambda clip: clip.start_s)[:20]
     gap = next(place for place, clip in enumerate(whole, 1) if clip not in half)
-    with pytest.raises(FilmError, match=f"drawn after place {gap}, which is not judged"):
+    with pytest.raises(FilmError, match=f"place {gap}"):
         rate_of(half)
 
 
@@ -388,30 +379,5 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     rate, _ = correct_rate(timeline, judged(blind, tmp_path, lambda clip: clip.start_s < 16))
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
-    with pytest.raises(FilmError, match="5 windows were judged blindly, at least 6 are needed"):
+    with pytest.raises(FilmError, match="at least 6"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
-
-
-def test_judgements_made_with_the_score_in_sight_are_trained_on_and_not_tested(trained):
-    """A third of the clips: they are in no test fold, unless asked for."""
-    seen = [place % 3 == 0 for place in range(len(trained.manifest))]
-    marked = trained.manifest.with_clips(
-        replace(clip, extras={"seen_score": "1" if was_seen else "0"})
-        for clip, was_seen in zip(trained.manifest, seen, strict=True)
-    )
-    anchored = {clip.clip_id for clip in marked if clip.extras["seen_score"] == "1"}
-    data = load_dataset(trained.store, marked)
-    run = evaluate(data, ["linear"], "calm_violent")
-    tested = set(run.predictions.table["clip_id"])
-    assert not tested & anchored
-    assert run.record["clips"]["seen_score"] > 0
-    assert run.record["clips"]["tested"] == len(tested)
-    assert any("model's score in sight: trained on, not tested" in note for note in run_report(run).notes)
-    asked = evaluate(data, ["linear"], "calm_violent", test_seen_scores=True)
-    assert set(asked.predictions.table["clip_id"]) > tested
-    assert "seen_score" not in asked.record["clips"]
-    before = evaluate(load_dataset(trained.store, trained.manifest), ["linear"], "calm_violent")
-    assert asked.predictions.table.equals(before.predictions.table)
-    assert [fold["train_clips"] for fold in run.record["folds"]] == [
-        fold["train_clips"] for fold in before.record["folds"]
-    ]

@@ -1,6 +1,6 @@
 """Scores of films: where the planted segments are, what is withheld, and what adds up."""
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Film, import_film
 from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots, windows_of
-from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag, is_counted
+from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
 from obygaze_models.prediction.saved_model import load_model
@@ -51,6 +53,8 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     p = 1 / (1 + np.exp(-(calibration.slope * rows["logit"] + calibration.intercept)))
     assert np.abs(p - rows["p"]).max() < 1e-9
     assert (counted == ~rows["flags"].fillna("").str.contains("black|credits")).all()
+    empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
+    assert rows.loc[~counted, empty].isna().all().all()
 
 
 def test_rows_are_shots_cover_the_film_and_take_their_flags(scored):
@@ -94,7 +98,7 @@ def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_
         assert timeline.rate(key).value is None
         assert timeline.rate(key).unreliable == 1
         assert timeline.segments(key).empty
-    assert timeline.heading == "A Planted Film · no prediction: unlike every film the model was trained on"
+    assert timeline.heading.startswith("A Planted Film · no prediction: unlike")
 
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
@@ -107,28 +111,18 @@ def test_a_film_that_a_model_was_trained_on_says_so(trained):
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path):
     store = film_store(tmp_path, "half", end_s=200.0)
     odd = film_store(tmp_path, "odd", end_s=200.0, shift=30.0)
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
     for share, refused in ((0.1, False), (0.3, True)):
-        timeline = mixed(tmp_path / str(share), store, odd, share, trained)
+        far = np.array([start < 200 * share for start, _ in spans.values()])
+        X = np.where(far[:, None], odd["descriptors"].pooled(), store["descriptors"].pooled())
+        groups = {"descriptors": {"pooled": X}}
+        path = seal_arrays(tmp_path / str(share), dict.fromkeys(spans, "mixed"), groups, spans=spans)
+        timeline = score_film(open_store(path), [trained.paths["pcbm_lr"]])
         rate = timeline.rate()
-        assert (rate.value is None) == refused
-        assert refused == ("unlike any clip" in rate.reason)
+        assert (rate.value is None) == bool(rate.reason) == refused
         assert rate.unreliable == pytest.approx(share, abs=0.05)
         rows = timeline.rows()
         assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
-
-
-def mixed(folder, store, odd, share, trained):
-    """Score a film whose first `share` is unlike."""
-    from obygaze_features.store.testing import seal_arrays
-
-    X, Y = store["descriptors"].pooled(), odd["descriptors"].pooled()
-    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
-    far = np.array([start < 200 * share for start, _ in spans.values()])
-    rows = np.where(far[:, None], Y, X)
-    path = seal_arrays(
-        folder / "mixed", dict.fromkeys(spans, "mixed"), {"descriptors": {"pooled": rows}}, spans=spans
-    )
-    return score_film(open_store(path), [trained.paths["pcbm_lr"]])
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
@@ -137,11 +131,8 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     timeline = score_film(store, [trained.paths["pcbm_lr"]])
     rows = timeline.rows()
     missing = rows[rows["status"] == "missing"]
-    assert missing["start_s"].tolist() == [
-        40.0,
-        44.0,
-        48.0,
-    ]  # windows 36-44 ... 48-56 failed; 40-52 has no other
+    # Windows 36-44 ... 48-56 failed; 40-52 has no other.
+    assert missing["start_s"].tolist() == [40.0, 44.0, 48.0]
     assert missing["flags"].str.contains("missing").all()
     assert missing[["logit", "p", "unlike"]].isna().all().all()
     assert timeline.record.windows.n_missing == 4
@@ -176,64 +167,43 @@ def test_several_films_are_scored_at_once(trained, tmp_path):
     for film in films:
         film.write(tmp_path / "out" / film.movie)
     assert [film.movie for film in read_films([tmp_path / "out"])] == ["a", "b"]
-    with pytest.raises(FilmError, match="films a, b: name one"):
+    with pytest.raises(FilmError, match="a, b"):
         score_film(store, [trained.paths["pcbm_lr"]])
-    with pytest.raises(FilmError, match="shots are of other; store"):
+    with pytest.raises(FilmError, match="other"):
         score_films(store, [trained.paths["pcbm_lr"]], shots={"other": shots_of("other")})
-
-
-def test_two_files_of_one_model_have_keys_of_their_own(trained, tmp_path):
-    store = film_store(tmp_path, "m", end_s=60.0)
-    timeline = score_film(store, [trained.paths["linear"], trained.paths["linear"]])
-    assert timeline.keys == ("linear", "linear-2")
+    twice = score_film(store, [trained.paths["linear"]] * 2, movie="a")
+    assert twice.keys == ("linear", "linear-2")
 
 
 def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
-    from obygaze_features.store.testing import seal_arrays
-
-    path = seal_arrays(
-        tmp_path / "whole", {"c": "m"}, {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
-    )
-    with pytest.raises(FilmError, match="clip c is a whole file and has no place in a film"):
+    groups = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
+    path = seal_arrays(tmp_path / "whole", {"c": "m"}, groups)
+    with pytest.raises(FilmError, match="clip c"):
         score_film(open_store(path), [trained.paths["linear"]])
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "old", "new"),
     [
-        ("film.json", lambda text: text.replace('"obygaze film"', '"other"'), "not a scored film's record"),
-        (
-            "film.json",
-            lambda text: text.replace(f'"number": {NUMBER}', '"number": 9'),
-            "newer than this obygaze reads",
-        ),
-        (
-            "film.json",
-            lambda text: text.replace(f'"number": {NUMBER}', '"number": 1'),
-            "older than this obygaze reads .*: score the film again",
-        ),
-        ("film.json", lambda text: text.replace('"duration_s": ', '"duration_s": "x", "y": '), "duration_s"),
-        ("film.json", lambda text: text[:100], "not a scored film's record"),
-        (
-            "timeline.csv",
-            lambda text: text.replace("logit", "logits", 1),
-            "no column logit: score the film again",
-        ),
-        ("timeline.csv", lambda text: text.replace(",pcbm_lr,", ",other,"), "its models are bank, other"),
-        ("timeline.csv", lambda text: text.replace("600.0", "soon"), "column end_s"),
-        ("shots.csv", lambda _: "", "shots.csv: No columns"),
+        ("film.json", '"obygaze film"', '"other"'),
+        ("film.json", f'"number": {NUMBER}', '"number": 9'),
+        ("film.json", f'"number": {NUMBER}', '"number": 1'),
+        ("film.json", '"duration_s": ', '"duration_s": "x", "y": '),
+        ("film.json", '"duration_s"', "["),
+        ("timeline.csv", "logit", "logits"),
+        ("timeline.csv", ",pcbm_lr,", ",other,"),
+        ("timeline.csv", "600.0", "soon"),
+        ("shots.csv", "", "\0"),
     ],
 )
-def test_a_damaged_folder_is_named_in_one_line(scored, tmp_path, name, change, message):
-    folder, timeline = scored
-    timeline.write(tmp_path / "film")
+def test_a_damaged_folder_is_named_in_one_line(scored, tmp_path, name, old, new):
+    scored[1].write(tmp_path / "film")
     path = tmp_path / "film" / name
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(FilmError, match=message) as error:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new) if old else "", encoding="utf-8")
+    with pytest.raises(FilmError) as error:
         Timeline.read(tmp_path / "film")
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
-    assert json.loads((folder / "film.json").read_text(encoding="utf-8"))["format"] == "obygaze film"
 
 
 def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
@@ -242,7 +212,7 @@ def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(t
     shots = read_shots(path, ["m"])["m"]
     assert shots["detector"].tolist() == ["shots.csv", "by hand"]
     assert shots["flags"].tolist() == ["", "bars;black"]
-    with pytest.raises(ManifestError, match="no column movie"):
+    with pytest.raises(ManifestError, match="movie"):
         read_shots(path, ["m", "n"])
 
 
@@ -267,18 +237,18 @@ def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(traine
 
 
 @pytest.mark.parametrize(
-    ("films", "said", "error", "message"),
+    ("films", "said", "error", "place"),
     [
-        (["m"], "start_s,end_s\n0,5\n", ManifestError, "no column flags"),
+        (["m"], "start_s,end_s\n0,5\n", ManifestError, "flags"),
         (["m"], "start_s,end_s,flags\n0,5,title\n", ManifestError, "'title'"),
-        (["m", "n"], "movie,start_s,end_s,flags\no,0,5,credits\n", FilmError, "movie 'o' has no shots"),
+        (["m", "n"], "movie,start_s,end_s,flags\no,0,5,credits\n", FilmError, "'o'"),
     ],
 )
-def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, message):
+def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, place):
     shots = tmp_path / "shots.csv"
     shots.write_text("movie,start_s,end_s\nm,0,9\nn,0,9\n", encoding="utf-8")
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=place):
         read_shots(shots, films, tmp_path / "said.csv")
 
 
@@ -289,10 +259,6 @@ def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, mess
 )  # fmt: skip
 def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
     """Whatever windows and shots there are."""
-    from pathlib import Path
-
-    from obygaze_features.manifest import Film, import_film
-
     clips = import_film([Film(Path("m.mp4"), end)], Path(), window, hop).manifest.clips
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips])
     windows = Windows(tuple(clip.clip_id for clip in clips), spans)
@@ -313,8 +279,3 @@ def test_windows_are_found_by_film_in_the_order_of_time(trained):
     assert list(found) == ["f0", "f1", "f2", "f3", "f4", "f5"]
     assert (np.diff(found["f0"].spans[:, 0]) > 0).all()
     assert (found["f0"].window_s, found["f0"].hop_s, found["f0"].end_s) == (4.0, 4.0, 120.0)
-
-
-def test_counted_rows_have_a_probability(scored):
-    rows = scored[1].rows()
-    assert rows.loc[is_counted(rows), "p"].notna().all()

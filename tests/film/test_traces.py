@@ -57,11 +57,6 @@ def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     assert not (tmp_path / "frames.csv").exists()
 
 
-def test_a_model_that_says_nothing_of_frames_has_no_traces(monkeypatch):
-    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: False)
-    assert score.traces_of(None, "linear", None, "film", []).empty
-
-
 def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
     page = film_page([traced])
     assert page == film_page([traced])
@@ -70,13 +65,3 @@ def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
     assert "Inside the segment" not in film_page([invented_film(**SMALL)])
     start = traced.segments()["start_s"].iloc[0] + 10
     assert f'<td class="n">0:{int(start // 60):02}:{int(start % 60):02}</td>' in page
-
-
-def test_attention_weights_are_drawn_against_the_largest_of_the_film(traced):
-    frames = traced.frames.assign(weight=np.where(traced.frames["start_s"] == 3.0, 0.5, 0.01))
-    assert "Attention weight</th>" in film_page([replace(traced, frames=frames)])
-
-
-def test_a_film_of_three_hours_with_traces_stays_below_a_megabyte():
-    film = invented_film(duration_s=10_800.0, n_rows=3000, traced=True)
-    assert len(film_page([film]).encode()) < 1_000_000

@@ -2,18 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
-import obygaze_models as om
 from obygaze_models.models.attention import SPECS, AttentionPooling
 from obygaze_models.models.attention_network import DECAY, N_PAIRS, AttentionNetwork
 from obygaze_models.models.linear import make_frames_probe
-from obygaze_models.models.registry import BUILTIN_MODELS, models_for
+from obygaze_models.models.registry import models_for
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from tests.planted_frames import planted_frames
 
@@ -84,6 +81,7 @@ def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
 @pytest.mark.long
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
 def test_the_event_is_found_in_at_least_38_of_40_corpora_whatever_the_frames_correlation(correlation):
+    """Alone it finds starts that lead nowhere in a few corpora."""
     n_found = 0
     for seed in range(40):
         X, y, movies, event = planted_frames(
@@ -117,6 +115,7 @@ def test_starts_come_in_pairs_whose_evidence_has_opposite_signs_along_the_direct
         along = first.projection[:, 0]
         np.testing.assert_allclose(first.projection[:, -1] @ along, -(second.projection[:, -1] @ along))
         np.testing.assert_array_equal(first.projection[:, :-1], second.projection[:, :-1])
+        assert not first.gate_bias.any()
 
 
 def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
@@ -143,12 +142,6 @@ def test_an_absent_frame_has_no_weight_and_changes_nothing():
     )
 
 
-def test_a_clip_of_one_frame_has_its_whole_weight():
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    model = AttentionPooling(max_epochs=2).fit(X[:, :1], y)
-    np.testing.assert_array_equal(model.weights(X[:, :1]), 1)
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -166,14 +159,6 @@ def test_what_are_no_frames_is_refused(spoil, message):
 
 # --- determinism and controls
 # ---------------------------------------------------------------------------
-def test_the_same_seed_gives_the_same_bytes_whatever_the_threads():
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    made = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            model = AttentionPooling(max_epochs=3, random_state=4).fit(X, y)
-            made.append((model.parameters_.tobytes(), model.decision_function(X).tobytes()))
-    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("n_frames", [1, 7, 32])
@@ -212,12 +197,6 @@ def test_in_every_table_controls_stand_beside_attention():
     assert not {spec.name for spec in SPECS} & {spec.name for spec in models_for("levels", None)}
 
 
-def test_it_can_be_cloned_and_is_in_the_zoo():
-    assert clone(AttentionPooling(n_hidden=3)).n_hidden == 3
-    assert BUILTIN_MODELS["attention"].reads == "frames"
-    assert om.AttentionPooling is AttentionPooling
-
-
 @pytest.mark.parametrize(("pool", "reduce"), [("mean", np.mean), ("max", np.max)])
 def test_the_probe_on_pooled_frames_is_the_linear_probe_of_one_penalty(pool, reduce):
     rng = np.random.default_rng(0)
@@ -228,17 +207,3 @@ def test_the_probe_on_pooled_frames_is_the_linear_probe_of_one_penalty(pool, red
     plain = make_pipeline(StandardScaler(), head).fit(pooled, y)
     ours = make_frames_probe(pool).fit(frames, y)
     np.testing.assert_allclose(ours.decision_function(frames), plain.decision_function(pooled), atol=1e-6)
-
-
-def test_the_first_units_look_at_features_alone_along_opposite_directions(clips):
-    X, y = clips
-    network = AttentionNetwork(5, 4, True, 5.0)
-    ready = network.prepare(X, *network.moments(X))
-    layer = network.views(network.starts(np.random.default_rng(0), ready, y)[0])
-    for first in (0, 4):
-        aimed = layer.projection[:, first : first + 4]
-        np.testing.assert_array_equal(aimed[:5, :2], -aimed[:5, 2:])
-        assert not aimed[5:].any()  # not at the time
-    assert layer.projection[5:, 8].all()  # which the evidence is free to use
-    np.testing.assert_array_equal(layer.gate_bias, 0)
-    np.testing.assert_array_equal(layer.attention, 1)

@@ -1,13 +1,10 @@
 """What is done about the larger class is done to training clips alone, and is the same in any company."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
-from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe, fit_many
+from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe
 from obygaze_models.models.binary import balanced_weights, even_rows
 from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, n_parameters
 
@@ -101,50 +98,8 @@ def test_clips_that_choose_the_epoch_and_the_threshold_are_all_there_and_weigh_a
     assert np.isfinite(inner.inner_scores_).all()
 
 
-@pytest.mark.parametrize("remedy", REMEDIES)
-def test_together_equal_one_by_one(remedy):
-    X, y, movies = planted(300)
-    sides = [np.flatnonzero(movies != movie) for movie in range(4)]
-    alone = [
-        MLPProbe(8, max_epochs=6, imbalance=remedy, random_state=seed).fit(X[rows], y[rows])
-        for seed, rows in enumerate(sides)
-    ]
-    together = [MLPProbe(8, max_epochs=6, imbalance=remedy, random_state=seed) for seed in range(4)]
-    fit_many(together, X, y, sides)
-    for one, other in zip(alone, together, strict=True):
-        assert one.parameters_.tobytes() == other.parameters_.tobytes()
-        assert one.n_epochs_ == other.n_epochs_
-
-
-BYTES = """
-import hashlib, numpy as np
-from obygaze_models.models import MLPProbe
-rng = np.random.default_rng(0)
-X, y = rng.normal(size=(300, 512)).astype(np.float32), (rng.random(300) < 0.2).astype(int)
-for remedy in ("weights", "subsample"):
-    probe = MLPProbe(max_epochs=3, imbalance=remedy).fit(X, y)
-    print(hashlib.sha256(probe.parameters_.tobytes() + probe.decision_function(X).tobytes()).hexdigest())
-"""
-
-
-def test_results_do_not_depend_on_the_number_of_threads():
-    prints = {
-        subprocess.run(
-            [sys.executable, "-c", BYTES],
-            env={"PATH": "", "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for threads in ("1", "2")
-    }
-    assert len(prints) == 1
-    assert len(set(prints.pop().split())) == 2
-
-
 def test_the_papers_model_and_an_unknown_remedy_are_refused():
     X, y, _ = planted(60, share=0.3)
-    with pytest.raises(ValueError, match="balances classes by its folds: imbalance must be 'none'"):
-        MLPProbe(variant="paper", imbalance="weights").fit(X, y)
-    with pytest.raises(ValueError, match="'imbalance' parameter of MLPProbe must be"):
-        MLPProbe(imbalance="smote").fit(X, y)
+    for wrong in ({"variant": "paper", "imbalance": "weights"}, {"imbalance": "smote"}):
+        with pytest.raises(ValueError, match="imbalance"):
+            MLPProbe(**wrong).fit(X, y)

@@ -17,10 +17,11 @@ def batch():
     return rng.normal(size=(B, D)), (rng.random(B) < 0.3).astype(np.float64)
 
 
-def torch_twin(parameters):
+def torch_twin(parameters, n_outputs=1):
     """Build the same model with PyTorch's own layers."""
-    layer = layers(parameters, D)
-    twin = torch.nn.Sequential(torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 1)).double()
+    layer = layers(parameters, D, n_outputs)
+    last = torch.nn.Linear(H, n_outputs)
+    twin = torch.nn.Sequential(torch.nn.Linear(D, H), torch.nn.ReLU(), last).double()
     values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
     with torch.no_grad():
         for tensor, value in zip(twin.parameters(), values, strict=True):
@@ -31,7 +32,7 @@ def torch_twin(parameters):
 def flat(tensors):
     """Put PyTorch's four tensors in our order."""
     weight, bias, last_weight, last_bias = (tensor.detach().numpy() for tensor in tensors)
-    return np.concatenate([weight.T.ravel(), bias, last_weight.ravel(), last_bias])
+    return np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias])
 
 
 def torch_loss(twin, X, y):

@@ -50,12 +50,6 @@ def test_a_narrow_table_stays_whole_and_a_column_too_wide_stands_alone():
     assert len(tables(Block("wide", ("a", "b", "c"), (("1", "x" * 90, "3"),)))) == 2
 
 
-def test_a_report_is_its_title_its_notes_and_its_blocks():
-    text = plain(Report("name", "Table 0", ("to be known",), (WIDE,), pd.DataFrame(), {}))
-    for said in ("Table 0\n  to be known\n", "\na block\n  a note\n", "metric number 5"):
-        assert said in text
-
-
 HARD = Report(
     "hard",
     "Scores of A & B",

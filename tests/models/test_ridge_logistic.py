@@ -135,15 +135,6 @@ def test_clips_are_read_in_blocks_and_the_last_may_be_short():
     np.testing.assert_allclose(ours, other, atol=1e-5)
 
 
-def test_the_number_of_threads_changes_no_byte():
-    X, y = drawn(400, 300, correlated=True)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(limits=threads):
-            found.append(RidgeLogistic(1.0).fit(X, y))
-    assert found[0].coef_.tobytes() == found[1].coef_.tobytes()
-
-
 def test_the_same_clips_give_the_same_bytes_and_other_candidates_change_nothing_in_the_model_fitted_last():
     X, y = drawn(120, 20)
     movies = np.repeat(np.arange(6), 20)

@@ -242,27 +242,27 @@ def test_arrays_for_the_estimators_fit_are_cut_to_the_clips_of_each_fold(clips):
     ).inner_scores_.mean()
 
 
-def test_what_can_not_be_selected_is_refused_in_words(clips):
+class Silent(BaseEstimator):
+    def fit(self, X, y):
+        del X, y
+        return self
+
+
+class Undefined(DummyClassifier):
+    def predict_proba(self, X):
+        return np.full((len(X), 2), np.nan)
+
+
+def test_what_can_not_be_selected_is_refused(clips):
     X, y, movies = clips
-    with pytest.raises(ProtocolError, match="at least 2 training movies"):
-        GroupedSelection(LogisticRegression()).fit(X, y, groups=["one"] * len(y))
-    with pytest.raises(ValueError, match="needs clips of two classes, but y has one class: 0"):
-        GroupedSelection(LogisticRegression()).fit(X, np.zeros_like(y), groups=movies)
-
-    class Silent(BaseEstimator):
-        def fit(self, X, y):
-            del X, y
-            return self
-
-    with pytest.raises(ValueError, match="Silent gives no scores: a model needs decision_function or pred"):
-        GroupedSelection(Silent()).fit(X, y, groups=movies)
-
-    class Undefined(DummyClassifier):
-        def predict_proba(self, X):
-            return np.full((len(X), 2), np.nan)
-
-    with pytest.raises(ValueError, match=r"one finite score a clip.*values that are not finite"):
-        GroupedSelection(Undefined()).fit(X, y, groups=movies)
+    for estimator, labels, groups, error, place in (
+        (LogisticRegression(), y, ["one"] * len(y), ProtocolError, "2 training movies"),
+        (LogisticRegression(), np.zeros_like(y), movies, ValueError, "one class: 0"),
+        (Silent(), y, movies, ValueError, "Silent"),
+        (Undefined(), y, movies, ValueError, "not finite"),
+    ):
+        with pytest.raises(error, match=place):
+            GroupedSelection(estimator).fit(X, labels, groups=groups)
 
 
 def test_it_asks_for_movies_by_the_rules_of_metadata_routing():

@@ -5,9 +5,9 @@ import textwrap
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -123,42 +123,13 @@ def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_m
     np.testing.assert_allclose(table["score"], expected.decision_function(data.X[out]), atol=1e-5)
 
 
-class Torch(ClassifierMixin, BaseEstimator):
-    """A logistic regression in torch that keeps scikit-learn's convention."""
-
-    def __init__(self, lr=0.3, *, random_state=0):
-        self.lr = lr
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        import torch
-
-        generator = torch.Generator().manual_seed(self.random_state)
-        self.classes_ = np.unique(y)
-        w = (0.01 * torch.randn(X.shape[1], generator=generator)).requires_grad_()
-        optimiser = torch.optim.Adam([w], lr=self.lr)
-        features, labels = torch.from_numpy(X), torch.from_numpy(y.astype(np.float32))
-        for _ in range(10):
-            optimiser.zero_grad()
-            torch.nn.functional.binary_cross_entropy_with_logits(features @ w, labels).backward()
-            optimiser.step()
-        self.w_ = w.detach()
-        return self
-
-    def decision_function(self, X):
-        import torch
-
-        return (torch.from_numpy(X) @ self.w_).numpy()
-
-
-def test_a_plain_torch_estimator_is_evaluated_and_seeded_by_the_run(data):
-    pytest.importorskip("torch").set_num_threads(1)
-    run = evaluate(data, {"torch": Torch}, "enhn_s", n_seeds=2)
-    assert within(run)["torch"] > 0.8
-    table = run.predictions.table.query("model == 'torch'")
+def test_an_estimator_is_seeded_by_the_run(data):
+    run = evaluate(data, {"sgd": SGDClassifier}, "enhn_s", n_seeds=2)
+    assert within(run)["sgd"] > 0.8
+    table = run.predictions.table.query("model == 'sgd'")
     assert set(table["seed"]) == {0, 1}
-    again = evaluate(data, {"torch": Torch()}, "enhn_s", seed=1).predictions.table
-    assert again.query("model == 'torch'")["score"].tolist() == table.query("seed == 1")["score"].tolist()
+    again = evaluate(data, {"sgd": SGDClassifier()}, "enhn_s", seed=1).predictions.table
+    assert again.query("model == 'sgd'")["score"].tolist() == table.query("seed == 1")["score"].tolist()
 
 
 def test_a_skorch_estimator_is_evaluated(data):
@@ -221,27 +192,24 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "place"),
     [
-        ("liner", r"unknown model 'liner': did you mean 'linear'\?"),
-        ("diference", r"unknown model 'diference': did you mean 'difference'\?"),
-        ("xyz", r"unknown model 'xyz': expected one of linear, mlp, .*, or MODULE:FACTORY"),
-        (
-            "nowhere.models:make",
-            r"--model nowhere.models:make: module nowhere.models can't be imported: No mod",
-        ),
-        ("thelab_torn:make", r"module thelab_torn can't be imported: No module named 'a_package_that_is_not"),
-        ("torn", r"model torn of thelab_torn:make can't be imported: No module named 'a_package"),
-        ("gone", r"model gone of thelab_models:gone can't be imported: .*has no attribute 'gone'"),
-        ("thelab_models:missing", r"module thelab_models has no missing"),
-        ("thelab_models:NUMBER", r"NUMBER is a int: expected a ModelSpec, an estimator or a factory"),
-        ("thelab_models:broken", r"thelab_models:broken can't be made: RuntimeError: no licence"),
-        ("builtins:dict", r"builtins:dict gives a dict, which has no fit"),
+        ("liner", "'liner': .*'linear'"),
+        ("diference", "'diference': .*'difference'"),
+        ("xyz", "'xyz': .*linear, mlp, .*MODULE:FACTORY"),
+        ("nowhere.models:make", r"--model nowhere\.models:make"),
+        ("thelab_torn:make", "thelab_torn.*'a_package_that_is_not_there'"),
+        ("torn", "torn of thelab_torn:make.*'a_package_that_is_not_there'"),
+        ("gone", "gone of thelab_models:gone"),
+        ("thelab_models:missing", "thelab_models has no missing"),
+        ("thelab_models:NUMBER", "NUMBER is a int"),
+        ("thelab_models:broken", "thelab_models:broken .*RuntimeError: no licence"),
+        ("builtins:dict", "builtins:dict"),
     ],
 )
 @pytest.mark.usefixtures("_lab")
-def test_a_model_that_can_not_be_found_is_refused_in_one_line(asked, message):
-    with pytest.raises(ModelError, match=message) as caught:
+def test_a_model_that_can_not_be_found_is_refused_in_one_line(asked, place):
+    with pytest.raises(ModelError, match=place) as caught:
         models_for("levels", [asked])
     assert "\n" not in str(caught.value)
 
@@ -264,62 +232,48 @@ class Torn(TwoColumns):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "place"),
     [
-        (Silent(), "model mine can't be trained: Silent gives no scores: a model needs decision_function or"),
-        (
-            TwoColumns(),
-            r"model mine can't be trained: .* one finite score a clip: expected shape \[\d+\], fo",
-        ),
-        (ModelSpec("", "", lambda _: TwoColumns(), choose=None), "model mine can't score clips: TwoColumns"),
-        (Torn(), "model mine can't be trained: mat1 and mat2 shapes cannot be multiplied"),
+        (Silent(), "model mine .*Silent"),
+        (TwoColumns(), r"model mine .*shape \[\d+\]"),
+        (ModelSpec("", "", lambda _: TwoColumns(), choose=None), "model mine .*TwoColumns"),
+        (Torn(), "model mine .*mat1 and mat2 shapes"),
     ],
 )
-def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, message):
-    with pytest.raises(ModelError, match=message):
+def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, place):
+    with pytest.raises(ModelError, match=place):
         evaluate(data, {"mine": given}, "enhn_s")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [LogisticRegression(), [LogisticRegression()], RandomForestClassifier()],
-    ids=["one", "list", "forest"],
-)
-def test_an_estimator_without_a_name_is_refused_with_how_to_name_it(data, given):
-    with pytest.raises(ModelError, match=r"has no name here: give models=\{'my_model': "):
-        evaluate(data, given, task="hn_s")
-
-
-def test_two_models_of_one_name_are_refused(data):
+def test_names_of_models_are_given_and_taken_once(data):
+    for nameless in (LogisticRegression(), [LogisticRegression()], RandomForestClassifier()):
+        with pytest.raises(ModelError, match="my_model"):
+            evaluate(data, nameless, task="hn_s")
     twice = ModelSpec("linear", "Another", lambda _: LogisticRegression())
-    with pytest.raises(ModelError, match="two models are called 'linear'"):
+    with pytest.raises(ModelError, match="'linear'"):
         evaluate(data, [BUILTIN_MODELS["linear"], twice], "enhn_s")
-    assert [one.name for one in models_for("levels", ["linear", "linear"])][:2] == [
-        "linear",
-        "always_positive",
-    ]
+    asked = [one.name for one in models_for("levels", ["linear", "linear"])]
+    assert asked[:2] == ["linear", "always_positive"]
 
 
 @pytest.mark.usefixtures("_lab")
 def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(make_store, tmp_path):
     rng = np.random.default_rng(0)
-    clips = [
-        Clip(f"m{movie}-{place:02}", f"m{movie}", level=("EN", "S")[place % 2])
-        for movie in range(4)
-        for place in range(12)
-    ]
+    movie_of = {f"m{movie}-{place:02}": f"m{movie}" for movie in range(4) for place in range(12)}
+    levels = [("EN", "S")[int(clip_id[-2:]) % 2] for clip_id in movie_of]
+    clips = [Clip(*one, level=level) for one, level in zip(movie_of.items(), levels, strict=True)]
     frames = rng.normal(size=(len(clips), 2, 5)).astype(np.float32)
-    frames[:, :, 0] += 3 * np.array([[clip.level == "S"] for clip in clips])
+    frames[:, :, 0] += 3 * np.array([[level == "S"] for level in levels])
     arrays = {"pooled": frames.mean(axis=1), "frames": frames}
-    path = make_store(tmp_path / "s", {clip.clip_id: clip.movie for clip in clips}, {"one": arrays})
-    data = load_dataset(open_store(path), Manifest(tuple(clips), tmp_path))
-    assert within(evaluate(data, ["thelab_models:FRAMES"], "en_s"))["frame_mean"] > 0.9
-    bare = make_store(
-        tmp_path / "t", {clip.clip_id: clip.movie for clip in clips}, {"one": {"pooled": arrays["pooled"]}}
-    )
-    data, seen = load_dataset(open_store(bare), Manifest(tuple(clips), tmp_path)), []
-    with pytest.raises(DatasetError, match="backbone one has no frames in this store: it has pooled"):
-        evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
+    stores = [
+        open_store(make_store(tmp_path / name, movie_of, {"one": own}))
+        for name, own in (("s", arrays), ("t", {"pooled": arrays["pooled"]}))
+    ]
+    whole, bare = (load_dataset(store, Manifest(tuple(clips), tmp_path)) for store in stores)
+    assert within(evaluate(whole, ["thelab_models:FRAMES"], "en_s"))["frame_mean"] > 0.9
+    seen = []
+    with pytest.raises(DatasetError, match="one has no frames"):
+        evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
     assert not seen  # before hours of training, not after
 
 

@@ -7,11 +7,7 @@ from obygaze_models.models import MLPProbe, fit_many, training
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.mlp_network import backward, initial, layers
 from obygaze_models.models.training import Adam, adam_step
-
-
-def y_of(data):
-    """1 for S clips."""
-    return (data.levels == "S").astype(np.int64)
+from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +35,18 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "imbalance"),
+    [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
+)
+def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype, imbalance):
     X, sides = learnable.X.astype(dtype), leave_out(learnable)
-    alone = [
-        MLPProbe(16, max_epochs=5, random_state=seed).fit(X[rows], y_of(learnable)[rows])
-        for seed, rows in enumerate(sides)
-    ]
-    together = [MLPProbe(16, max_epochs=5, random_state=seed) for seed in range(len(sides))]
+    alone, together = (
+        [MLPProbe(16, max_epochs=5, imbalance=imbalance, random_state=seed) for seed in range(len(sides))]
+        for _ in range(2)
+    )
+    for probe, rows in zip(alone, sides, strict=True):
+        probe.fit(X[rows], y_of(learnable)[rows])
     fit_many(together, X, y_of(learnable), sides)
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
@@ -122,14 +122,15 @@ def test_progress_counts_every_training_once(learnable):
 
 
 def test_what_can_not_be_trained_together_is_refused(learnable):
-    rows = [np.arange(len(y_of(learnable)))] * 2
-    with pytest.raises(ValueError, match="alike in every parameter but random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, y_of(learnable), rows)
-    negatives = np.flatnonzero(y_of(learnable) == 0)
-    with pytest.raises(ValueError, match="needs clips of two classes"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), [rows[0], negatives])
-    with pytest.raises(ValueError, match="must not be among those it is trained on"):
-        fit_many([MLPProbe(4)] * 2, learnable.X, y_of(learnable), rows, validation=[np.array([3])] * 2)
+    y = y_of(learnable)
+    rows, negatives = np.arange(len(y)), np.flatnonzero(y == 0)
+    for widths, sides, validation, place in (
+        ((4, 5), [rows, rows], None, "random_state"),
+        ((4, 4), [rows, negatives], None, "two classes"),
+        ((4, 4), [rows, rows], [np.array([3])] * 2, "trained on"),
+    ):
+        with pytest.raises(ValueError, match=place):
+            fit_many([MLPProbe(n) for n in widths], learnable.X, y, sides, validation=validation)
 
 
 def test_a_batch_larger_than_the_clips_costs_no_memory(learnable):

@@ -71,5 +71,5 @@ def test_a_card_keeps_them_and_older_cards_lack_them(shelf):
     read = parse_card(older.to_json() | {"arrays": {}}, "old.model")
     assert read.clip_s is None
     assert Calibration(**read.calibration, draws=np.empty((0, 2))).film_error is None
-    with pytest.raises(ModelError, match=r"'clip_s'.*a number above 0"):
+    with pytest.raises(ModelError, match="clip_s"):
         parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")

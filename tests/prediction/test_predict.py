@@ -3,13 +3,12 @@
 import csv
 import io
 import json
-import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from obygaze_features.errors import OutputError, StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError
@@ -17,7 +16,7 @@ from obygaze_models.persistence.model_file import read_model
 from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import explain, lines, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
-from obygaze_models.prediction.predict import COLUMNS, document, predict, refuse_wrong_order
+from obygaze_models.prediction.predict import COLUMNS, document, predict
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import MODELS, corpus
 
@@ -145,42 +144,30 @@ def test_clips_without_features_are_counted_by_reason_and_several_stores_are_one
     assert found.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
     assert len(found.table) == 29 + 179
     assert found.table["movie"].is_monotonic_increasing
-    with pytest.raises(ModelError, match=r"clip g8-00 is in two stores"):
+    with pytest.raises(ModelError, match="g8-00"):
         predict(model, [alien, alien])
 
 
-def test_the_first_argument_is_the_model_and_another_order_is_said(shelf):
-    model, store = str(shelf.paths["linear"]), str(shelf.folder / "films")
-    refuse_wrong_order(model, [store])
-    refuse_wrong_order("no-such-file", [store])
-    with pytest.raises(ModelError, match=r"films is a store and .*linear.model a file: the order is MODEL"):
-        refuse_wrong_order(store, [model])
-
-
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "place"),
     [
-        ({"sampling": {"policy": "uniform", "n": 8}}, "sampling.n is 8, was 2"),
-        ({"weights_sha256": "a" * 64}, "weights_sha256 is 'aaaaaaaaaa"),
-        ({"untrained": True}, "untrained is True, was absent"),
+        ({"sampling": {"policy": "uniform", "n": 8}}, r"sampling\.n is 8, was 2"),
+        ({"weights_sha256": "a" * 64}, "weights_sha256"),
+        ({"untrained": True}, "untrained"),
     ],
 )
-def test_features_made_otherwise_are_refused_by_the_first_field_that_differs(
-    shelf, tmp_path, changed, message
-):
+def test_features_made_otherwise_are_refused_by_the_first_field_that_differs(shelf, tmp_path, changed, place):
     store, _ = corpus(tmp_path, "other", ("g9",), **changed)
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=place):
         predict(load_model(shelf.paths["linear"]), [store])
 
 
-def test_another_backbone_and_another_width_are_refused(shelf, tmp_path):
-    model = load_model(shelf.paths["linear"])
-    wide = {"descriptors": {"pooled": np.zeros((2, 9), dtype=np.float32)}}
-    other = {"clip": {"pooled": np.zeros((2, 8), dtype=np.float32)}}
-    for name, groups, message in (("a", wide, "has 9 features a clip"), ("b", other, "but of clip")):
-        path = seal_arrays(tmp_path / name, {"x": "m", "y": "m"}, groups)
-        with pytest.raises(ModelError, match=message):
-            predict(model, [open_store(path)])
+@pytest.mark.parametrize(("backbone", "width"), [("descriptors", 9), ("clip", 8)])
+def test_another_backbone_and_another_width_are_refused(shelf, tmp_path, backbone, width):
+    groups = {backbone: {"pooled": np.zeros((2, width), dtype=np.float32)}}
+    store = open_store(seal_arrays(tmp_path / "other", {"x": "m", "y": "m"}, groups))
+    with pytest.raises(ModelError, match=f"{width} features" if width == 9 else backbone):
+        predict(load_model(shelf.paths["linear"]), [store])
 
 
 # Why, and what if.
@@ -209,7 +196,7 @@ def test_an_intervention_is_what_computing_anew_gives(shelf, more, name):
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_an_explanation_says_the_decision_its_parts_and_what_would_change_it(shelf, more, name):
+def test_an_explanation_has_the_decision_its_parts_and_what_would_change_it(shelf, more, name):
     model, store = load_model(shelf.paths[name]), more[0]
     table = predict(model, [store]).table
     clip = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
@@ -219,14 +206,6 @@ def test_an_explanation_says_the_decision_its_parts_and_what_would_change_it(she
     assert found.changed.p > found.decision.p
     assert found.changed.called
     assert found.ends[0][1].logit == pytest.approx(found.changed.logit)
-    said = "\n".join(lines(found, model))
-    assert f"clip {clip['clip_id']} of film" in said
-    assert "called negative (calm)" in said
-    assert f"; threshold {found.threshold_p:.2f}\n  logit " in said
-    assert f"{found.decision.logit:.3f}; threshold {found.threshold:.3f}" in said
-    assert "With Gun at quantile 0.95: called positive (violent)" in said
-    assert f"  logit        {found.decision.logit:.3f} -> {found.changed.logit:.3f}" in said
-    assert re.search(r"absent, counted against: Gun \(p (0|below 0)\.\d\d, -", said)
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "bank"])
@@ -263,52 +242,37 @@ def test_only_concepts_that_are_seen_are_said_to_be(shelf, more):
                 assert all(sign * clip[f"{name}_contribution"] > 0 for name in own)
 
 
-def test_an_absent_concept_that_weighs_most_is_said_apart_with_its_sign(shelf, more):
-    model, store = load_model(shelf.paths["pcbm_lr"]), more[0]
-    table = predict(model, [store]).table
-    clip = table[(table["Gun_p"] > 0.9) & (table["Gun_contribution"] > 0)].iloc[0]
-    found = explain(model, [store], clip["clip_id"], {})
-    assert "seen, counted in favour: Gun (p " in "\n".join(lines(found, model))
-    without = replace(found, seen=(), concept_p=(0.01, 0.01))
-    said = lines(without, model)
-    assert "seen: no concept" in said
-    assert any(line.startswith("absent, counted in favour: Gun (p 0.01, +") for line in said)
-
-
 def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):
     model = load_model(shelf.paths["pcbm_lr"])
     found = explain(model, [alien], "g8-07", {"Gun": 0.5})
     assert (found.parts, found.decision.p, found.changed) == (None, None, None)
-    said = "\n".join(lines(found, model))
-    assert "unlike any that the model was trained on" in said
-    assert "--set is not answered" in said
 
 
 @pytest.mark.parametrize(
-    ("name", "clip", "setting", "message"),
+    ("name", "clip", "setting", "place"),
     [
-        ("pcbm_lr", "g0-99", {}, r"no clip 'g0-99' in more: did you mean 'g0-\d9'"),
-        ("pcbm_lr", "g1-00", {}, "has no features \\(failed: the file is empty"),
-        ("pcbm_lr", "g0-07", {"Gum": 0.5}, "unknown concept 'Gum': did you mean 'Gun'"),
-        ("linear", "g0-07", {}, "model linear decides by no concepts"),
-        ("bank", "g0-07", {}, "model bank decides by no concepts"),
+        ("pcbm_lr", "g0-99", {}, r"'g0-99' in more: .*'g0-\d9'"),
+        ("pcbm_lr", "g1-00", {}, "failed: the file is empty"),
+        ("pcbm_lr", "g0-07", {"Gum": 0.5}, "'Gum': .*'Gun'"),
+        ("linear", "g0-07", {}, "linear"),
+        ("bank", "g0-07", {}, "bank"),
     ],
 )
-def test_what_can_not_be_explained_is_one_line(shelf, more, name, clip, setting, message):
-    with pytest.raises((ModelError, ConceptError), match=message) as refused:
+def test_what_can_not_be_explained_is_one_line(shelf, more, name, clip, setting, place):
+    with pytest.raises((ModelError, ConceptError), match=place) as refused:
         explain(load_model(shelf.paths[name]), [more[0]], clip, setting)
     assert len(str(refused.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
 def test_settings_that_are_none_are_refused(text):
-    with pytest.raises(ConceptError, match=r"expected CONCEPT=QUANTILE"):
+    with pytest.raises(ConceptError):
         parse_settings([text])
 
 
 def test_settings_may_hold_equals_signs_and_are_set_once():
     assert parse_settings(["a=b=0.5", "Gun=1"]) == {"a=b": 0.5, "Gun": 1.0}
-    with pytest.raises(ConceptError, match="Gun is set twice"):
+    with pytest.raises(ConceptError, match="Gun"):
         parse_settings(["Gun=0.5", "Gun=1"])
 
 
@@ -330,34 +294,23 @@ def test_a_card_says_what_the_model_is(shelf):
     assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
 
 
-def test_no_word_of_another_codebook_is_in_a_file(shelf):
-    for path in shelf.paths.values():
-        text = json.dumps(read_model(path).card.to_json())
+def test_no_word_of_another_codebook_is_in_a_file_or_an_explanation(shelf, more):
+    model = load_model(shelf.paths["pcbm_lr"])
+    said = "\n".join(lines(explain(model, [more[0]], "g0-07", {"Gun": 0.95}), model))
+    for text in (said, *(json.dumps(read_model(path).card.to_json()) for path in shelf.paths.values())):
         for word in ("obygaze12", "hn_s", "enhn", "Body", '"EN"', '"HN"', '"S"'):
             assert word not in text
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("movie_prior", "model movie_prior is a baseline"),
-        ("liner", "model 'liner' was not evaluated: did you mean 'linear'"),
-    ],
-)
-def test_what_can_not_be_kept_is_said_and_nothing_is_written(shelf, tmp_path, name, message):
-    with pytest.raises(ModelError, match=message):
-        save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_files_that_are_there_are_kept_unless_forced_and_licences_are_asked_for(shelf):
-    from obygaze_features.errors import OutputError, StoreError
-
-    folder = shelf.folder / "models"
-    with pytest.raises(OutputError, match=r"linear.model exists already"):
-        save_models(shelf.run, shelf.data, ["linear"], folder)
+def test_what_can_not_be_kept_is_refused_and_nothing_is_written(shelf, tmp_path):
+    for name, place in (("movie_prior", "movie_prior"), ("liner", "'liner' .*'linear'")):
+        with pytest.raises(ModelError, match=place):
+            save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new")
     with pytest.raises(StoreError, match="licence"):
-        save_models(shelf.run, shelf.data, ["linear"], folder / "other", licence="free for all")
+        save_models(shelf.run, shelf.data, ["linear"], tmp_path / "new", licence="free for all")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(OutputError, match=r"linear\.model"):
+        save_models(shelf.run, shelf.data, ["linear"], shelf.folder / "models")
 
 
 @pytest.mark.parametrize("name", [*DECIDING, "bank"])

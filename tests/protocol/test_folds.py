@@ -22,7 +22,7 @@ def test_each_movie_is_tested_once_in_sorted_order():
 
 
 def test_fewer_than_three_movies_are_refused():
-    with pytest.raises(ProtocolError, match=r"at least 3 movies.*found 2 \(a, b\)"):
+    with pytest.raises(ProtocolError, match=r"3 movies.*\(a, b\)"):
         leave_one_movie_out(["1", "2"], ["a", "b"])
 
 
@@ -63,12 +63,12 @@ def test_splits_filter_one_table_and_every_testable_clip_is_tested_exactly_once(
 
 
 def test_a_clip_in_two_folds_is_refused():
-    with pytest.raises(ProtocolError, match=r"clip c1 is in the fold table twice: in fold 0 and in 1"):
+    with pytest.raises(ProtocolError, match=r"c1 .*fold 0 .* 1"):
         FoldTable(("c1", "c2", "c1"), ("a", "b", "c"), np.array([0, 0, 1]))
 
 
 def test_a_movie_in_two_folds_is_refused_unless_the_protocol_says_so():
-    with pytest.raises(ProtocolError, match=r"movie a is in two folds: 0 and 1"):
+    with pytest.raises(ProtocolError, match=r"movie a .*0 and 1"):
         FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]))
     assert not FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False).by_movie
 
@@ -86,16 +86,12 @@ def test_a_clip_without_a_fold_is_never_tested():
         (Split(4, rows(0), rows(1), rows(1)), "clip c1 is in validation and in test"),
         (Split(4, rows(0), rows(0), rows(3)), "clip c0 is in training and in validation"),
         (Split(4, rows(0), NONE, rows(4)), "movie a is in training and in test"),
+        (Split(4, rows(5), NONE, rows(0)), "clip c0 is in training and in test"),  # under two rows
     ],
 )
 def test_a_leak_is_refused_by_name(split, leak):
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
-        check_split(split, ["c0", "c1", "c2", "c3", "c4"], ["a", "b", "c", "d", "a"])
-
-
-def test_the_same_clip_under_two_rows_is_still_a_leak():
-    with pytest.raises(ProtocolError, match="clip c0 is in training and in test"):
-        check_split(Split(0, rows(0), NONE, rows(1)), ["c0", "c0"], ["a", "b"])
+        check_split(split, ["c0", "c1", "c2", "c3", "c4", "c0"], ["a", "b", "c", "d", "a", "e"])
 
 
 def test_a_protocol_with_seen_movies_checks_clips_only():

@@ -73,7 +73,7 @@ def test_a_scale_of_the_codebook_is_ordered_and_two_levels_are_two_classes(tmp_p
     levels = find_target("levels", codebook)
     assert (levels.kind, levels.of(labels).tolist()) == ("levels", [1, 0, -1])
     bare = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=codebook))
-    with pytest.raises(ProtocolError, match="the manifest has no column valence, which scale:valence asks"):
+    with pytest.raises(ProtocolError, match=r"valence.*scale:valence"):
         valence.of(bare)
 
 
@@ -91,45 +91,32 @@ def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_model
     assert "Speech" not in labels.concepts
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "message"),
-    [
-        ("hn_ss", ManifestError, r"unknown task 'hn_ss'.*did you mean.*hn_s.*in the codebook 'obygaze12'"),
-        (
-            "concept:Bodyy",
-            ManifestError,
-            r"unknown concept 'Bodyy'.*did you mean.*Body.*codebook 'obygaze12'",
-        ),
-        ("scale:valence", ManifestError, r"unknown scale 'valence'.*in the codebook 'obygaze12'"),
-    ],
-)
-def test_what_the_codebook_lacks_is_refused_with_the_nearest_name(name, error, message):
-    with pytest.raises(error, match=message):
-        find_target(name, CODEBOOK)
+@pytest.mark.parametrize("name", ["task 'hn_ss'.*hn_s", "concept 'Bodyy'.*Body", "scale 'valence'"])
+def test_what_the_codebook_lacks_is_refused_with_the_nearest_name(name):
+    kind, asked = name.split("'")[:2]
+    asked = asked if kind == "task " else f"{kind.strip()}:{asked}"
+    with pytest.raises(ManifestError, match=f"{name}.*'obygaze12'"):
+        find_target(asked, CODEBOOK)
 
 
 @pytest.mark.parametrize(
-    ("sides", "error", "message"),
+    ("sides", "error", "place"),
     [
-        ((("EN",), ("SS",)), ManifestError, r"unknown level 'SS'.*in the codebook 'obygaze12'"),
-        ((("EN",), ()), ProtocolError, "give --negative and --positive"),
-        ((("EN", "S"), ("S",)), ProtocolError, "level 'S' is both negative and positive"),
-        (
-            (("NS",), ("S",)),
-            ProtocolError,
-            "level 'NS' does not count as a label in the codebook 'obygaze12'",
-        ),
+        ((("EN",), ("SS",)), ManifestError, "'SS'.*'obygaze12'"),
+        ((("EN",), ()), ProtocolError, "--negative and --positive"),
+        ((("EN", "S"), ("S",)), ProtocolError, "'S'"),
+        ((("NS",), ("S",)), ProtocolError, "'NS'.*'obygaze12'"),
     ],
 )
-def test_levels_that_make_no_task_are_refused(sides, error, message):
-    with pytest.raises(error, match=message):
+def test_levels_that_make_no_task_are_refused(sides, error, place):
+    with pytest.raises(error, match=place):
         level_target(*sides, CODEBOOK)
 
 
 def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_default():
     train, test = choose_targets(CODEBOOK, None, "hn_s", sides=(("EN", "HN"), ("S",)))
     assert (train.name, test.name) == ("EN+HN-vs-S", "hn_s")
-    with pytest.raises(ProtocolError, match="--task names a task and --negative and --positive make one"):
+    with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
-    with pytest.raises(ProtocolError, match=r"no task is given \(--task\): expected one of en_s, hn_s"):
+    with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(CODEBOOK, None, None)

@@ -8,9 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
 from obygaze_features.errors import OutputError
 from obygaze_models.report import Block, Picture, Report, to_html, write_html
 from obygaze_models.report.pages import asset, json_data
@@ -80,33 +78,6 @@ def test_no_text_ends_a_script_of_data():
     assert not set("<>&\u2028") & set(text)
 
 
-def test_a_command_writes_a_page(tmp_path):
-    (tmp_path / "r.csv").write_text("item_id,a,b\n1,2,3\n2,3,3\n3,5,4\n", encoding="utf-8")
-    words = ["audit", "alpha", "--ratings", "r.csv", "--out", "alpha.csv", "--html", "alpha.html"]
-    runner = CliRunner()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        done = runner.invoke(table_of_contents(), words)
-        assert done.exit_code == 0, done.output
-        assert "page kept in alpha.html" in done.stderr
-        assert "alpha" in (tmp_path / "alpha.html").read_text(encoding="utf-8")
-        again = runner.invoke(table_of_contents(), [*words[:5], "other.csv", *words[6:]])
-        assert "alpha.html exists already" in str(again.exception)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "evaluate", "compare", "paper all", "paper table2", "paper table4", "paper claims", "paper figure2",
-        "paper figure3", "paper figure5", "paper figure6", "audit eat", "audit words", "audit alpha",
-        "audit saliency", "audit gender-score", "audit cooc", "task mediaeval15 score",
-    ],
-)  # fmt: skip
-def test_every_command_that_prints_a_report_can_write_a_page(words):
-    done = CliRunner().invoke(table_of_contents(), [*words.split(), "--help"])
-    assert "--html FILE" in done.output
-
-
 # --- colours
 # ---------------------------------------------------------------------------
 def colours(*names):
@@ -127,11 +98,8 @@ def contrast(one, other):
 
     def luminance(colour):
         share = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
-        return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [
-            0.2126,
-            0.7152,
-            0.0722,
-        ]
+        linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
@@ -148,7 +116,6 @@ def test_fills_and_lines_stand_out_from_their_ground(theme):
         assert contrast(of[mark], of["ground"]) >= 3
     assert contrast(of["level"], of["band"]) >= 3
     assert contrast(of["level"], of["soft"]) >= 3
-    assert contrast(of["hatch"], of["ground"]) >= 3
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -158,5 +125,3 @@ def test_the_seven_steps_rise_from_the_ground_and_differ_from_their_neighbours(t
     against = [contrast(step, of["ground"]) for step in steps]
     assert against == sorted(against)
     assert all(contrast(one, other) >= 1.4 for one, other in pairwise(steps))
-    # The two lightest do not reach 3:1; their rows have a frame that does.
-    assert contrast(of["frame"], of["ground"]) >= 3

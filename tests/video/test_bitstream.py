@@ -50,7 +50,6 @@ def test_decoding_starts_at_an_idr_or_at_a_recovery_point_of_zero_frames(join, l
 
 
 def test_a_recovery_point_is_found_behind_other_messages():
-    unregistered = bytes([5, 0xFF, 3]) + bytes(range(258 % 256)) + bytes(258 - 258 % 256)
     unregistered = bytes([5, 0xFF, 3]) + b"x" * 258
     assert recovery_frames(unregistered + recovery_sei(2)[1:]) == 2
     assert recovery_frames(unregistered + b"\x80") is None

@@ -13,6 +13,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import keyframes, probe, read_frames, uniform
 from obygaze_features.video.picture import Converter, black_bars
 from tests.priority import ordinary_priority
+from tests.video.test_decoding import plainly
 
 # Encoders of the installed PyAV, each in a container that takes it.
 SPARSE = "av1 ffv1 hevc libsvtav1 libvpx libvpx-vp9 libx264 libx265 mpeg1video mpeg2video mpeg4"
@@ -67,8 +68,7 @@ def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
         pytest.skip(f"this PyAV has no encoder {codec}")
     pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
     path = encode_film(tmp_path / f"a.{suffix}", codec, 20, {"g": "8"}, pix_fmt=pix_fmt)
-    with av.open(str(path)) as container:
-        reference = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    reference = plainly(path)
     frames = read_frames(path, uniform(7))
     assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
     assert bool(frames.why_sequential) == (method == "sequential")
@@ -115,33 +115,29 @@ def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
         assert probe(path).frames == 100
 
 
-def test_huge_pictures_are_not_decoded(tmp_path):
-    reason = refused(encoded(tmp_path / "huge.mov", [av.VideoFrame(16000, 16000, "gray")], "png"))
-    assert "up to 89,478,485 pixels are decoded" in reason
+def test_huge_pictures_and_colours_without_a_rule_are_refused(tmp_path):
+    assert "89,478,485 pixels" in refused(
+        encoded(tmp_path / "huge.mov", [av.VideoFrame(16000, 16000, "gray")], "png")
+    )
+    assert "ICtCp" in refused(encoded(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
 
 
 def test_pixels_that_are_not_square_are_said(tmp_path):
     path = encoded(tmp_path / "a.mp4", plain(64, 48), sample_aspect_ratio=Fraction(16, 11))
     frames = read_frames(path, uniform(1))
     assert (frames.width, frames.height, frames.status) == (64, 48, "ok")
-    assert frames.notes[0] == (
-        "pixels are not square (16:11): the pictures are given as stored, 64x48, and players show 93x48"
-    )
+    assert "16:11" in frames.notes[0]
+    assert "93x48" in frames.notes[0]
 
 
 def test_hdr_and_more_than_8_bits_are_said(tmp_path):
-    path = encoded(
-        tmp_path / "a.mp4",
-        plain(64, 48, pix_fmt="yuv420p10le"),
-        color_trc=16,
-        colorspace=9,
-        color_primaries=9,
-    )
+    tags = {"color_trc": 16, "colorspace": 9, "color_primaries": 9}
+    path = encoded(tmp_path / "a.mp4", plain(64, 48, pix_fmt="yuv420p10le"), **tags)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == "bt2020"
     assert not frames.full_range
-    assert "HDR (PQ): its brightness was not mapped to an ordinary screen's" in frames.notes
-    assert "10 bits a sample: rounded to 8" in frames.notes
+    assert any("HDR (PQ)" in note for note in frames.notes)
+    assert any("10 bits" in note for note in frames.notes)
 
 
 @pytest.mark.parametrize(
@@ -151,15 +147,10 @@ def test_hdr_and_more_than_8_bits_are_said(tmp_path):
 def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
     tmp_path, height, colorspace, matrix, message
 ):
-    frames = read_frames(
-        encoded(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace), uniform(1)
-    )
+    path = encoded(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace)
+    frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
-    assert any("no colour matrix is tagged" in note for note in frames.notes) == message
-
-
-def test_colours_that_cannot_be_converted_are_named(tmp_path):
-    assert "coded as ICtCp" in refused(encoded(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
+    assert any("no colour matrix" in note for note in frames.notes) == message
 
 
 def test_black_bars_are_measured_and_said(tmp_path):
@@ -169,7 +160,7 @@ def test_black_bars_are_measured_and_said(tmp_path):
     path = encoded(tmp_path / "a.mkv", [each.reformat(format="yuv420p") for each in pictures], "ffv1")
     frames = read_frames(path, uniform(3))
     assert frames.bars == (15, 15, 5, 0)
-    assert "black bars cover 34% of the pictures (pixels: 15 above, 15 below, 5 at the left)" in frames.notes
+    assert any("34%" in note for note in frames.notes)
     assert read_frames(encoded(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
     assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
 
@@ -191,6 +182,6 @@ def test_a_picture_is_freed_at_once_after_its_conversion():
 def test_key_frames_that_repeat_are_counted(films):
     frames = read_frames(films["b1.mp4"], keyframes(12))
     assert frames.distinct == frames.record()["distinct"] == 5
-    assert "5 of the 12 key frames taken are distinct: the others repeat them" in frames.notes
+    assert any("5 of the 12" in note for note in frames.notes)
     assert not read_frames(films["b1.mp4"], keyframes(4)).notes
     assert not read_frames(films["b1.mp4"], uniform(200)).notes

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 from pathlib import Path
 
 import av
@@ -25,37 +26,32 @@ def written(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def test_no_file_a_directory_and_an_empty_file(tmp_path):
-    assert refused(tmp_path / "none.mp4") == "there is no such file"
-    assert refused(tmp_path) == "this is a directory, not a video file"
-    assert refused(written(tmp_path, "empty.mp4", b"")) == "the file is empty (0 bytes)"
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("empty.mp4", b"", "empty"),
+        ("zeros.mp4", bytes(5000), "zeros"),
+        ("text.mp4", b"clip_id,movie\n" * 50, "not a video file"),
+        ("noise.avi", np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes(), ""),
+        ("b1.mp4", 0.5, "'moov'"),
+        ("b2.mkv", 700, "header|picture"),
+        ("asp.avi", 2048, "header|picture"),
+        ("flash.flv", 300, "header|picture"),
+    ],
+)
+def test_what_holds_no_pictures_is_refused_with_its_reason(films, tmp_path, name, data, reason):
+    if not isinstance(data, bytes):  # the beginning of a film, as a share or in bytes
+        whole = films[name].read_bytes()
+        data = whole[: int(data * len(whole)) if isinstance(data, float) else data]
+    assert re.search(reason, refused(written(tmp_path, name, data)))
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_no_file_a_directory_a_pipe_and_sound_alone(sound, tmp_path):
+    assert "no such file" in refused(tmp_path / "none.mp4")
+    assert "directory" in refused(tmp_path)
     os.mkfifo(tmp_path / "pipe.mp4")
-    assert refused(tmp_path / "pipe.mp4") == "this is not a regular file"
-
-
-def test_zeros_text_and_noise(tmp_path):
-    assert "holds zeros" in refused(written(tmp_path, "zeros.mp4", bytes(5000)))
-    assert "not a video file" in refused(written(tmp_path, "text.mp4", b"clip_id,movie\n" * 50))
-    noise = np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes()
-    refused(written(tmp_path, "noise.avi", noise))
-
-
-def test_sound_alone(sound):
-    assert refused(sound) == "the file has no video stream (sound only?)"
-
-
-def test_an_mp4_without_its_index(films, tmp_path):
-    data = films["b1.mp4"].read_bytes()
-    assert "no index (MP4 box 'moov')" in refused(written(tmp_path, "cut.mp4", data[: len(data) // 2]))
-
-
-def test_a_header_and_nothing_else(films, tmp_path):
-    for name, size in (("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)):
-        reason = refused(written(tmp_path, name, films[name].read_bytes()[:size]))
-        assert "header" in reason or "picture" in reason
+    assert "regular file" in refused(tmp_path / "pipe.mp4")
+    assert "no video stream" in refused(sound)
 
 
 def test_a_damaged_index_never_ends_in_anything_but_frames_or_a_reason(films, tmp_path):
@@ -135,7 +131,7 @@ def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path, n
     path = written(tmp_path, "hole.mp4", data)
     frames = read_frames(path, at([10, 50]))
     assert (frames.status, frames.method) == ("ok", "sparse")
-    with pytest.raises(VideoError, match="frame 90 is not among the 99 from 0 to 99"):
+    with pytest.raises(VideoError, match="frame 90"):
         read_frames(path, at([90]))
     around = read_frames(path, at(range(85, 90)))
     assert numbers(around.images) == list(range(85, 90))
@@ -157,10 +153,7 @@ def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(fil
     data[start : start + victim.size] = bytes(victim.size)
     frames = read_frames(written(tmp_path, "hole.avi", data), uniform(10))
     assert (frames.status, frames.method, frames.total) == ("partial", "sequential", 99)
-    assert frames.notes[:2] == (
-        "99 of 100 frames can be decoded; the choice was among those",
-        "the decoder refused 1 packet on the way",
-    )
+    assert frames.notes[0].startswith("99 of 100 frames")
     assert frames.index.tolist() == [i * 99 // 10 for i in range(10)]
     assert numbers(frames.images[:5]) == frames.index[:5].tolist()
     assert (np.diff(frames.time_s) > 0).all()
@@ -168,11 +161,11 @@ def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(fil
 
 def test_frames_outside_and_spans_outside(films):
     path = films["b1.mp4"]
-    with pytest.raises(VideoError, match="frame 100 is not among the 100 from 0 to 99"):
+    with pytest.raises(VideoError, match=r"frame 100 .*100 from 0 to 99"):
         read_frames(path, at([0, 100]))
-    with pytest.raises(VideoError, match="no frame from 4 s on"):
+    with pytest.raises(VideoError, match="4 s"):
         read_frames(path, uniform(2), start_s=4.0)
-    with pytest.raises(VideoError, match="no frame between 10 and 12 s"):
+    with pytest.raises(VideoError, match="10 and 12 s"):
         probe(path, start_s=10, end_s=12)
 
 

@@ -58,7 +58,7 @@ def test_indices_count_in_the_whole_video_and_keep_their_order():
     frames = frame_times(np.arange(10) / 10)
     assert choose(at([7, 2, 2]), frames).tolist() == [7, 2, 2]
     assert choose(at([3]), frames.within(0.3, 0.6)).tolist() == [3]
-    with pytest.raises(VideoError, match="frame 7 is not among the 3 from 3 to 5"):
+    with pytest.raises(VideoError, match=r"frame 7 .*3 from 3 to 5"):
         choose(at([7]), frames.within(0.3, 0.6))
 
 
@@ -74,10 +74,8 @@ def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():
     frames = frame_times(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
     # uniform(4) takes seconds 0, 3, 6, 9
     assert choose(keyframes(4), frames).tolist() == [0, 4, 4, 10]
-    assert choose(keyframes(2), frame_times(np.arange(8.0), [n in (2, 6) for n in range(8)])).tolist() == [
-        2,
-        2,
-    ]
+    few = frame_times(np.arange(8.0), [n in (2, 6) for n in range(8)])
+    assert choose(keyframes(2), few).tolist() == [2, 2]
 
 
 @given(STEPS, st.lists(st.integers(0, 90000), min_size=1, max_size=20))
@@ -96,20 +94,10 @@ def test_a_sampling_is_recorded_by_name_and_parameters():
     assert at(range(2)) == Sampling("indices", indices=(0, 1))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: uniform(0),
-        lambda: keyframes(-1),
-        lambda: fps(0),
-        lambda: fps(float("nan")),
-        lambda: at([]),
-        lambda: at([-1]),
-    ],
-)
-def test_senseless_samplings_are_refused(make):
-    with pytest.raises(VideoError):
-        make()
+def test_senseless_samplings_are_refused():
+    for make, value in ((uniform, 0), (keyframes, -1), (fps, 0), (fps, float("nan")), (at, []), (at, [-1])):
+        with pytest.raises(VideoError):
+            make(value)
 
 
 def test_what_needs_times_is_refused_without_them():
@@ -126,11 +114,9 @@ def test_what_needs_times_is_refused_without_them():
 
 def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
     frames = frame_times([0.0, 0.5])
-    with pytest.raises(VideoError, match="start before it ends; found 2 to 1 s"):
+    with pytest.raises(VideoError, match="2 to 1 s"):
         frames.within(2, 1)
-    with pytest.raises(
-        VideoError, match=r"no frame between 3 and 4 s: its frames are shown from 0\.000 to 0\.500 s"
-    ):
+    with pytest.raises(VideoError, match=r"3 and 4 s.*0\.000 to 0\.500 s"):
         frames.within(3, 4)
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))

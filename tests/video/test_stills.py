@@ -1,6 +1,5 @@
 """Still images: one upright RGB frame at time 0, or a reason that a person understands."""
 
-import json
 import struct
 import zlib
 from pathlib import Path
@@ -9,11 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from obygaze.cli import main
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest.importers.folder import IMAGE_SUFFIXES
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
-from obygaze_features.video.stills import MOST_PIXELS, STILL_SUFFIXES, load_still
+from obygaze_features.video.stills import MOST_PIXELS, STILL_SUFFIXES
 
 ORIENTATION = 0x0112
 # What each EXIF orientation does to the picture that is stored: turns clockwise, mirrored after that.
@@ -86,26 +84,33 @@ def test_exifs_orientation_is_applied_and_recorded(drawing, tmp_path, orientatio
     assert (frames.height, frames.width) == expected.shape[:2]
 
 
-def test_grey_is_repeated_in_three_channels(drawing, tmp_path):
-    for mode in ("L", "1"):
-        grey = drawing.convert(mode)
-        (rgb,) = one(kept(grey, tmp_path / "grey.png")).images
-        assert (rgb == np.asarray(grey.convert("L"))[..., None]).all()
+DEEP = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
 
 
-def test_a_palette_is_looked_up(drawing, tmp_path):
-    palette = drawing.quantize(4)
-    (rgb,) = one(kept(palette, tmp_path / "p.png")).images
-    np.testing.assert_array_equal(rgb, np.asarray(palette.convert("RGB")))
-
-
-@pytest.mark.parametrize("suffix", [".png", ".tif"])
-def test_of_16_bits_the_upper_8_are_kept(tmp_path, suffix):
-    values = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
-    frames = one(kept(Image.fromarray(values), tmp_path / f"deep{suffix}"))
-    assert (frames.images[0] == (values >> 8)[..., None]).all()
-    assert frames.notes == ("16-bit grey: the upper 8 bits were kept",)
+@pytest.mark.parametrize(
+    ("make", "name", "expected", "note"),
+    [
+        (lambda image: image.convert("L"), "grey.png", lambda image: image.convert("RGB"), None),
+        (lambda image: image.convert("1"), "bits.png", lambda image: image.convert("RGB"), None),
+        (lambda image: image.quantize(4), "palette.png", lambda image: image.convert("RGB"), None),
+        (lambda _: Image.fromarray(DEEP), "deep.png", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
+        (lambda _: Image.fromarray(DEEP), "deep.tif", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
+        (lambda image: image.convert("CMYK"), "print.tif", lambda image: image.convert("RGB"), "CMYK"),
+    ],
+)
+def test_pixels_of_every_kind_become_rgb(drawing, tmp_path, make, name, expected, note):
+    image = make(drawing)
+    frames = one(kept(image, tmp_path / name))
+    assert np.abs(frames.images[0].astype(int) - np.asarray(expected(image))).max() <= 2 * (note == "CMYK")
     assert frames.status == "ok"
+    assert [one.startswith(note) for one in frames.notes] == ([True] if note else [])
+
+
+def test_a_transparent_colour_counts_as_transparency(drawing, tmp_path):
+    palette = drawing.quantize(4)
+    for image, colour in ((palette, palette.getpixel((0, 0))), (Image.new("L", (4, 4), 9), 9)):
+        path = kept(image, tmp_path / "p.png", transparency=colour)
+        assert (one(path).images[0][0, 0] == 255).all()
 
 
 def test_colours_of_16_bits_follow_the_same_rule(tmp_path):
@@ -142,23 +147,9 @@ def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(dra
     assert frames.status == "ok"
 
 
-def test_a_transparent_colour_counts_as_transparency(drawing, tmp_path):
-    palette = drawing.quantize(4)
-    path = kept(palette, tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (one(path).images[0][0, 0] == 255).all()
-    grey = kept(Image.new("L", (4, 4), 9), tmp_path / "l.png", transparency=9)
-    assert (one(grey).images[0] == 255).all()
-
-
-def test_cmyk_is_converted_and_said(drawing, tmp_path):
-    frames = one(kept(drawing.convert("CMYK"), tmp_path / "print.tif"))
-    assert np.abs(frames.images[0].astype(int) - np.asarray(drawing)).max() <= 2
-    assert frames.notes == ("CMYK was converted without a colour profile",)
-
-
 def test_pixels_without_a_rule_are_refused(tmp_path):
     path = kept(Image.fromarray(np.ones((4, 4), np.float32)), tmp_path / "float.tif")
-    assert refused(path).startswith("it holds pixels of kind 'F', which no rule here turns into 8-bit RGB")
+    assert "'F'" in refused(path)
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
@@ -166,7 +157,7 @@ def test_what_moves_or_has_pages_is_refused(drawing, tmp_path, name):
     path = kept(
         drawing, tmp_path / name, save_all=True, append_images=[drawing.rotate(turn) for turn in (90, 180)]
     )
-    assert refused(path) == "it holds 3 pictures, and a still image has one: save that one"
+    assert "3 pictures" in refused(path)
 
 
 def test_of_a_cameras_jpeg_with_more_pictures_the_first_is_the_image(drawing, tmp_path):
@@ -211,7 +202,7 @@ def test_a_wrong_checksum_in_a_png_is_seen(drawing, tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(b"IEND") - 8 + 3] ^= 1  # in the checksum of the last chunk of pixels
     path.write_bytes(data)
-    assert refused(path) == "the image is damaged: its picture cannot be read"
+    assert "damaged" in refused(path)
 
 
 def test_a_bomb_is_not_opened(tmp_path):
@@ -238,7 +229,7 @@ def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
     assert refused(tmp_path / "none.png") == "there is no such file"
     for name, data in (("a.png", b"clip_id,movie\n"), ("b.jpg", films["b1.mp4"].read_bytes())):
         (tmp_path / name).write_bytes(data)
-        assert refused(tmp_path / name).startswith("this is no image that can be read (BMP, JPEG, PNG")
+        assert "no image" in refused(tmp_path / name)
     (tmp_path / "empty.png").write_bytes(b"")
     assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
 
@@ -246,34 +237,8 @@ def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
 def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
     path = kept(drawing, tmp_path / "a.png")
     for sampling in (uniform(32), keyframes(2)):
-        assert refused(path, sampling).startswith(f"a still image has one frame, and {sampling.n} are asked")
+        assert f"{sampling.n} are asked" in refused(path, sampling)
     assert "frame 1 is not among" in refused(path, at([1]))
-    assert refused(path, start_s=0.0, end_s=1.0) == (
-        "a still image has no span of time: leave its start and end empty"
-    )
+    assert "no span" in refused(path, start_s=0.0, end_s=1.0)
     for sampling in (at([0]), fps(25), keyframes(1)):
         assert read_frames(path, sampling).index.tolist() == [0]
-
-
-def test_the_same_file_gives_the_same_picture_and_the_array_is_ones_own(drawing, tmp_path):
-    path = kept(drawing, tmp_path / "a.jpg")
-    first = load_still(path).rgb
-    first[...] = 0
-    assert load_still(path).rgb.any()
-
-
-def test_obygaze_frames_shows_a_still(drawing, tmp_path, capsys):
-    path = kept(drawing, tmp_path / "a.png")
-    for arguments in (["--json"], ["--sheet", str(tmp_path / "sheet.png")]):
-        with pytest.raises(SystemExit) as left:
-            main(["frames", str(path), *arguments])
-        assert left.value.code == 0
-        out = capsys.readouterr().out
-    assert "1 of 1 frames, 60x40" in out
-    with Image.open(tmp_path / "sheet.png") as sheet:
-        assert sheet.size >= (60, 40)
-    with pytest.raises(SystemExit) as left:
-        main(["frames", str(path), "--n", "2"])
-    assert left.value.code == 1
-    assert "a still image has one frame, and 2 are asked for" in capsys.readouterr().err
-    assert json.dumps(one(path).record())

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import av
 import numpy as np
 import pytest
 
@@ -19,8 +18,9 @@ from obygaze_features.video import (
 )
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.shots import Measured
+from tests.video.test_decoding import plainly
 from tests.video.test_shots import film, planted, written  # noqa: F401 - a fixture
-from tests.video.test_windows import facts
+from tests.video.test_windows import assert_same, damaged
 
 FILMS = [
     "pyramid.mp4",
@@ -66,14 +66,9 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
     path = films[name]
     results, measured, decoded = in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, WISHES):
-        for mine, its in zip(results[number], alone, strict=True):
-            assert np.array_equal(mine.images, its.images)
-            assert np.array_equal(mine.index, its.index)
-            assert np.array_equal(mine.time_s, its.time_s)
-            assert facts(mine) == facts(its)
+        assert_same(results[number], alone)
     assert joined_shots(measured) == find_shots(path)
-    with av.open(str(path)) as container:
-        n_frames = sum(1 for _ in container.decode(video=0))
+    n_frames = len(plainly(path))
     assert sum(len(part.time_s) for part in measured) == n_frames
     # A frame at which decoding starts again may be decoded for those shown before it, too.
     assert n_frames <= decoded <= n_frames + 3
@@ -119,16 +114,8 @@ def test_what_cannot_be_decoded_in_stretches_says_so_and_gives_its_windows_all_t
 
 
 def test_damage_ends_a_stretch_and_costs_no_window(films, tmp_path):
-    data = bytearray(films["no_b.mp4"].read_bytes())
-    with av.open(str(films["no_b.mp4"])) as container:
-        victim = [packet for packet in container.demux(video=0) if packet.size][40]
-    start = data.index(bytes(victim))
-    data[start : start + victim.size] = b"\xff" * victim.size
-    path = tmp_path / "damaged.mp4"
-    path.write_bytes(data)
+    path = damaged(films["no_b.mp4"], tmp_path)
     results, measured, _ = in_stretches(path, WINDOWS)
     assert joined_shots(measured) is None
     for number, alone in read_windows(path, WINDOWS, WISHES):
-        for mine, its in zip(results[number], alone, strict=True):
-            assert np.array_equal(mine.images, its.images)
-            assert facts(mine) == facts(its)
+        assert_same(results[number], alone)

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -38,37 +37,15 @@ def eaf(film, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_says_what_the_scores_are_not(film, kind):
-    if kind in {"otio", "fcpxml7"}:
-        pytest.importorskip("opentimelineio")
+def test_every_format_says_what_the_scores_are_not_and_gives_the_same_bytes_again(film, kind):
     text = export(film, kind)
     assert "no annotation by people" in text
-    if kind != "fcpxml7":  # its comments hold the first sentence alone
-        assert "no verdict on a film" in text
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_the_same_film_gives_the_same_bytes(film, kind):
-    if kind in {"otio", "fcpxml7"}:
-        pytest.importorskip("opentimelineio")
-    assert export(film, kind) == export(invented_film(**SMALL), kind)
+    assert text == export(invented_film(**SMALL), kind)
 
 
 def test_our_part_of_elans_schema_holds(eaf):
     xmlschema = pytest.importorskip("xmlschema")
     xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))
-
-
-def test_elans_own_schema_holds(eaf):
-    """EAFv3.0.xsd is not in the repository, because of its licence; pympi-ling's source archive has it."""
-    schema = os.environ.get("OBYGAZE_EAF_SCHEMA")
-    if not schema:
-        pytest.skip("set OBYGAZE_EAF_SCHEMA to EAFv3.0.xsd: test/EAFv3.0.xsd in pympi-ling's sdist")
-    xmlschema = pytest.importorskip("xmlschema")
-    rules = xmlschema.XMLSchema(schema)
-    rules.validate(str(eaf))
-    assert not rules.is_valid(eaf.read_text(encoding="utf-8").replace("TIER_ID", "TIER_NAME"))
 
 
 def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments):
@@ -78,9 +55,14 @@ def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments)
     rows = film.rows()
     rows = rows[rows["p"].notna()]
     level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
-    assert [(a, b) for a, b, *_ in level] == [
-        (round(1000 * a), round(1000 * b)) for a, b in rows[["start_s", "end_s"]].to_numpy()
-    ]
+    spans = [(round(1000 * a), round(1000 * b)) for a, b in rows[["start_s", "end_s"]].to_numpy()]
+    assert [(a, b) for a, b, *_ in level] == spans
+    # Probabilities are one of five bins of a vocabulary.
+    for (_, _, value), p in zip(level, rows["p"], strict=True):
+        low, high = map(float, value.split(" to "))
+        assert low <= p <= high
+        assert value in BINS
+    assert {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")} <= set(BINS)
     assert list(read.get_annotation_data_for_tier("human: level")) == []
     assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
     elan = pytest.importorskip("speach.elan")
@@ -96,26 +78,19 @@ def test_only_concepts_that_are_found_have_tiers(eaf):
     assert names == ["segments", "level (p)", *found, "shots"]
 
 
-def test_webvtt_reads_back_to_the_millisecond(film, segments):
+def test_captions_read_back_to_the_millisecond(film, segments):
     webvtt = pytest.importorskip("webvtt")
-    cues = list(webvtt.from_string(export(film, "vtt", top=20)))
 
     def milliseconds(clock):
-        hours, minutes, seconds = clock.split(":")
+        hours, minutes, seconds = clock.replace(",", ".").split(":")
         return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
 
+    cues = list(webvtt.from_string(export(film, "vtt", top=20)))
     assert [(milliseconds(cue.start), milliseconds(cue.end)) for cue in cues] == segments
-
-
-def test_subrip_numbers_its_cues(film, segments):
-    text = export(film, "srt", top=20)
-    blocks = text.strip().split("\n\n")
+    blocks = export(film, "srt", top=20).strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == [str(n) for n in range(1, len(segments) + 2)]
-    start, end = re.findall(r"(\d\d):(\d\d):(\d\d),(\d{3})", blocks[1])
-    assert ((int(start[0]) * 60 + int(start[1])) * 60 + int(start[2])) * 1000 + int(start[3]) == segments[0][
-        0
-    ]
-    assert ((int(end[0]) * 60 + int(end[1])) * 60 + int(end[2])) * 1000 + int(end[3]) == segments[0][1]
+    clocks = [block.split("\n")[1].split(" --> ") for block in blocks[1:]]
+    assert [tuple(map(milliseconds, both)) for both in clocks] == segments
 
 
 @pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
@@ -194,21 +169,6 @@ def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     )
 
 
-def test_elan_gets_probabilities_as_five_bins_of_a_vocabulary(eaf, film):
-    pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(eaf))
-    rows = film.rows()
-    rows = rows[rows["p"].notna()]
-    level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
-    for (_, _, value), p in zip(level, rows["p"], strict=True):
-        low, high = map(float, value.split(" to "))
-        assert low <= p <= high
-        assert value in BINS
-    concepts = {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")}
-    assert concepts
-    assert concepts <= set(BINS)
-
-
 def test_the_table_has_numbers_and_no_formulas():
     film = invented_film("=cmd|' /C calc'!A0", NASTY, **SMALL)
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
@@ -239,8 +199,7 @@ def test_no_title_breaks_a_format(kind, segments):
         assert len(text.split("\n")[0]) < 80
 
 
-def test_what_cannot_be_written_is_refused_in_words(film):
-    with pytest.raises(FilmError, match="format 'docx': expected one of eaf, vtt"):
-        export(film, "docx")
-    with pytest.raises(FilmError, match="tier 'words': expected some of segments, level"):
-        export(film, "vtt", tiers=["words"])
+@pytest.mark.parametrize("wrong", ["docx", "words"])
+def test_what_cannot_be_written_is_refused_by_name(film, wrong):
+    with pytest.raises(FilmError, match=f"'{wrong}'"):
+        export(film, "docx") if wrong == "docx" else export(film, "vtt", tiers=[wrong])

@@ -1,22 +1,13 @@
 """Invented scored films: timelines as `film score` writes them, of any length, with planted segments."""
 
+import json
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import pandas as pd
 
-from obygaze_film.schema import (
-    NO_TRACES,
-    NUMBER,
-    CalibrationRecord,
-    ConceptRecord,
-    FilmRecord,
-    HumanRecord,
-    ModelRecord,
-    Rate,
-    RowsRecord,
-    ShotsRecord,
-    StoreRecord,
-    WindowsRecord,
-)
+from obygaze_film.schema import NO_TRACES, FilmRecord
 from obygaze_film.timeline import Timeline
 
 CONCEPTS = (
@@ -35,6 +26,9 @@ FOUND = {"Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"
 PLANTED = ((0.087, 0.113), (0.25, 0.264), (0.458, 0.478), (0.698, 0.707), (0.86, 0.872))
 """Starts and ends of segments, as shares of the film."""
 
+RECORD = json.loads(Path(__file__).with_name("film.json").read_text(encoding="utf-8"))
+"""What `film score` writes of a film, to be filled."""
+
 SLOPE, INTERCEPT = 0.9, -0.4
 
 
@@ -49,7 +43,6 @@ def invented_film(
     unlike=((0.0, 0.008), (0.972, 1.0)),
     trained_on=False,
     calibrated=True,
-    human=True,
     concepts=CONCEPTS,
     codebook="obygaze12",
     levels=(("HN",), ("S",)),
@@ -114,91 +107,25 @@ def invented_film(
     unreliable = float(((end - start) * far).sum() / (end - start)[flags != "credits"].sum())
     refused = unreliable > 0.2 or not calibrated
     value = None if refused else float((weight * p[counted]).sum() / weight.sum())
-    rate = Rate(
-        value=value,
-        bracket_low=None if value is None else max(value - 0.17, 0.0),
-        bracket_high=None if value is None else value + 0.17,
-        calibration_low=None if value is None else max(value - 0.07, 0.0),
-        calibration_high=None if value is None else value + 0.1,
-        reason="more than 20 % of the time is unlike training" if refused else "",
-        unreliable=unreliable,
-        counted_s=float(weight.sum()),
-    )
-    calibration = CalibrationRecord(
-        slope=SLOPE,
-        intercept=INTERCEPT,
-        error=0.03,
-        n_movies=12,
-        clips={"EN": 453, "HN": 711, "S": 353},
-        levels_left_out=[],
-        film_error=0.09,
-        worst_film_error=0.27,
-    )
-    model = ModelRecord(
-        key="pcbm_lr",
-        model="pcbm_lr",
-        title="PCBM-LR",
-        sha256="1f" * 32,
-        task="hn_s",
-        task_title="HN vs S",
-        negative=list(levels[0]),
-        positive=list(levels[1]),
-        codebook=codebook,
-        backbone="xclip",
-        concepts=[
-            ConceptRecord(
-                name=name,
-                threshold_p=0.5,
-                ap=ap,
-                low=chance + 0.02 if name in FOUND else chance - 0.03,
-                high=ap + 0.06,
-                chance=chance,
-            )
-            for name, ap, chance in concepts
-        ],
-        decides=True,
-        by_concepts=bool(concepts),
-        threshold=-0.5,
-        threshold_p=0.3 if calibrated else None,
-        calibration=calibration if calibrated else None,
-        clip_s=46.1,
-        n_movies=12,
-        n_clips=1517,
-        metrics=[
-            {"metric": "auc", "movie_mean": 0.61, "movie_low": 0.55, "movie_high": 0.67, "n_movies": 12}
-        ],
-        licence="CC-BY-4.0",
-        citation="Tores et al., CVPR 2024",
-        is_trained_on=trained_on,
-        flags={"unlike": unreliable * duration_s},
-        rate=rate,
-    )
-    measured = HumanRecord(
-        corpus="MObyGaze",
-        kappa=0.31,
-        second_f1=0.40,
-        segment_f1=0.17,
-        boundary_f1=0.10,
-        rank_correlation=0.43,
-    )
-    record = FilmRecord(
-        format="obygaze film",
-        number=NUMBER,
-        movie=movie,
-        title=title,
-        year=year,
-        duration_s=duration_s,
-        source_sha256="",
-        store=StoreRecord(name="planted", fingerprint="d004e616448c" + "0" * 52),
-        windows=WindowsRecord(window_s=46.1, hop_s=11.5, n=n_rows, n_missing=0),
-        rows=RowsRecord(kind="shots", n=n_rows),
-        shots=ShotsRecord(detector="own", n=n_rows),
-        models=[model],
-        human=measured if human else None,
-        versions={"obygaze": "0.1.0"},
-    )
+    bounds = {"bracket_low": -0.17, "bracket_high": 0.17, "calibration_low": -0.07, "calibration_high": 0.1}
+    rate = {name: None if refused else max(value + by, 0.0) for name, by in bounds.items()}
+    rate |= {"value": value, "unreliable": unreliable, "counted_s": float(weight.sum())}
+    rate["reason"] = "more than 20 % of the time is unlike training" if refused else ""
+    model = RECORD["models"][0] | {"negative": levels[0], "positive": levels[1], "codebook": codebook}
+    model |= {"is_trained_on": trained_on, "flags": {"unlike": unreliable * duration_s}, "rate": rate}
+    model["by_concepts"], model["concepts"] = bool(concepts), []
+    for name, ap, chance in concepts:
+        low = chance + 0.02 if name in FOUND else chance - 0.03
+        measured = {"threshold_p": 0.5, "ap": ap, "low": low, "high": ap + 0.06, "chance": chance}
+        model["concepts"].append({"name": name} | measured)
+    if not calibrated:
+        model |= {"threshold_p": None, "calibration": None}
+    facts = {"movie": movie, "title": title, "year": year, "duration_s": duration_s}
+    record = RECORD | facts | {"models": [model]}
+    record |= {part: RECORD[part] | {"n": n_rows} for part in ("windows", "rows", "shots")}
     shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
-    return Timeline(record, table, shots, _traces(movie, duration_s, concepts) if traced else NO_TRACES)
+    traces = _traces(movie, duration_s, concepts) if traced else NO_TRACES
+    return Timeline(msgspec.convert(record, FilmRecord), table, shots, traces)
 
 
 def _traces(movie, duration_s, concepts):

@@ -2,17 +2,13 @@
 
 import json
 import re
-import struct
-import zlib
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from PIL import Image
 
-from obygaze.cli import table_of_contents
-from obygaze_features.errors import OutputError
 from obygaze_film.errors import FilmError
-from obygaze_film.page import LANGUAGES, charts, film_page, write_film_page
+from obygaze_film.page import LANGUAGES, charts, film_page
 from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
@@ -34,9 +30,7 @@ def test_the_same_film_gives_the_same_bytes_in_each_language():
     pages = {language: film_page([invented_film(**SMALL)], language=language) for language in LANGUAGES}
     assert pages["en"] == film_page([invented_film(**SMALL)], language="en")
     assert '<html lang="fr">' in pages["fr"]
-    assert "Ligne du temps" in pages["fr"]
-    assert "0,61" in pages["fr"]
-    assert "0.61" in pages["en"]
+    assert re.findall(r"\d+\.\d{3,}", text_of(pages["en"])) == []  # two decimals at most
 
 
 def test_every_text_is_there_in_every_language_with_the_same_places():
@@ -57,42 +51,33 @@ def test_the_script_is_short_and_asks_for_nothing():
         assert word not in script
 
 
-def test_numbers_have_two_decimals_at_most():
-    page = text_of(film_page([invented_film(**SMALL)]))
-    assert re.findall(r"\d+\.\d{3,}", page) == []
-
-
-def test_what_is_said_first_is_what_must_be_known():
+def test_what_must_be_known_comes_first():
     page = text_of(film_page([invented_film(**SMALL)]))
     assert page.index("no verdict on a film") < page.index("Timeline")
-    assert "kappa of 0.31" in page
-    seen = film_page([invented_film(trained_on=True, **SMALL)])
-    assert re.search("<title>[^<]*no prediction: the model was trained on this film</title>", seen)
-    assert re.search("<h1>[^<]*no prediction", seen)
     film = invented_film(trained_on=True, **SMALL)
-    assert f"<h1>{film.heading}</h1>" in film_page([film])
-    assert "pas de prédiction" in film_page([film], language="fr")
+    page = film_page([film])
+    assert "no prediction: the model was trained on this film" in film.heading
+    for place in ("title", "h1"):
+        assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == film.heading
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
     film = invented_film(unlike=((0.0, 1.0),), **SMALL)
     page = film_page([film])
-    assert "no prediction: unlike every film" in re.search("<title>(.*?)</title>", page)[1]
-    words = text_of(page)
-    assert "The whole film is unlike everything the model was trained on" in words
-    assert "No segments: there is no probability" in words
-    assert not re.search(r"\d+%\s*\[", words)
+    assert re.search("<title>(.*?)</title>", page)[1] == film.heading
+    assert not re.search(r"\d+%\s*\[", text_of(page))
     assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
 
 
-def test_more_than_a_fifth_unlike_has_no_rate():
-    words = text_of(film_page([invented_film(unlike=((0.0, 0.3),), **SMALL)]))
-    assert "what the model expects as S (Sure) 31% of the time is unlike" in words.replace("– ", "")
-
-
-def test_a_model_without_calibration_shows_no_probability():
-    words = text_of(film_page([invented_film(calibrated=False, **SMALL)]))
-    assert "no calibration: no probability and no rate" in words
+@pytest.mark.parametrize(
+    ("film", "words"),
+    [
+        ({"unlike": ((0.0, 0.3),)}, "31% of the time is unlike"),
+        ({"calibrated": False}, "no calibration: no probability and no rate"),
+    ],
+)
+def test_a_rate_that_is_withheld_has_its_reason(film, words):
+    assert words in text_of(film_page([invented_film(**film, **SMALL)]))
 
 
 def test_a_corrected_rate_takes_the_place_of_what_the_model_expects():
@@ -102,9 +87,7 @@ def test_a_corrected_rate_takes_the_place_of_what_the_model_expects():
     )  # fmt: skip
     words = text_of(film_page([invented_film(**SMALL)], rates={"tt0000042": [rate]}))
     assert "12% [8%–19%]" in words
-    assert "corrected by 60 judgements" in words
-    assert "Blind judgements of AB, CD; the model alone expected" in words
-    assert "As narrow as 84 judgements alone" in words
+    assert "60 judgements" in words
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
@@ -129,7 +112,6 @@ def test_several_films_stand_by_year_and_never_by_rate():
     table = re.search('<table class="compare">(.*?)</table>', page, re.DOTALL)[1]
     assert re.findall(r'<td class="n">(\d{4}|–)</td><th', table) == ["1989", "1999", "2009", "–"]
     # No share of a film that the model was trained on.
-    assert table.count("<circle") == 3
     assert page == film_page(films[::-1])
 
 
@@ -145,12 +127,6 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
     data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["codebook"] == ["violence"]
     assert data["columns"][8:] == ["codebook", "seen_score", "judgement"]
-
-
-def test_a_long_film_costs_little():
-    film = invented_film(duration_s=10_800.0, n_rows=3000)
-    page = film_page([film])
-    assert len(page.encode()) < 1_000_000
 
 
 # --- charts and words
@@ -217,17 +193,6 @@ def test_one_plain_sentence_says_why(parts, said):
     assert absent(present, Words("en")) == ""
 
 
-def test_what_is_absent_stands_apart_with_its_sign():
-    parts = [
-        Reason("Activity", 0.01, 1.5, is_present=False),
-        Reason("Look", 0.3, -0.4, is_present=False),
-        Reason("Body", 0.9, 0.2, is_present=True),
-    ]
-    assert sentence(parts, Words("en")) == "Body helps."
-    assert absent(parts, Words("en")) == "Absent, counted in favour: Activity. Absent, counted against: Look."
-    assert sentence(parts[:2], Words("en")) == "No concept is seen."
-
-
 def test_words_of_numbers():
     english, french = Words("en"), Words("fr")
     assert (english.number(0.125), french.number(0.5)) == ("0.12", "0,50")
@@ -238,90 +203,22 @@ def test_words_of_numbers():
 
 # --- pictures, files, commands
 # ---------------------------------------------------------------------------
-def png(width):
-    """A PNG of one row."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    size = struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", size)
-        + chunk(b"IDAT", zlib.compress(bytes(width + 1)))
-        + chunk(b"IEND", b"")
-    )
 
 
 def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
-    (tmp_path / "tt0000042").mkdir()
-    (tmp_path / "tt0000042" / "1.png").write_bytes(png(160))
+    folder = tmp_path / "tt0000042"
+    folder.mkdir()
+    Image.new("L", (160, 1)).save(folder / "1.png")
     stills = {"tt0000042": read_stills(tmp_path, "tt0000042")}
     page = film_page([invented_film(**SMALL)], stills=stills)
     assert page.count("data:image/png;base64,") == 1
     assert "This file contains frames of the film" in page
-    assert "No frame of the film" not in page
     assert "data:image" not in film_page([invented_film(**SMALL)])
-    (tmp_path / "tt0000042" / "2.png").write_bytes(png(161))
-    with pytest.raises(FilmError, match=r"2.png: 161 pixels wide: make it at most 160"):
+    Image.new("L", (161, 1)).save(folder / "2.png")
+    with pytest.raises(FilmError, match=r"2\.png"):
         read_stills(tmp_path, "tt0000042")
-    (tmp_path / "tt0000042" / "2.png").write_bytes(b"GIF89a")
-    with pytest.raises(FilmError, match=r"2.png: not a PNG picture"):
+    (folder / "2.png").write_bytes(b"GIF89a")
+    with pytest.raises(FilmError, match=r"2\.png"):
         read_stills(tmp_path, "tt0000042")
-    with pytest.raises(FilmError, match="no such folder of pictures"):
+    with pytest.raises(FilmError, match="tt1"):
         read_stills(tmp_path, "tt1")
-
-
-def invoke(*words):
-    return CliRunner().invoke(table_of_contents(), [str(word) for word in words])
-
-
-def test_the_command_writes_a_page_of_several_folders(tmp_path):
-    for movie in ("a", "b"):
-        invented_film(movie, f"Film {movie}", **SMALL).write(tmp_path / "scored" / movie)
-    done = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html", "--language", "fr")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.strip() == str(tmp_path / "p.html")
-    assert "2 films évalués" in (tmp_path / "p.html").read_text(encoding="utf-8")
-    again = invoke("film", "report", tmp_path / "scored", "--out", tmp_path / "p.html")
-    assert isinstance(again.exception, OutputError)
-    (tmp_path / "stills" / "a").mkdir(parents=True)
-    (tmp_path / "stills" / "a" / "1.png").write_bytes(png(100))
-    warned = invoke(
-        "film",
-        "report",
-        tmp_path / "scored" / "a",
-        "--out",
-        tmp_path / "q.html",
-        "--thumbnails",
-        tmp_path / "stills",
-    )
-    assert "will contain 1 frames of films: pass it on only where you have the right to" in warned.stderr
-
-
-def test_the_command_exports_and_says_what_is_lost(tmp_path):
-    invented_film(**SMALL).write(tmp_path / "scored")
-    out = tmp_path / "film.edl"
-    done = invoke("film", "export", tmp_path / "scored", "--as", "edl", "--fps", "25", "--out", out)
-    assert done.exit_code == 0, done.output
-    assert "ends are lost" in done.stderr
-    assert out.read_text(encoding="ascii").startswith("TITLE: The Planted Film")
-    unlike = tmp_path / "unlike"
-    invented_film(unlike=((0.0, 1.0),), **SMALL).write(unlike)
-    empty = invoke("film", "export", unlike, "--as", "vtt", "--out", tmp_path / "empty.vtt")
-    assert empty.exit_code == 0, empty.output
-    said = [line for line in empty.stderr.splitlines() if line.startswith("No passage")]
-    assert len(said) == 1
-    assert (tmp_path / "empty.vtt").read_text(encoding="utf-8").startswith("WEBVTT")
-    wrong = invoke(
-        "film", "export", tmp_path / "scored", "--as", "edl", "--fps", "fast", "--out", tmp_path / "x.edl"
-    )
-    assert wrong.exit_code == 2
-    assert "rate 'fast': expected frames per second" in wrong.output
-
-
-def test_writing_replaces_only_when_forced(tmp_path):
-    films = [invented_film(**SMALL)]
-    write_film_page(films, tmp_path / "p.html")
-    with pytest.raises(OutputError, match=r"p.html exists already"):
-        write_film_page(films, tmp_path / "p.html")

@@ -1,0 +1,26 @@
+"""The number of threads changes no byte of a model."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from obygaze_models.models import MLPProbe, RidgeLogistic
+from obygaze_models.models.attention import AttentionPooling
+
+MODELS = {
+    "ridge": RidgeLogistic(1.0),
+    "attention": AttentionPooling(max_epochs=3),
+    **{name: MLPProbe(max_epochs=3, imbalance=name) for name in ("none", "weights", "subsample")},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_number_of_threads_changes_no_byte(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 512)).astype(np.float32), (rng.random(300) < 0.2).astype(np.int64)
+    X = X.reshape(300, 16, 32) if name == "attention" else X
+    found = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.add(MODELS[name].fit(X, y).decision_function(X).tobytes())
+    assert len(found) == 1
