@@ -95,7 +95,7 @@ MISTAKES = f"""
 2 store rm in/stores/whole.staging
     nothing was removed: give --yes
 1 store export in/films in/films.csv --to hdf5
-    in/films.csv: exists
+    in/films.csv: is there already
 2 store export in/backbones out/films.h5 --to hdf5
     --backbone: choose one of
 1 store card in/films --licence MIT
