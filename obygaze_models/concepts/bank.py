@@ -1,6 +1,7 @@
 """Fit a CAV per concept, and project clips on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -27,6 +28,7 @@ from obygaze_models.models.linear import MOST, ClippedScaler
 Values = Literal["standardised", "distance", "decision"]
 
 
+@dataclass(eq=False, repr=False)
 class ConceptBank(TransformerMixin, BaseEstimator):
     """Fit one CAV per concept, and project clips on all of them.
 
@@ -86,22 +88,13 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        kind: Kind = "svm",
-        *,
-        C: float | Mapping[str, float] | None = 1.0,
-        balanced: bool = True,
-        values: Values = "standardised",
-        concepts: Sequence[str] | None = None,
-        clip: float | None = None,
-    ) -> None:
-        self.clip = clip
-        self.kind = kind
-        self.C = C
-        self.balanced = balanced
-        self.values = values
-        self.concepts = concepts
+    kind: Kind = "svm"
+    _: KW_ONLY
+    C: float | Mapping[str, float] | None = 1.0
+    balanced: bool = True
+    values: Values = "standardised"
+    concepts: Sequence[str] | None = None
+    clip: float | None = None
 
     def __sklearn_tags__(self) -> Tags:
         """Needs presences, several concepts or one, two values each."""

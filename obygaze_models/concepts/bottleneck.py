@@ -1,6 +1,7 @@
 """Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -31,6 +32,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
 
+@dataclass(eq=False, repr=False)
 class ConceptBottleneck(LogitClassifier):
     """Classify clips by their concept values only (Yuksekgonul et al., ICLR 2023).
 
@@ -107,22 +109,13 @@ class ConceptBottleneck(LogitClassifier):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        head: HeadName | BaseEstimator = "logistic",
-        *,
-        bank: ConceptBank | None = None,
-        residual: bool = False,
-        residual_C: float = 0.01,
-        inner_folds: int = 4,
-        random_state: int = 0,
-    ) -> None:
-        self.head = head
-        self.bank = bank
-        self.residual = residual
-        self.residual_C = residual_C
-        self.inner_folds = inner_folds
-        self.random_state = random_state
+    head: HeadName | BaseEstimator = "logistic"
+    _: KW_ONLY
+    bank: ConceptBank | None = None
+    residual: bool = False
+    residual_C: float = 0.01  # noqa: N815  as scikit-learn spells it
+    inner_folds: int = 4
+    random_state: int = 0
 
     def fit(
         self,

@@ -54,6 +54,7 @@ def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
     return Grid(f"estimator__{parameter}", tuple(values))
 
 
+@dataclass(eq=False, repr=False)
 class ConceptHead(ClassifierMixin, BaseEstimator):
     """Score clips by their concept values, and by a residual in the features if there is one.
 
@@ -72,10 +73,9 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
     residual_ : Residual or None
     """
 
-    def __init__(self, estimator: Any, n_concepts: int, residual_C: float | None = None) -> None:
-        self.estimator = estimator
-        self.n_concepts = n_concepts
-        self.residual_C = residual_C
+    estimator: Any
+    n_concepts: int
+    residual_C: float | None = None  # noqa: N815  as scikit-learn spells it
 
     def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
         """Fit on concept values, and features, X [N, K + D] and labels y [N], 0 or 1."""

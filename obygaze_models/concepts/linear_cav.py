@@ -1,5 +1,6 @@
 """Fit the concept activation vector of one concept."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,6 +20,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 
 
+@dataclass(eq=False, repr=False)
 class LinearCAV(BinaryClassifier):
     """Fit a linear concept activation vector: a direction and the threshold on it.
 
@@ -80,18 +82,11 @@ class LinearCAV(BinaryClassifier):
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        kind: Kind = "svm",
-        *,
-        C: float | None = 1.0,
-        balanced: bool = True,
-        clip: float | None = None,
-    ) -> None:
-        self.clip = clip
-        self.kind = kind
-        self.C = C
-        self.balanced = balanced
+    kind: Kind = "svm"
+    _: KW_ONLY
+    C: float | None = 1.0
+    balanced: bool = True
+    clip: float | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".

@@ -1,7 +1,7 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -84,6 +84,7 @@ class Candidate:
     chosen: bool
 
 
+@dataclass(eq=False, repr=False)
 class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
 
@@ -132,18 +133,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        choose: Choice | None = None,
-        *,
-        inner_folds: int = 4,
-        pass_groups: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.choose = choose
-        self.inner_folds = inner_folds
-        self.pass_groups = pass_groups
+    estimator: Any
+    choose: Choice | None = None
+    _: KW_ONLY
+    inner_folds: int = 4
+    pass_groups: bool = False
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Request movies for itself, and route what the estimator requests."""
@@ -336,7 +330,7 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     return scores
 
 
-def log_loss(y: NDArray[np.int64], logit: NDArray[np.float64]) -> float:
+def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
     """Mean log loss of logits [N] for labels y [N], 0 or 1."""
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
 

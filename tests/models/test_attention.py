@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import obygaze_models as om
-from obygaze_models.models.attention import SPECS, AttentionPooling
-from obygaze_models.models.attention_network import DECAY, N_PAIRS, AttentionNetwork
+from obygaze_models.models.attention import DECAY, N_PAIRS, SPECS, AttentionNetwork, AttentionPooling
 from obygaze_models.models.linear import make_frames_probe
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.training import N_TRIAL_EPOCHS

@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.models import MLPProbe, fit_many
-from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits
+from obygaze_models.models.mlp import Perceptron
 
 
 def y_of(data):
@@ -17,15 +17,16 @@ def y_of(data):
 
 
 D, H, B = 7, 5, 16
+NETWORK = Perceptron(D, H, 2)
 
 
 def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(B, D)), (rng.random(B) < 0.4).astype(np.float64)
-    parameters = initial(D, H, rng, 2)
+    parameters = NETWORK.starts(rng, X, y)[0]
     parameters *= 3  # far enough from 0 for the two softmaxes to bend
-    layer = layers(parameters, D, 2)
+    layer = NETWORK.views(parameters)
     twin = torch.nn.Sequential(
         torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1)
     ).double()
@@ -38,18 +39,18 @@ def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
     expected.backward()
     weight, bias, last_weight, last_bias = (tensor.grad.numpy() for tensor in twin.parameters())
     gradient = np.empty_like(parameters)
-    scores = backward(layer, X, y, layers(gradient, D, 2))
+    scores = NETWORK.backward(layer, X, y, NETWORK.views(gradient))
     np.testing.assert_allclose(
         gradient, np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias]), atol=1e-12
     )
-    assert np.array_equal(scores, logits(layer, X))
-    np.testing.assert_allclose(log_loss(scores, y, 2), expected.item(), atol=1e-12)
+    assert np.array_equal(scores, NETWORK.logits(layer, X))
+    np.testing.assert_allclose(NETWORK.loss(scores, y), expected.item(), atol=1e-12)
     np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities.detach().numpy()[:, 1], atol=1e-12)
 
 
 def test_no_certainty_brings_the_double_softmax_below_its_floor():
     sure = np.array([50.0, -50.0])
-    assert log_loss(sure, np.array([1.0, 0.0]), 2) == pytest.approx(np.log1p(np.exp(-1)))
+    assert NETWORK.loss(sure, np.array([1.0, 0.0])) == pytest.approx(np.log1p(np.exp(-1)))
 
 
 @pytest.fixture(scope="module")
