@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.linear_cav import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.card import Card

@@ -28,7 +28,7 @@ from obygaze_models.persistence.foreign import foreign_from_state, foreign_to_st
 OWN_CLASSES: Mapping[str, tuple[str, str]] = {
     **NETWORKS,
     "pcbm": ("obygaze_models.concepts.bottleneck", "ConceptBottleneck"),
-    "cav": ("obygaze_models.concepts.linear_cav", "LinearCAV"),
+    "cav": ("obygaze_models.concepts.bank", "LinearCAV"),
     "bank": ("obygaze_models.concepts.bank", "ConceptBank"),
 }
 """Module and class of the zoo's estimators that are no pipelines, by kind."""
