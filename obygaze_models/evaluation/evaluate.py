@@ -15,7 +15,6 @@ from obygaze_models.evaluation.run import (
     Run,
     SeededFold,
     curves_of,
-    fold_record,
     gather,
     record_of,
     rows_of,
@@ -98,8 +97,14 @@ def evaluate(
     True
     """
     train = _target(task, data)
-    tests = _targets(test, data) or (train,)
-    _check_targets(train, tests)
+    several = (test,) if isinstance(test, str | Target) else test or ()
+    tests = [_target(name, data) for name in several] or [train]
+    for wanted in tests:
+        if (wanted.kind, wanted.n_classes, wanted.scale) != (train.kind, train.n_classes, train.scale):
+            raise ProtocolError(
+                f"a model trained on {train.name} ({train.kind}) can't be tested on {wanted.name} "
+                f"({wanted.kind})"
+            )
     asked_for = (models,) if isinstance(models, str) else models
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
@@ -119,7 +124,7 @@ def evaluate(
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
-    thresholds: dict[tuple[str, int], dict[str, float]] = {}
+    thresholds: dict[tuple[str, int], dict[str, float | None]] = {}
     todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
     for done, (fold, spec) in enumerate(todo):
         X = features[spec.reads]
@@ -148,15 +153,19 @@ def evaluate(
         specs=specs,
         seeds=range(seed, seed + n_seeds),
         folds=[
-            fold_record(
-                fold.split,
-                fold.name,
-                fold.seed,
-                learnt,
-                test_codes,
-                thresholds=thresholds[fold.name, fold.seed],
-                concepts_left_out=sorted(set(data.labels.concepts) - set(concepts[fold.name])),
-            )
+            {
+                "fold": fold.split.fold,
+                "movie": fold.name,
+                "seed": fold.seed,
+                "train_clips": len(fold.split.train),
+                "train_positives": int((learnt[fold.split.train] == 1).sum()),
+                "tested": {
+                    name: int((codes[fold.split.test] != NOT_ASKED).sum())
+                    for name, codes in test_codes.items()
+                },
+                "thresholds": thresholds[fold.name, fold.seed],
+                "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
+            }
             for fold in folds
         ],
         seen=seen,
@@ -204,22 +213,6 @@ def _target(given: str | Target, data: Dataset) -> Target:
     if given:
         return find_target(given, data.codebook)
     return choose_targets(data.codebook, None, None)[0]
-
-
-def _targets(given: Any, data: Dataset) -> tuple[Target, ...]:
-    if given is None:
-        return ()
-    several = (given,) if isinstance(given, str | Target) else tuple(given)
-    return tuple(_target(name, data) for name in several)
-
-
-def _check_targets(train: Target, tests: Sequence[Target]) -> None:
-    """Refuse to test a model on what it can't answer."""
-    for test in tests:
-        if test.kind != train.kind or test.n_classes != train.n_classes or test.scale != train.scale:
-            raise ProtocolError(
-                f"a model trained on {train.name} ({train.kind}) can't be tested on {test.name} ({test.kind})"
-            )
 
 
 def _folds(

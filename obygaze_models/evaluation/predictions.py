@@ -1,6 +1,7 @@
 """Read, check and write the table of out-of-fold predictions, the source of every metric and figure."""
 
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -105,6 +106,17 @@ class Predictions:
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise PredictionsError(f"{path} is not a CSV table of predictions: {error}") from error
         return cls(_checked(table, str(path), n_classes), n_classes)
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows as JSON values; missing values and undefined numbers are null."""
+
+    def plain(value: Any) -> Any:
+        undefined = value is pd.NA or (isinstance(value, float) and not math.isfinite(value))
+        return None if undefined else value
+
+    rows = table.to_dict(orient="records")
+    return [{str(name): plain(value) for name, value in row.items()} for row in rows]
 
 
 def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:

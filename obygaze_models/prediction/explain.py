@@ -12,6 +12,7 @@ from obygaze_features.store import Store
 from obygaze_models.concepts.heads import Explanation, Step
 from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.frames import frames_of, reads_frames
@@ -160,10 +161,7 @@ def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | Non
         return ()
     table = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
     shown = table if isinstance(model.estimator, AttentionPooling) else table.drop(columns=list(OF_ATTENTION))
-    return tuple(
-        {str(name): None if value != value else float(value) for name, value in record.items()}  # noqa: PLR0124 - NaN
-        for record in shown.to_dict(orient="records")
-    )
+    return tuple(records(shown.astype(np.float64)))
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Features, Pool, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.saved_model import Model
@@ -297,15 +298,11 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
 def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:
     """Return predictions and their sources as JSON values; missing values are null."""
     card = model.card
-    clips = [
-        {str(name): None if value is pd.NA or value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
-        for row in predicted.table.astype(object).to_dict(orient="records")
-    ]
     return {
         "model": summary(card),
         "stores": [{"store": store.name, "fingerprint": store.fingerprint} for store in stores],
         "threshold": float(card.threshold),
-        "clips": clips,
+        "clips": records(predicted.table.astype(object)),
         "excluded": [
             {"reason": reason, "clip_ids": ids} for reason, ids in sorted(predicted.excluded.items())
         ],

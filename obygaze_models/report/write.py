@@ -1,7 +1,6 @@
 """Write reports as terminal text, Markdown, LaTeX, CSV or JSON. The same report gives the same bytes."""
 
 import json
-import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, json_bytes, sheet_cell, sheet_line, whole_folder, write_whole
+from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report
 
 WIDTH = 80
@@ -296,17 +296,6 @@ def document(report: Report) -> dict[str, Any]:
 def to_json(report: Report) -> str:
     """Write a report's document as JSON text."""
     return json_bytes(document(report)).decode()
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a table's rows as JSON values; undefined numbers are null."""
-    return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in table.to_dict(orient="records")
-    ]
 
 
 # --- files
