@@ -8,7 +8,6 @@ first two, a plus sign and the third. The class token, where there is one, is le
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -300,8 +299,10 @@ class ReducedTokens:
         array = _array(self._arrays, name)
         for chunk in np.unique(rows // ROWS).tolist():
             places = np.flatnonzero(rows // ROWS == chunk)
-            with _damage_named(self.path):
+            try:
                 stored = np.asarray(array[chunk * ROWS : (chunk + 1) * ROWS])
+            except (OSError, ValueError, KeyError) as error:
+                raise DatasetError(f"{self.path} is damaged ({first_line(error)}): {ANEW}") from error
             yield places, stored[rows[places] - chunk * ROWS]
 
 
@@ -448,11 +449,3 @@ def _array(node: zarr.Group, name: str) -> "zarr.Array[Any]":
     if not isinstance(array, zarr.Array):
         raise KeyError(name)
     return array
-
-
-@contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, KeyError) as error:
-        raise DatasetError(f"{path} is damaged ({first_line(error)}): {ANEW}") from error

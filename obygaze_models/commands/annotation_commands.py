@@ -101,7 +101,13 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
             {
                 "movie": pair.movie,
                 "annotators": pair.annotators,
-                **{part: _gamma_record(getattr(pair, part)) for part in parts},
+                **{
+                    part: {
+                        ("gamma" if name == "value" else name): value
+                        for name, value in asdict(getattr(pair, part)).items()
+                    }
+                    for part in parts
+                },
             }
             for pair in pairs
         ],
@@ -155,11 +161,6 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
         str(gamma.n_aligned),
         f"{_number(gamma.value)}{error}",
     )
-
-
-def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
-
-    return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
 
 
 @click.command()

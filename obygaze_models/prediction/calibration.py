@@ -1,6 +1,6 @@
 """Calibrate scores to probabilities: Platt's sigmoid on out-of-fold scores, with a band over movies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -82,8 +82,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, float]:
         """Return all known values except the draws."""
-        names = ("slope", "intercept", "error", "film_error", "worst_film_error", "film_margin")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "draws"}
+        return {name: value for name, value in known.items() if value is not None}
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N] of each score [N]."""

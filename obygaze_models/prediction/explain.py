@@ -15,8 +15,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.frames import frames_of, reads_frames
-from obygaze_models.prediction.predict import find_group, read_rows
+from obygaze_models.prediction.predict import find_group, frames_of, read_rows, reads_frames
 from obygaze_models.prediction.saved_model import Model
 
 ENDS = (0.05, 0.95)
