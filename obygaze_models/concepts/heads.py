@@ -33,10 +33,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
         head._validate_params()
         return clone(head)
     ((_, values),) = CANDIDATES[head].items()
-    return _head(head, values[(len(values) - 1) // 2], seed)
-
-
-def _head(head: HeadName, value: float, seed: int) -> BaseEstimator:
+    value = values[(len(values) - 1) // 2]
     if head == "tree":
         return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
     if head == "elastic_net":

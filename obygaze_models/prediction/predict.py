@@ -128,37 +128,29 @@ def predict(
     parts, excluded, seen = [], dict[str, list[str]](), dict[str, str]()
     for store in stores:
         group = find_group(model.card, store)
-        for clip in store.clips:
+        rows = []
+        for row, clip in enumerate(store.clips):
             if clip.clip_id in seen:
                 raise ModelError(
                     f"clip {clip.clip_id} is in two stores, {seen[clip.clip_id]} and {store.where}: give one"
                 )
             seen[clip.clip_id] = store.where
-        rows = _usable_rows(store, group, movies, excluded)
-        if rows.size:
-            X = read_rows(model.card, store, rows, progress=progress)
-            parts.append(_table(model, store, X, rows, video_of))
+            if movies is None or clip.movie in movies:
+                reason = unusable(store, group, row)
+                if reason is None:
+                    rows.append(row)
+                else:
+                    excluded.setdefault(reason, []).append(clip.clip_id)
+        if rows:
+            usable = np.array(rows, np.intp)
+            X = read_rows(model.card, store, usable, progress=progress)
+            parts.append(_table(model, store, X, usable, video_of))
     if not parts:
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
     table = pd.concat(parts, ignore_index=True)
     order = ["movie", "start_s", "end_s", "clip_id"]
     return Predicted(table.sort_values(order, kind="stable", ignore_index=True), excluded)
-
-
-def _usable_rows(
-    store: Store, group: Group, movies: Collection[str] | None, excluded: dict[str, list[str]]
-) -> NDArray[np.intp]:
-    """List the rows to score; add the clips without features to `excluded`, by reason."""
-    rows = []
-    for row, clip in enumerate(store.clips):
-        if movies is None or clip.movie in movies:
-            reason = unusable(store, group, row)
-            if reason is None:
-                rows.append(row)
-            else:
-                excluded.setdefault(reason, []).append(clip.clip_id)
-    return np.array(rows, np.intp)
 
 
 def _table(
