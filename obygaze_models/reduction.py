@@ -38,7 +38,7 @@ TILE = 200
 
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
 _RULE = re.compile(
-    r"(?:(?P<take>mean)(?::(?P<steps>\d{1,6}))?|(?P<top>top):(?P<n>\d{1,6}))?"
+    r"(?:(?P<take>mean(?=$|[:+])|top(?=:))(?::(?P<n>\d{1,6}))?)?"
     r"(?P<plus>\+)?(?:project:(?P<size>\d{1,6})(?::(?P<seed>\d{1,9}))?)?"
 )
 
@@ -78,15 +78,12 @@ class TokenRule:
         """
         match = _RULE.fullmatch(text)
         parts = match.groupdict() if match else {}
-        numbers = [int(parts[name]) for name in ("steps", "n", "size") if parts.get(name)]
-        first, second = bool(parts.get("take") or parts.get("top")), bool(parts.get("size"))
-        if not (first or second) or bool(parts["plus"]) != (first and second) or 0 in numbers:
+        first, second = bool(parts.get("take")), bool(parts.get("size"))
+        n, size = (int(parts[name]) if parts.get(name) else None for name in ("n", "size"))
+        if not (first or second) or bool(parts["plus"]) != (first and second) or 0 in (n, size):
             raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
-        take: Any = parts["take"] or parts["top"] or "all"
-        n = parts["steps"] or parts["n"]
-        return cls(
-            take, int(n) if n else None, int(parts["size"]) if second else None, int(parts["seed"] or 0)
-        )
+        take: Any = parts["take"] or "all"
+        return cls(take, n, size, int(parts["seed"] or 0))
 
     def __str__(self) -> str:
         first = "" if self.take == "all" else self.take if self.n is None else f"{self.take}:{self.n}"

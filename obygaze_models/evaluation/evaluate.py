@@ -237,10 +237,15 @@ def _folds(
         for split in cuts:
             own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
             tested = np.unique(data.movies[own.test])
-            name = str(tested[0])
-            if seen or len(tested) > 1:
-                name = f"{'block' if seen else 'fold'} {split.fold}"
-            _check_training(learnt[own.train], name if seen or len(tested) > 1 else f"movie {name}")
+            grouped = seen or len(tested) > 1
+            name = f"{'block' if seen else 'fold'} {split.fold}" if grouped else str(tested[0])
+            y = learnt[own.train]
+            for label, kind in ((1, "positive"), (0, "negative")) if y.max() <= 1 else ():
+                if not (y == label).any():
+                    raise ProtocolError(
+                        f"without {'' if grouped else 'movie '}{name} there is no {kind} clip to learn from: "
+                        "both classes must be in at least 3 movies"
+                    )
             context_rows = own.train
             if not seen:
                 context_rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
@@ -258,16 +263,6 @@ def _check_classes(
                 raise ProtocolError(
                     f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
-                )
-
-
-def _check_training(y: NDArray[np.int64], fold: str) -> None:
-    if y.max() <= 1:
-        for label, kind in ((1, "positive"), (0, "negative")):
-            if not (y == label).any():
-                raise ProtocolError(
-                    f"without {fold} there is no {kind} clip to learn from: "
-                    "both classes must be in at least 3 movies"
                 )
 
 

@@ -124,8 +124,14 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     module, name = NETWORKS[card.kind]
-    model = _made(getattr(import_module(module), name), card)
     d, n_epochs = card.n_features, int(card.parameters["n_epochs"])
+    parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
+    kind: type[NeuralClassifier] = getattr(import_module(module), name)
+    wrong = sorted(kind().get_params().keys() ^ parameters.keys())
+    if wrong:
+        raise ModelError(f"the card's parameters and those of {name} disagree about {wrong[0]!r:.80}")
+    model = kind(**parameters)
+    model._validate_params()
     expect(card, arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
@@ -135,19 +141,6 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     # Training curves are not kept.
     model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
     return model
-
-
-def _made(kind: type[NeuralClassifier], card: Card) -> NeuralClassifier:
-    """Make an unfitted network by a card's parameters."""
-    parameters = {name: value for name, value in card.parameters.items() if name != "n_epochs"}
-    wrong = sorted(kind().get_params().keys() ^ parameters.keys())
-    if wrong:
-        raise ModelError(
-            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
-        )
-    made = kind(**parameters)
-    made._validate_params()
-    return made
 
 
 STATES: Mapping[str, StateFunctions] = {

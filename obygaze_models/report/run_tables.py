@@ -132,6 +132,8 @@ def _notes(run: Run) -> list[str]:
     features = f"{record['backbone']}, {record['features']} ({record['pool']})"
     if "reduced_by" in record:
         features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
+    shares = ", ".join(f"{value:.3f}" for value in record["prevalence"].values() if value is not None)
+    prevalence = f", prevalence {shares}" if shares else ""
     lines = [
         f"train {record['train']['title']}; test {', '.join(target['title'] for target in record['tests'])}",
         (
@@ -140,7 +142,7 @@ def _notes(run: Run) -> list[str]:
         ),
         f"protocol {record['protocol']}",
         f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
-        f"{clips['tested']} clips of {record['movies_tested']} movies tested{_prevalence(record)}",
+        f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
         (
             f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are "
             f"of other levels, {clips.get('unlabelled', 0)} not annotated, {excluded} without features"
@@ -182,11 +184,6 @@ def _starts_notes(run: Run) -> list[str]:
         f"epochs lie between {losses[low]:.2f} and {losses[high]:.2f} (medians of the inner trainings)"
         for model, losses in medians.iterrows()
     ]
-
-
-def _prevalence(record: Mapping[str, Any]) -> str:
-    shares = [value for value in record["prevalence"].values() if value is not None]
-    return f", prevalence {', '.join(f'{value:.3f}' for value in shares)}" if shares else ""
 
 
 def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
