@@ -1,5 +1,6 @@
 """`obygaze predict`, `explain` and `model inspect`: apply a saved model to stores, and print its card."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +166,6 @@ def explain(
           --clip tt9000007-003 --set Body=0.95
       obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
-    from obygaze_models.prediction.explain import as_json as to_json
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
     from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
@@ -175,7 +175,7 @@ def explain(
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     if as_json:
-        click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))
+        click.echo(json_text({"model": summary(loaded.card), **asdict(explained)}))
         return
     for line in lines(explained, loaded):
         click.echo(line)
@@ -195,7 +195,7 @@ def inspect(model: str, as_json: bool) -> None:
       obygaze model inspect models/pcbm_lr.model
       obygaze model inspect https://lab.example.org/pcbm_lr.model --json
     """
-    from msgspec.structs import asdict
+    from msgspec import structs
 
     from obygaze_models.persistence.model_file import construct, read_model
     from obygaze_models.prediction.predict import json_text
@@ -213,7 +213,7 @@ def inspect(model: str, as_json: bool) -> None:
         shapes = {
             name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()
         }
-        click.echo(json_text({**asdict(file.card), "arrays": shapes}))
+        click.echo(json_text({**structs.asdict(file.card), "arrays": shapes}))
     else:
         click.echo(table(_card_lines(file)))
     if notice:

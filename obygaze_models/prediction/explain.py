@@ -1,7 +1,7 @@
 """Explain the decision about one clip, and show what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -235,11 +235,6 @@ def lines(explained: Explained, model: Model) -> list[str]:
     if explained.frames:
         text += ["", _frames_table(explained)]
     return text
-
-
-def as_json(explained: Explained) -> dict[str, object]:
-    """Return the explanation as JSON values."""
-    return asdict(explained)
 
 
 def _holding(stores: Sequence[Store], clip_id: str) -> Store:
