@@ -21,8 +21,8 @@ from .models import ModelSpec as ModelSpec
 from .models import MoviePrior as MoviePrior
 from .models import linear_probe as linear_probe
 from .prediction.final import save_models as save_models
-from .prediction.frames import predict_frames as predict_frames
 from .prediction.predict import predict as predict
+from .prediction.predict import predict_frames as predict_frames
 from .prediction.saved_model import load_model as load_model
 from .protocol import find_target as find_target
 from .protocol import leave_one_movie_out as leave_one_movie_out

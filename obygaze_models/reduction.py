@@ -8,7 +8,6 @@ first two, a plus sign and the third. The class token, where there is one, is le
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -39,7 +38,7 @@ TILE = 200
 
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
 _RULE = re.compile(
-    r"(?:(?P<take>mean)(?::(?P<steps>\d{1,6}))?|(?P<top>top):(?P<n>\d{1,6}))?"
+    r"(?:(?P<take>mean(?=$|[:+])|top(?=:))(?::(?P<n>\d{1,6}))?)?"
     r"(?P<plus>\+)?(?:project:(?P<size>\d{1,6})(?::(?P<seed>\d{1,9}))?)?"
 )
 
@@ -79,15 +78,12 @@ class TokenRule:
         """
         match = _RULE.fullmatch(text)
         parts = match.groupdict() if match else {}
-        numbers = [int(parts[name]) for name in ("steps", "n", "size") if parts.get(name)]
-        first, second = bool(parts.get("take") or parts.get("top")), bool(parts.get("size"))
-        if not (first or second) or bool(parts["plus"]) != (first and second) or 0 in numbers:
+        first, second = bool(parts.get("take")), bool(parts.get("size"))
+        n, size = (int(parts[name]) if parts.get(name) else None for name in ("n", "size"))
+        if not (first or second) or bool(parts["plus"]) != (first and second) or 0 in (n, size):
             raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
-        take: Any = parts["take"] or parts["top"] or "all"
-        n = parts["steps"] or parts["n"]
-        return cls(
-            take, int(n) if n else None, int(parts["size"]) if second else None, int(parts["seed"] or 0)
-        )
+        take: Any = parts["take"] or "all"
+        return cls(take, n, size, int(parts["seed"] or 0))
 
     def __str__(self) -> str:
         first = "" if self.take == "all" else self.take if self.n is None else f"{self.take}:{self.n}"
@@ -300,8 +296,10 @@ class ReducedTokens:
         array = _array(self._arrays, name)
         for chunk in np.unique(rows // ROWS).tolist():
             places = np.flatnonzero(rows // ROWS == chunk)
-            with _damage_named(self.path):
+            try:
                 stored = np.asarray(array[chunk * ROWS : (chunk + 1) * ROWS])
+            except (OSError, ValueError, KeyError) as error:
+                raise DatasetError(f"{self.path} is damaged ({first_line(error)}): {ANEW}") from error
             yield places, stored[rows[places] - chunk * ROWS]
 
 
@@ -448,11 +446,3 @@ def _array(node: zarr.Group, name: str) -> "zarr.Array[Any]":
     if not isinstance(array, zarr.Array):
         raise KeyError(name)
     return array
-
-
-@contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, KeyError) as error:
-        raise DatasetError(f"{path} is damaged ({first_line(error)}): {ANEW}") from error

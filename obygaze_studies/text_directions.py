@@ -19,9 +19,8 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts import TEXT_KINDS, TextKind, TextVectors, read_concept_texts, unit_length
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
-from obygaze_models.report import Block, Report, number
+from obygaze_models.report import Block, Column, Report, block, number
 from obygaze_studies.audit_common.audit_tables import audit_report, table
-from obygaze_studies.columns import Column, block
 from obygaze_studies.errors import AuditError
 
 SOURCE = (

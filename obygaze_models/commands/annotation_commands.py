@@ -16,8 +16,6 @@ from obygaze_features.screen import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import pandas as pd
-
     from obygaze_features.manifest import Gamma, PairAgreement
     from obygaze_features.options import Command
     from obygaze_models.evaluation.localise import Localisation
@@ -103,7 +101,13 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
             {
                 "movie": pair.movie,
                 "annotators": pair.annotators,
-                **{part: _gamma_record(getattr(pair, part)) for part in parts},
+                **{
+                    part: {
+                        ("gamma" if name == "value" else name): value
+                        for name, value in asdict(getattr(pair, part)).items()
+                    }
+                    for part in parts
+                },
             }
             for pair in pairs
         ],
@@ -159,11 +163,6 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, str, str]:
     )
 
 
-def _gamma_record(gamma: "Gamma | UnitGamma") -> "dict[str, Any]":
-
-    return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
-
-
 @click.command()
 @click.argument("frames", type=PATH)
 @click.argument("manifest", type=PATH)
@@ -198,6 +197,7 @@ def localise(
       obygaze localise frames.csv marked.csv --concept Body --score Body_value
     """
     from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
+    from obygaze_models.evaluation.predictions import records
 
     output.refuse_existing()
     marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
@@ -209,8 +209,8 @@ def localise(
     if output.as_json:
         document = {
             name: {
-                "measures": _records(result.pooled),
-                "movies": _records(result.by_movie),
+                "measures": records(result.pooled),
+                "movies": records(result.by_movie),
                 "left_out": result.n_left_out,
                 "n_shifts": result.n_shifts,
                 "seed": result.seed,
@@ -224,11 +224,6 @@ def localise(
         click.echo(f"{name}: {result.n_left_out} clips without a boundary left out", err=True)
     if output.out is not None:
         click.echo(f"{len(by_movie)} movies in {output.out}", err=True)
-
-
-def _records(rows: "pd.DataFrame") -> "list[dict[Any, Any]]":
-    """Make rows that JSON can hold: None for NaN."""
-    return rows.astype(object).where(rows.notna(), None).to_dict(orient="records")
 
 
 def _localisation_table(results: "dict[str, Localisation]") -> str:

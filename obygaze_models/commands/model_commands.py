@@ -1,5 +1,6 @@
 """`obygaze predict`, `explain` and `model inspect`: apply a saved model to stores, and print its card."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from obygaze_features.screen import table
 from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from obygaze_models.persistence.model_file import ModelFile
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
@@ -56,8 +59,7 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
     """
     from obygaze_models.commands.inputs import reducing
-    from obygaze_models.prediction.frames import write_frames
-    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
+    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order, write_frames
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
@@ -164,7 +166,6 @@ def explain(
           --clip tt9000007-003 --set Body=0.95
       obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
-    from obygaze_models.prediction.explain import as_json as to_json
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
     from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
@@ -174,7 +175,7 @@ def explain(
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     if as_json:
-        click.echo(json_text({"model": summary(loaded.card), **to_json(explained)}))
+        click.echo(json_text({"model": summary(loaded.card), **asdict(explained)}))
         return
     for line in lines(explained, loaded):
         click.echo(line)
@@ -194,6 +195,8 @@ def inspect(model: str, as_json: bool) -> None:
       obygaze model inspect models/pcbm_lr.model
       obygaze model inspect https://lab.example.org/pcbm_lr.model --json
     """
+    from msgspec import structs
+
     from obygaze_models.persistence.model_file import construct, read_model
     from obygaze_models.prediction.predict import json_text
 
@@ -206,19 +209,15 @@ def inspect(model: str, as_json: bool) -> None:
             raise
         notice = str(error)
     if as_json:
-        click.echo(json_text(_card_document(file)))
+        arrays = {**file.arrays, **file.about}
+        shapes = {
+            name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()
+        }
+        click.echo(json_text({**structs.asdict(file.card), "arrays": shapes}))
     else:
         click.echo(table(_card_lines(file)))
     if notice:
         click.echo(notice, err=True)
-
-
-def _card_document(file: "ModelFile") -> dict[str, object]:
-    from msgspec.structs import asdict
-
-    listed = {**file.arrays, **file.about}
-    shapes = {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in listed.items()}
-    return {**asdict(file.card), "arrays": shapes}
 
 
 def _card_lines(file: "ModelFile") -> list[tuple[str, str]]:
@@ -271,17 +270,13 @@ def _card_lines(file: "ModelFile") -> list[tuple[str, str]]:
     return lines
 
 
-def _calibration(calibration: "dict[str, float] | object") -> str:
-    from collections.abc import Mapping
-
-    if not isinstance(calibration, Mapping) or not calibration:
+def _calibration(calibration: "Mapping[Any, float]") -> str:
+    if not calibration:
         return "no"
+    shares = ""
+    if "film_error" in calibration:
+        shares = f"; their shares were off by {calibration['film_error']:.3f}"
     return (
         f"p = sigmoid({calibration['slope']:.3g} logit {calibration['intercept']:+.3g}); "
-        f"expected calibration error on films left out {calibration['error']:.3f}"
-        + (
-            f"; their shares were off by {calibration['film_error']:.3f}"
-            if "film_error" in calibration
-            else ""
-        )
+        f"expected calibration error on films left out {calibration['error']:.3f}{shares}"
     )

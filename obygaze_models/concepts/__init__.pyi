@@ -1,4 +1,5 @@
 from .bank import ConceptBank as ConceptBank
+from .bank import LinearCAV as LinearCAV
 from .bank import RandomDirections as RandomDirections
 from .bank import ShuffledConcepts as ShuffledConcepts
 from .bank import crossfit as crossfit
@@ -14,7 +15,6 @@ from .heads import Explanation as Explanation
 from .heads import Step as Step
 from .heads import head_scores as head_scores
 from .heads import node_counts as node_counts
-from .linear_cav import LinearCAV as LinearCAV
 from .ridge_tuning import Tuned as Tuned
 from .ridge_tuning import tuned_ridge as tuned_ridge
 from .texts import TEXT_KINDS as TEXT_KINDS

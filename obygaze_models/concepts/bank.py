@@ -1,6 +1,7 @@
-"""Fit a CAV per concept, and project clips on them."""
+"""Fit a CAV per concept, and project clips on them; fit the CAV of one concept as a classifier."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,13 +21,18 @@ from obygaze_models.concepts.cav_fitting import (
     fit_hyperplanes,
     refuse_constant,
 )
-from obygaze_models.concepts.ridge_tuning import Tuned, tuned_ridge
+from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.linear import MOST, ClippedScaler
+from obygaze_models.models.binary import BinaryClassifier, encode_labels
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
+from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.selection import best_threshold
 
 Values = Literal["standardised", "distance", "decision"]
 
 
+@dataclass(eq=False, repr=False)
 class ConceptBank(TransformerMixin, BaseEstimator):
     """Fit one CAV per concept, and project clips on all of them.
 
@@ -86,22 +92,13 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        kind: Kind = "svm",
-        *,
-        C: float | Mapping[str, float] | None = 1.0,
-        balanced: bool = True,
-        values: Values = "standardised",
-        concepts: Sequence[str] | None = None,
-        clip: float | None = None,
-    ) -> None:
-        self.clip = clip
-        self.kind = kind
-        self.C = C
-        self.balanced = balanced
-        self.values = values
-        self.concepts = concepts
+    kind: Kind = "svm"
+    _: KW_ONLY
+    C: float | Mapping[str, float] | None = 1.0
+    balanced: bool = True
+    values: Values = "standardised"
+    concepts: Sequence[str] | None = None
+    clip: float | None = None
 
     def __sklearn_tags__(self) -> Tags:
         """Needs presences, several concepts or one, two values each."""
@@ -126,7 +123,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         Raises
         ------
         ConceptError
-            A concept, named, is in all its clips or in none; or names and columns don't match.
+            A concept, named, is in all its clips or in none; names and columns don't match; or C is None
+            and there are no movies, another kind, or a clip that does not say of each concept whether it is
+            there.
         """
         self._validate_params()
         named = getattr(y, "columns", None)
@@ -150,7 +149,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         if self.C is None:
             self.hyperplanes_ = self._tuned(features, present, groups)
         else:
-            self.scaler_ = fitted_scaler(features, self.clip)
+            self._fit_scaler(features)
             self.hyperplanes_ = fit_hyperplanes(
                 self._scaled(features),
                 present,
@@ -187,6 +186,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.concepts_.astype(object)
 
+    def _fit_scaler(self, X: Floats) -> None:
+        self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(X)
+
     def _scaled(self, X: Floats) -> Floats:
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
@@ -207,9 +209,19 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         return np.array(names)
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit the scaler, and ridge CAVs at penalties chosen by movie."""
-        names = self.concepts_.tolist()
-        self.tuned_ = tuned_by_movie(self.kind, X, present, groups, names, clip=self.clip)
+        """Fit the scaler, and ridge CAVs at penalties chosen by movie (`tuned_ridge`)."""
+        if self.kind != "ridge" or groups is None:
+            raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
+        if np.isnan(present).any():
+            raise ConceptError(
+                "C can be chosen (None) where every clip says of each concept whether it is there"
+            )
+        movies = np.asarray(groups)
+        for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
+            refuse_constant(name, column)
+            for movie in np.unique(movies):
+                refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
+        self.tuned_ = tuned_ridge(X, present == 1, movies, self.clip)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
 
@@ -220,40 +232,6 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         if missing:
             raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(C)}")
         return [float(C[name]) for name in self.concepts_.tolist()]
-
-
-def fitted_scaler(X: Floats, clip: float | None) -> ClippedScaler | None:
-    """Fit the scaler that cuts features off at so many deviations; none where they are taken as they are."""
-    return None if clip is None else ClippedScaler(clip).fit(X)
-
-
-def tuned_by_movie(
-    kind: Kind,
-    X: Floats,
-    present: NDArray[np.float64],
-    groups: ArrayLike | None,
-    names: Sequence[str],
-    *,
-    clip: float | None,
-) -> Tuned:
-    """Tune ridge CAVs by movie (`tuned_ridge`), refusing by name what can't be learnt so.
-
-    Raises
-    ------
-    ConceptError
-        Another kind; no movies; a clip that does not say of each concept whether it is there; or a concept
-        that all clips have, or none, whatever movie is left out.
-    """
-    if kind != "ridge" or groups is None:
-        raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
-    if np.isnan(present).any():
-        raise ConceptError("C can be chosen (None) where every clip says of each concept whether it is there")
-    movies = np.asarray(groups)
-    for name, column in zip(names, present.T, strict=True):
-        refuse_constant(name, column)
-        for movie in np.unique(movies):
-            refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-    return tuned_ridge(X, present == 1, movies, clip)
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -336,7 +314,7 @@ class RandomDirections(Control):
         k = present.shape[1]
         rng = np.random.default_rng(self.random_state)
         planes = Hyperplanes(rng.normal(size=(k, X.shape[1])), np.zeros(k))
-        self.scaler_ = fitted_scaler(X, self.clip)
+        self._fit_scaler(X)
         self.cross_distances_ = planes.distances(self._scaled(X))
         return planes
 
@@ -360,3 +338,136 @@ class ShuffledConcepts(Control):
             own = np.flatnonzero(movies == movie)
             rows[own] = rng.permutation(own)
         return super()._tuned(X, present[rows], groups)
+
+
+# --- one concept
+# ---------------------------------------------------------------------------
+@dataclass(eq=False, repr=False)
+class LinearCAV(BinaryClassifier):
+    """Fit a linear concept activation vector: a direction and the threshold on it.
+
+    It is the normal of a hyperplane that parts clips with the concept from clips without (Kim et al., ICML
+    2018). The decision function is the signed distance to that hyperplane, (w x + b) / ||w||, in the units of
+    the features: a positive distance predicts the concept. Features are taken as they are, not standardised.
+
+    Parameters
+    ----------
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
+        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, without probabilities.
+        ``ridge`` and ``mean_difference`` put it midway between the two classes' mean projections.
+    C : float, optional
+        Inverse strength of the penalty on w; `mean_difference` has none. None, for ``ridge``: chosen by
+        leaving one movie out at a time, in closed form, and the threshold with it; needs the movies.
+    balanced : bool
+        Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
+        hyperplane.
+    clip : float, optional
+        Standardise features first, cut off at so many deviations; the direction is then of these.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The labels of clips without and with the concept.
+    n_features_in_ : int
+        D.
+    scaler_ : ClippedScaler or None
+        None where `clip` is.
+    direction_ : ndarray of float64, shape [D]
+        Unit normal, towards the concept.
+    offset_ : float
+        Signed distance of the origin.
+    norm_ : float
+        ||w|| of the fitted hyperplane: distance times norm is the raw decision value.
+    threshold_ : float
+        The distance from which on a clip is said to have the concept: above 0, unless `C` is None.
+    candidates_ : tuple of Candidate
+        With C None: the penalties tried; their losses are squared errors of the presence.
+    inner_scores_ : ndarray, shape [N]
+        With C None: each clip's distance to the CAV fitted without its movie.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> cav = om.LinearCAV("ridge").fit(data.X, data.present["Body"])
+    >>> cav.decision_function(data.X).shape
+    (95,)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions(set(KINDS))],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
+        "balanced": ["boolean"],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
+    }
+
+    kind: Kind = "svm"
+    _: KW_ONLY
+    C: float | None = 1.0
+    balanced: bool = True
+    clip: float | None = None
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        y : array-like, shape [N]
+        groups : array-like, shape [N], optional
+            The movie of each clip; needed with C None, not used otherwise.
+
+        Raises
+        ------
+        ValueError
+            There are not two classes.
+        ConceptError
+            C is None and there are no movies, or a movie without which there is one class.
+        """
+        self._validate_params()
+        features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        self.classes_, labels = encode_labels(y, type(self).__name__)
+        self.threshold_ = ABOVE_ZERO
+        self.__dict__.pop("inner_scores_", None)
+        self.candidates_: tuple[Candidate, ...] = ()
+        bank = ConceptBank(
+            self.kind, C=self.C, balanced=self.balanced, concepts=[str(self.classes_[1])], clip=self.clip
+        ).fit(features, labels, groups)
+        self.scaler_, planes = bank.scaler_, bank.hyperplanes_
+        if self.C is None:
+            tuned = bank.tuned_
+            self.inner_scores_ = tuned.distances[:, 0]
+            self.threshold_ = best_threshold(labels, self.inner_scores_)
+            self.candidates_ = tuple(
+                Candidate(f"penalty={penalty:g}", float(loss), index == int(tuned.chosen[0]))
+                for index, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
+            )
+        self.norm_ = float(planes.norms[0])
+        length = self.norm_ or 1.0
+        self.direction_ = planes.weights[0] / length
+        self.offset_ = float(planes.intercepts[0]) / length
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the signed distance [N] of each clip of X [N, D]."""
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        if self.scaler_ is not None:
+            features = self.scaler_.transform(features)
+        with one_blas_thread():
+            plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
+            return plane.decisions(features)[:, 0]
+
+
+SPECS = (
+    ModelSpec(
+        "cav",
+        "CAV",
+        lambda _: LinearCAV("ridge", C=None, clip=CLIP),
+        choose=None,
+        kinds=("concept",),
+    ),
+)

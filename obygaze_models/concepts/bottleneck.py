@@ -1,6 +1,8 @@
 """Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -31,6 +33,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
 
+@dataclass(eq=False, repr=False)
 class ConceptBottleneck(LogitClassifier):
     """Classify clips by their concept values only (Yuksekgonul et al., ICLR 2023).
 
@@ -107,22 +110,13 @@ class ConceptBottleneck(LogitClassifier):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        head: HeadName | BaseEstimator = "logistic",
-        *,
-        bank: ConceptBank | None = None,
-        residual: bool = False,
-        residual_C: float = 0.01,
-        inner_folds: int = 4,
-        random_state: int = 0,
-    ) -> None:
-        self.head = head
-        self.bank = bank
-        self.residual = residual
-        self.residual_C = residual_C
-        self.inner_folds = inner_folds
-        self.random_state = random_state
+    head: HeadName | BaseEstimator = "logistic"
+    _: KW_ONLY
+    bank: ConceptBank | None = None
+    residual: bool = False
+    residual_C: float = 0.01  # noqa: N815  as scikit-learn spells it
+    inner_folds: int = 4
+    random_state: int = 0
 
     def fit(
         self,
@@ -155,17 +149,22 @@ class ConceptBottleneck(LogitClassifier):
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         codes = np.asarray(y)
-        known = _in_task(codes)
+        # -1 beside two other labels says that a clip is not in the task.
+        marks = codes.dtype.kind in "if" and np.unique(codes).size > 2
+        known = codes != -1 if marks else np.ones(len(codes), dtype=np.bool_)
         self.classes_, labels = encode_labels(codes[known], type(self).__name__)
         movies = folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
             # The folds of the head and, where clips are not in the task, of theirs.
-            folds = _folds(labels, known, movies, self.inner_folds)
+            dealt = inner_folds(labels, movies[known], self.inner_folds)
+            fold_of = dict(zip(movies[known].tolist(), dealt.tolist(), strict=True))
+            folds = np.array([fold_of.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
-            given = self._given(features, values)
+            # Concept values, and features where there is a residual, side by side.
+            given = np.hstack([values, features]) if self.residual else values
             head = ConceptHead(
                 make_head(self.head, self.random_state),
                 values.shape[1],
@@ -236,9 +235,11 @@ class ConceptBottleneck(LogitClassifier):
         values = self._values(features).copy()
         for concept, quantile in quantiles.items():
             if concept not in self.concepts_:
-                raise ConceptError(
-                    f"unknown concept {concept!r}: expected one of {', '.join(self.concepts_)}"
+                near = get_close_matches(concept, self.concepts_, n=1)
+                hint = (
+                    f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self.concepts_)}"
                 )
+                raise ConceptError(f"unknown concept {concept!r}: {hint}")
             if not 0 <= quantile <= 1:
                 raise ConceptError(f"concept {concept}: a quantile is between 0 and 1, found {quantile}")
             column = self.concepts_.index(concept)
@@ -278,7 +279,8 @@ class ConceptBottleneck(LogitClassifier):
         if present is None:
             if self.residual:
                 raise ConceptError("a residual needs features beside the concepts: give `present`")
-            self.bank_, self.concepts_ = None, self._column_names()
+            numbered = [f"concept{number}" for number in range(self.n_features_in_)]
+            self.bank_, self.concepts_ = None, tuple(map(str, getattr(self, "feature_names_in_", numbered)))
             return X.astype(np.float64)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
@@ -304,17 +306,6 @@ class ConceptBottleneck(LogitClassifier):
         standard: NDArray[np.float64] = (distances - self.bank_.mean_) / self.bank_.scale_
         return standard
 
-    def _column_names(self) -> tuple[str, ...]:
-        names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
-        return tuple(
-            f"concept{number}" if names is None else str(names[number])
-            for number in range(self.n_features_in_)
-        )
-
-    def _given(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Put concept values, and features where there is a residual, side by side."""
-        return np.hstack([values, X]) if self.residual else values
-
     def _values(self, X: Floats) -> NDArray[np.float64]:
         values: NDArray[np.float64] = X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
         return values
@@ -323,22 +314,6 @@ class ConceptBottleneck(LogitClassifier):
         with one_blas_thread():
             scores = head_scores(self.head_, values)
             return scores if self.residual_ is None else scores + self.residual_.scores(X)
-
-
-def _in_task(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the clips [N] that are in the task: -1 beside two other labels says that one is not."""
-    if y.dtype.kind not in "if" or np.unique(y).size <= 2:
-        return np.ones(len(y), dtype=np.bool_)
-    return np.asarray(y != -1)
-
-
-def _folds(
-    labels: NDArray[np.int64], known: NDArray[np.bool_], movies: NDArray[Any], n_folds: int
-) -> NDArray[np.int64]:
-    """Deal movies into the inner folds of the clips in the task; movies without such clips come last."""
-    dealt = inner_folds(labels, movies[known], n_folds)
-    fold_of = dict(zip(movies[known].tolist(), dealt.tolist(), strict=True))
-    return np.array([fold_of.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
 
 
 def _ridge_bank(_: int) -> ConceptBank:

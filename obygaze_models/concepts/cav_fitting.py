@@ -112,7 +112,16 @@ def fit_hyperplanes(
     with one_blas_thread():
         for column, price in zip(present.T, C, strict=True):
             used = ~np.isnan(column)
-            planes.append(_fit_one(X[used], column[used] == 1, kind, price, balanced))
+            own, marked = X[used], column[used] == 1
+            if kind == "ridge":
+                planes.append(ridge_hyperplanes(own, marked[:, None], price))
+            elif kind == "mean_difference":
+                planes.append(mean_difference_hyperplanes(own, marked[:, None]))
+            else:
+                weight = "balanced" if balanced else None
+                model = LogisticRegression(C=price, class_weight=weight, tol=1e-8, max_iter=10_000)
+                model.fit(own.astype(np.float64), marked)
+                planes.append(Hyperplanes(model.coef_, model.intercept_))
     return Hyperplanes(
         np.concatenate([plane.weights for plane in planes]),
         np.concatenate([plane.intercepts for plane in planes]),
@@ -128,16 +137,6 @@ def refuse_constant(name: str, column: NDArray[np.float64]) -> None:
             f"concept {name} is in {where} of the {used.size} clips to learn it from: "
             "a CAV needs clips of both classes"
         )
-
-
-def _fit_one(X: Floats, present: NDArray[np.bool_], kind: Kind, C: float, balanced: bool) -> Hyperplanes:
-    if kind == "ridge":
-        return ridge_hyperplanes(X, present[:, None], C)
-    if kind == "mean_difference":
-        return mean_difference_hyperplanes(X, present[:, None])
-    model = LogisticRegression(C=C, class_weight="balanced" if balanced else None, tol=1e-8, max_iter=10_000)
-    model.fit(X.astype(np.float64), present)
-    return Hyperplanes(model.coef_, model.intercept_)
 
 
 # --- support vector machines

@@ -33,10 +33,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
         head._validate_params()
         return clone(head)
     ((_, values),) = CANDIDATES[head].items()
-    return _head(head, values[(len(values) - 1) // 2], seed)
-
-
-def _head(head: HeadName, value: float, seed: int) -> BaseEstimator:
+    value = values[(len(values) - 1) // 2]
     if head == "tree":
         return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
     if head == "elastic_net":
@@ -54,6 +51,7 @@ def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
     return Grid(f"estimator__{parameter}", tuple(values))
 
 
+@dataclass(eq=False, repr=False)
 class ConceptHead(ClassifierMixin, BaseEstimator):
     """Score clips by their concept values, and by a residual in the features if there is one.
 
@@ -72,10 +70,9 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
     residual_ : Residual or None
     """
 
-    def __init__(self, estimator: Any, n_concepts: int, residual_C: float | None = None) -> None:
-        self.estimator = estimator
-        self.n_concepts = n_concepts
-        self.residual_C = residual_C
+    estimator: Any
+    n_concepts: int
+    residual_C: float | None = None  # noqa: N815  as scikit-learn spells it
 
     def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
         """Fit on concept values, and features, X [N, K + D] and labels y [N], 0 or 1."""

@@ -3,12 +3,10 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_features.manifest import concept_texts
@@ -17,7 +15,8 @@ from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import encode_labels
+from obygaze_models.models.binary import BinaryClassifier, encode_labels
+from obygaze_models.models.grouped_selection import ABOVE_ZERO
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import Target, find_target
 
@@ -45,7 +44,7 @@ class TextVectors:
         return f"{len(self.texts)} texts, vectors sha256:{digest[:16]}"
 
 
-class TextSimilarity(ClassifierMixin, BaseEstimator):
+class TextSimilarity(BinaryClassifier):
     """Score clips by the cosine with the nearest of some texts; labels are not used.
 
     A clip shows a concept if it shows one of its instances, hence the nearest text and not their mean.
@@ -61,18 +60,16 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         The negative and the positive label.
     n_features_in_ : int
         D.
+    threshold_ : float
+        A clip is called positive when its cosine is above 0; `GroupedSelection` chooses around this.
     """
+
+    threshold_ = ABOVE_ZERO
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {}
 
     def __init__(self, texts: TextVectors) -> None:
         self.texts = texts
-
-    def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Store the two labels of y [N]; of X [N, D] only the width is used.
@@ -96,11 +93,6 @@ class TextSimilarity(ClassifierMixin, BaseEstimator):
         with one_blas_thread():
             nearest: NDArray[np.float64] = (unit_length(features) @ self.texts.vectors.T).max(axis=1)
         return nearest
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the positive label where the cosine is above 0; thresholds are chosen around this."""
-        labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
-        return labels
 
 
 def unit_length(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,7 +15,6 @@ from obygaze_models.evaluation.run import (
     Run,
     SeededFold,
     curves_of,
-    fold_record,
     gather,
     record_of,
     rows_of,
@@ -98,8 +97,14 @@ def evaluate(
     True
     """
     train = _target(task, data)
-    tests = _targets(test, data) or (train,)
-    _check_targets(train, tests)
+    several = (test,) if isinstance(test, str | Target) else test or ()
+    tests = [_target(name, data) for name in several] or [train]
+    for wanted in tests:
+        if (wanted.kind, wanted.n_classes, wanted.scale) != (train.kind, train.n_classes, train.scale):
+            raise ProtocolError(
+                f"a model trained on {train.name} ({train.kind}) can't be tested on {wanted.name} "
+                f"({wanted.kind})"
+            )
     asked_for = (models,) if isinstance(models, str) else models
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
@@ -119,7 +124,7 @@ def evaluate(
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
-    thresholds: dict[tuple[str, int], dict[str, float]] = {}
+    thresholds: dict[tuple[str, int], dict[str, float | None]] = {}
     todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
     for done, (fold, spec) in enumerate(todo):
         X = features[spec.reads]
@@ -148,15 +153,19 @@ def evaluate(
         specs=specs,
         seeds=range(seed, seed + n_seeds),
         folds=[
-            fold_record(
-                fold.split,
-                fold.name,
-                fold.seed,
-                learnt,
-                test_codes,
-                thresholds=thresholds[fold.name, fold.seed],
-                concepts_left_out=sorted(set(data.labels.concepts) - set(concepts[fold.name])),
-            )
+            {
+                "fold": fold.split.fold,
+                "movie": fold.name,
+                "seed": fold.seed,
+                "train_clips": len(fold.split.train),
+                "train_positives": int((learnt[fold.split.train] == 1).sum()),
+                "tested": {
+                    name: int((codes[fold.split.test] != NOT_ASKED).sum())
+                    for name, codes in test_codes.items()
+                },
+                "thresholds": thresholds[fold.name, fold.seed],
+                "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
+            }
             for fold in folds
         ],
         seen=seen,
@@ -206,22 +215,6 @@ def _target(given: str | Target, data: Dataset) -> Target:
     return choose_targets(data.codebook, None, None)[0]
 
 
-def _targets(given: Any, data: Dataset) -> tuple[Target, ...]:
-    if given is None:
-        return ()
-    several = (given,) if isinstance(given, str | Target) else tuple(given)
-    return tuple(_target(name, data) for name in several)
-
-
-def _check_targets(train: Target, tests: Sequence[Target]) -> None:
-    """Refuse to test a model on what it can't answer."""
-    for test in tests:
-        if test.kind != train.kind or test.n_classes != train.n_classes or test.scale != train.scale:
-            raise ProtocolError(
-                f"a model trained on {train.name} ({train.kind}) can't be tested on {test.name} ({test.kind})"
-            )
-
-
 def _folds(
     data: Dataset,
     learnt: NDArray[np.int64],
@@ -244,10 +237,15 @@ def _folds(
         for split in cuts:
             own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
             tested = np.unique(data.movies[own.test])
-            name = str(tested[0])
-            if seen or len(tested) > 1:
-                name = f"{'block' if seen else 'fold'} {split.fold}"
-            _check_training(learnt[own.train], name if seen or len(tested) > 1 else f"movie {name}")
+            grouped = seen or len(tested) > 1
+            name = f"{'block' if seen else 'fold'} {split.fold}" if grouped else str(tested[0])
+            y = learnt[own.train]
+            for label, kind in ((1, "positive"), (0, "negative")) if y.max() <= 1 else ():
+                if not (y == label).any():
+                    raise ProtocolError(
+                        f"without {'' if grouped else 'movie '}{name} there is no {kind} clip to learn from: "
+                        "both classes must be in at least 3 movies"
+                    )
             context_rows = own.train
             if not seen:
                 context_rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
@@ -265,16 +263,6 @@ def _check_classes(
                 raise ProtocolError(
                     f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
-                )
-
-
-def _check_training(y: NDArray[np.int64], fold: str) -> None:
-    if y.max() <= 1:
-        for label, kind in ((1, "positive"), (0, "negative")):
-            if not (y == label).any():
-                raise ProtocolError(
-                    f"without {fold} there is no {kind} clip to learn from: "
-                    "both classes must be in at least 3 movies"
                 )
 
 

@@ -110,25 +110,29 @@ def localise(
     rows, shifted, left_out = [], [], 0
     for movie, own in table.groupby("movie", sort=True):
         clip_of, names = pd.factorize(own["clip_id"])  # in the order of their first frames
-        places = [np.flatnonzero(clip_of == clip) for clip in range(len(names))]
+        rows_of = [np.flatnonzero(clip_of == clip) for clip in range(len(names))]
         inside, scores = (
-            [own[column].to_numpy()[place] for place in places] for column in ("inside", "score")
+            [own[column].to_numpy()[clip_rows] for clip_rows in rows_of] for column in ("inside", "score")
         )
-        asked = [clip for clip, truth in enumerate(inside) if truth.any() and not truth.all()]
-        left_out += len(names) - len(asked)
-        if not asked:
+        marked = [clip for clip, truth in enumerate(inside) if truth.any() and not truth.all()]
+        left_out += len(names) - len(marked)
+        if not marked:
             continue
-        given = {size: _at_places(scores, size) for size in {inside[clip].size for clip in asked}}
-        # By measure, clip asked, and clip whose scores it is given.
-        values = np.stack([_measured(inside[clip], given[inside[clip].size]) for clip in asked], axis=1)
+        # Scores [K, size] of all clips at as many places; of more or fewer frames, those at the same part.
+        given = {
+            size: np.stack([of_clip[np.arange(size) * of_clip.size // size] for of_clip in scores])
+            for size in {inside[clip].size for clip in marked}
+        }
+        # By measure, marked clip, and clip whose scores it is given.
+        values = np.stack([_measured(inside[clip], given[inside[clip].size]) for clip in marked], axis=1)
         orders = circular_shifts(np.zeros(len(names), np.intp), n_shifts, rng)
-        shifted.append(values[:, np.arange(len(asked)), orders[:, asked]].mean(axis=2))
-        is_own = np.arange(len(names)) == np.array(asked)[:, None]
+        shifted.append(values[:, np.arange(len(marked)), orders[:, marked]].mean(axis=2))
+        is_own = np.arange(len(names)) == np.array(marked)[:, None]
         row = {
             "movie": movie,
-            "n_clips": len(asked),
-            "n_frames": sum(inside[clip].size for clip in asked),
-            "share": np.mean([inside[clip].mean() for clip in asked]),
+            "n_clips": len(marked),
+            "n_frames": sum(inside[clip].size for clip in marked),
+            "share": np.mean([inside[clip].mean() for clip in marked]),
         }
         for measure, value in zip(MEASURES, values, strict=True):
             row[measure] = value[is_own].mean()
@@ -240,11 +244,6 @@ def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, f
         for start, end in spans:
             inside |= own & (times >= start) & (times < end)
     return inside
-
-
-def _at_places(clips: Sequence[NDArray[np.float64]], size: int) -> NDArray[np.float64]:
-    """Read K clips' scores at `size` places [K, size]: of more or fewer frames, those at the same part."""
-    return np.stack([scores[np.arange(size) * scores.size // size] for scores in clips])
 
 
 def _measured(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:

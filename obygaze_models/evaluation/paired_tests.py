@@ -75,20 +75,14 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     # Sums that are equal on paper differ by rounding, which is far below this.
     reached = abs(values.sum()) - 1e-10 * np.abs(values).sum()
     if n <= EXACT_UP_TO:
-        sums = _all_sums(values)
+        sums = np.zeros(1)
+        for value in values:
+            sums = np.concatenate([sums + value, sums - value])
         return SignFlip(float(np.mean(np.abs(sums) >= reached)), n, len(sums), exact=True)
     rng = np.random.default_rng(seed)
     signs = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8) * 2 - 1
     hits = int(np.count_nonzero(np.abs(signs @ values) >= reached))
     return SignFlip((hits + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
-
-
-def _all_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum the values under every pattern of signs [2^K]."""
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums + value, sums - value])
-    return sums
 
 
 @dataclass(frozen=True, slots=True)

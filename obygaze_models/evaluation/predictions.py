@@ -1,12 +1,14 @@
 """Read, check and write the table of out-of-fold predictions, the source of every metric and figure."""
 
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from obygaze_features.io import write_whole
 from obygaze_models.errors import PredictionsError
@@ -69,16 +71,13 @@ class Predictions:
         object.__setattr__(self, "table", _checked(self.table, "the table of predictions", self.n_classes))
 
     @property
-    def called(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def called(self) -> NDArray[np.int64]:
         """The class that each row is called [N]: 1 for positive, 0 for negative; or a level's rank."""
         score, threshold = self.table["score"].to_numpy(), self.table["threshold"].to_numpy()
         if self.n_classes == 2:
-            called: np.ndarray[tuple[int], np.dtype[np.int64]] = (score >= threshold).astype(np.int64)
-            return called
-        levels: np.ndarray[tuple[int], np.dtype[np.int64]] = np.clip(
-            np.floor(score + 1 - threshold), 0, self.n_classes - 1
-        ).astype(np.int64)
-        return levels
+            return np.asarray(score >= threshold, dtype=np.int64)
+        ranks = np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1)
+        return np.asarray(ranks, dtype=np.int64)
 
     def to_csv(self) -> str:
         """Write the table as CSV text; floats in the shortest form that reads back as the same number."""
@@ -105,6 +104,17 @@ class Predictions:
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise PredictionsError(f"{path} is not a CSV table of predictions: {error}") from error
         return cls(_checked(table, str(path), n_classes), n_classes)
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows as JSON values; missing values and undefined numbers are null."""
+
+    def plain(value: Any) -> Any:
+        undefined = value is pd.NA or (isinstance(value, float) and not math.isfinite(value))
+        return None if undefined else value
+
+    rows = table.to_dict(orient="records")
+    return [{str(name): plain(value) for name, value in row.items()} for row in rows]
 
 
 def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:

@@ -293,30 +293,6 @@ def check_document(document: object, where: str) -> Mapping[str, Any]:
     return record
 
 
-def fold_record(
-    split: Split,
-    movie: str,
-    seed: int,
-    learnt: NDArray[np.int64],
-    test_codes: Mapping[str, NDArray[np.int64]],
-    *,
-    thresholds: Mapping[str, float],
-    concepts_left_out: list[str],
-) -> FoldRecord:
-    """Describe a fold; `movie` is the one left out, or the block."""
-    train, test = split.train, split.test
-    return {
-        "fold": split.fold,
-        "movie": movie,
-        "seed": seed,
-        "train_clips": len(train),
-        "train_positives": int((learnt[train] == 1).sum()),
-        "tested": {name: int((codes[test] != NOT_ASKED).sum()) for name, codes in test_codes.items()},
-        "thresholds": dict(thresholds),
-        "concepts_left_out": concepts_left_out,
-    }
-
-
 def record_of(
     data: Dataset,
     train: Target,

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
-from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import Run, check_document
 from obygaze_models.evaluation.summary import by_seed
 from obygaze_models.protocol.targets import Target
@@ -95,14 +94,7 @@ def saved(run: Run, where: str = "this run") -> SavedRun:
 
 def document(run: Run) -> dict[str, object]:
     """Return a run's record and metrics as JSON values; undefined metrics are null."""
-    metrics = [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in run.metrics.to_dict(orient="records")
-    ]
-    return {"record": run.record, "metrics": metrics}
+    return {"record": run.record, "metrics": records(run.metrics)}
 
 
 def to_json(run: Run) -> str:

@@ -99,7 +99,13 @@ def permutation_pvalues(
         for number, used in enumerate(patterns.T):
             which = np.flatnonzero(pattern_of == number)
             presence = centred_within(labels[np.ix_(used, which)], groups[used])
-            _check_movies(presence, groups[used], which)
+            for concept, column in zip(which, presence.T, strict=True):
+                n_mixed = np.unique(groups[used][np.abs(column) > 1e-12]).size
+                if n_mixed < 2:
+                    raise ConceptError(
+                        f"concept {concept} varies within {n_mixed} movies: shifts within "
+                        "movies need at least 2 movies that have clips with it and clips without it"
+                    )
             operator = leave_movie_out_operator(features[used], groups[used], penalty)
             orders = circular_shifts(groups[used], n_permutations, np.random.default_rng(seed))
             lag1[which] = lag_correlation(presence, groups[used])
@@ -188,13 +194,3 @@ def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDA
     np.add.at(sums, number, values)
     centred: NDArray[np.float64] = values - (sums / np.bincount(number)[:, None])[number]
     return centred
-
-
-def _check_movies(presence: NDArray[np.float64], groups: NDArray[np.intp], which: NDArray[np.intp]) -> None:
-    for concept, column in zip(which, presence.T, strict=True):
-        n_mixed = np.unique(groups[np.abs(column) > 1e-12]).size
-        if n_mixed < 2:
-            raise ConceptError(
-                f"concept {concept} varies within {n_mixed} movies: shifts within "
-                "movies need at least 2 movies that have clips with it and clips without it"
-            )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -114,15 +115,10 @@ def _rows(
     members = rows_by_movie(movies)
     for name, metric in metrics.items():
 
-        def mean_of_seeds(rows: NDArray[np.bool_], metric: Metric = metric) -> float:
+        def mean_of_seeds(rows: NDArray[Any], metric: Metric = metric) -> float:
             return float(np.mean([metric(y[rows], score[rows], called[rows]) for score, called in seeds]))
 
-        by_movie = np.array(
-            [
-                np.mean([metric(y[rows], score[rows], called[rows]) for score, called in seeds])
-                for rows in members
-            ]
-        )
+        by_movie = np.array([mean_of_seeds(rows) for rows in members])
         over_movies = t_interval(by_movie, bounds=metric.bounds)
         method = t_interval(by_movie, covers="method", bounds=metric.bounds)
         if not metric.method_interval:

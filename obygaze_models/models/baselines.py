@@ -80,20 +80,26 @@ class Baseline(BinaryClassifier):
         raise NotImplementedError
 
 
-class AlwaysPositive(Baseline):
+class ConstantCall(Baseline):
+    """Base class of the baselines that call every clip alike."""
+
+    _constant: ClassVar[float]
+
+    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        del movies
+        return np.full(n, self._constant)
+
+
+class AlwaysPositive(ConstantCall):
     """Call every clip positive: with f1_pos = 2 p / (1 + p) at prevalence p, the best constant for f1_pos."""
 
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        del movies
-        return np.ones(n)
+    _constant = 1.0
 
 
-class AlwaysNegative(Baseline):
+class AlwaysNegative(ConstantCall):
     """Call every clip negative: f1_pos is 0, but f1_weighted may look good when positives are rare."""
 
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        del movies
-        return np.zeros(n)
+    _constant = 0.0
 
 
 class RandomGuess(Baseline):

@@ -1,7 +1,7 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -84,6 +84,7 @@ class Candidate:
     chosen: bool
 
 
+@dataclass(eq=False, repr=False)
 class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
 
@@ -132,18 +133,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        choose: Choice | None = None,
-        *,
-        inner_folds: int = 4,
-        pass_groups: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.choose = choose
-        self.inner_folds = inner_folds
-        self.pass_groups = pass_groups
+    estimator: Any
+    choose: Choice | None = None
+    _: KW_ONLY
+    inner_folds: int = 4
+    pass_groups: bool = False
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Request movies for itself, and route what the estimator requests."""
@@ -192,7 +186,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 folds = inner_folds(labels, movies, self.inner_folds)
                 if self.pass_groups:
                     params["groups"] = movies
-                chosen = self._choose(features, labels, folds, params)
+                chosen = self._choose(_InnerFolds(features, labels, folds, params))
                 self.threshold_ = best_threshold(labels, self.inner_scores_)
             self.estimator_ = chosen.fit(features, labels, **params)
         if hasattr(self.estimator_, "n_features_in_"):
@@ -205,19 +199,13 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         with one_blas_thread():
             return scores_of(self.estimator_, np.asarray(X))
 
-    def _choose(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.int64],
-        folds: NDArray[np.int64],
-        params: Mapping[str, Any],
-    ) -> Any:
+    def _choose(self, inner: "_InnerFolds") -> Any:
         """Fill `inner_scores_` and `candidates_`, and give the estimator to fit on all clips."""
         match self.choose:
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
-                scores = self._held_out(tried, X, y, folds, params, parameter=parameter)
-                losses = [log_loss(y, logits) for logits in scores]
+                scores = self._held_out(tried, inner, parameter)
+                losses = [log_loss(inner.y, logits) for logits in scores]
                 best = int(np.argmin(losses))
                 short = parameter.rsplit("__", maxsplit=1)[-1]
                 self.candidates_ = tuple(
@@ -227,71 +215,79 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 self.inner_scores_ = scores[best]
                 return clone(tried[best])
             case EarlyStopping(parameter, fitted):
-                return self._stop_early(X, y, folds, params, parameter=parameter, fitted=fitted)
+                return self._stop_early(inner, parameter, fitted)
             case _:
-                (self.inner_scores_,) = self._held_out([self.estimator], X, y, folds, params)
+                (self.inner_scores_,) = self._held_out([self.estimator], inner)
                 return clone(self.estimator)
 
     def _held_out(
-        self,
-        tried: Sequence[Any],
-        X: NDArray[Any],
-        y: NDArray[np.int64],
-        folds: NDArray[np.int64],
-        params: Mapping[str, Any],
-        *,
-        parameter: str = "",
+        self, tried: Sequence[Any], inner: "_InnerFolds", parameter: str = ""
     ) -> NDArray[np.float64]:
         """Score each clip by each estimator, fitted without its fold [E, N]; they differ by `parameter`."""
         first = None
-        if isinstance(self.estimator, Pipeline) and not params:
+        if isinstance(self.estimator, Pipeline) and not inner.params:
             *before, (last, _) = self.estimator.steps
             if before and parameter.startswith(f"{last}__"):
                 # What comes before the last step learns the same whatever the parameter's value.
                 first, tried = self.estimator[:-1], [estimator[-1] for estimator in tried]
-        scores = np.empty((len(tried), len(y)))
-        for out in _folds(folds):
-            known, held_out = X[~out], X[out]
+        scores = np.empty((len(tried), len(inner.y)))
+        for out in inner:
+            known, held_out, labels = inner.X[~out], inner.X[out], inner.y[~out]
             if first is not None:
                 learnt = clone(first)
-                known, held_out = learnt.fit_transform(known, y[~out]), learnt.transform(held_out)
+                known, held_out = learnt.fit_transform(known, labels), learnt.transform(held_out)
             models = [clone(estimator) for estimator in tried]
-            if hasattr(models[0], "fit_together") and not params:
-                models[0].fit_together(models, known, y[~out])
+            if hasattr(models[0], "fit_together") and not inner.params:
+                models[0].fit_together(models, known, labels)
             else:
                 for model in models:
-                    model.fit(known, y[~out], **_rows(params, ~out))
+                    model.fit(known, labels, **inner.params_of(~out))
             for index, model in enumerate(models):
                 scores[index, out] = scores_of(model, held_out)
         return scores
 
-    def _stop_early(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.int64],
-        folds: NDArray[np.int64],
-        params: Mapping[str, Any],
-        *,
-        parameter: str,
-        fitted: str,
-    ) -> Any:
+    def _stop_early(self, inner: "_InnerFolds", parameter: str, fitted: str) -> Any:
+        X, y = inner.X, inner.y
         scores, kept, curves = np.empty(len(y)), [], []
-        for fold, out in enumerate(_folds(folds)):
-            inner = clone(self.estimator)
+        for fold, out in enumerate(inner):
+            model = clone(self.estimator)
             # Each inner model draws from a stream of its own.
-            if "random_state" in inner.get_params():
-                inner.set_params(random_state=_inner_seed(inner.get_params()["random_state"], fold))
-            inner.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **_rows(params, ~out))
+            if "random_state" in model.get_params():
+                seeds = np.random.SeedSequence((model.get_params()["random_state"], fold + 1))
+                model.set_params(random_state=int(seeds.generate_state(1)[0]))
+            model.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **inner.params_of(~out))
             # The epoch was chosen on the clips scored, so their scores are slightly optimistic: that may move
             # the threshold, never a number of the test fold.
-            scores[out] = scores_of(inner, X[out])
-            kept.append(int(getattr(inner, fitted)))
-            curves += [inner.curve_] if hasattr(inner, "curve_") else []
+            scores[out] = scores_of(model, X[out])
+            kept.append(int(getattr(model, fitted)))
+            curves += [model.curve_] if hasattr(model, "curve_") else []
         # The later epoch where the median falls between two.
         epochs = int(np.ceil(np.median(kept)))
         self.inner_scores_, self.curves_ = scores, tuple(curves)
         self.candidates_ = (Candidate(f"{parameter}={epochs}", log_loss(y, scores), chosen=True),)
         return clone(self.estimator).set_params(**{parameter: epochs})
+
+
+@dataclass(frozen=True, eq=False)
+class _InnerFolds:
+    """Clips X [N, ...] with labels y [N], dealt to folds [N], and further arguments of ``fit``."""
+
+    X: NDArray[Any]
+    y: NDArray[np.int64]
+    folds: NDArray[np.int64]
+    params: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[NDArray[np.bool_]]:
+        """Mark the clips that each fold holds out."""
+        return (self.folds == fold for fold in np.unique(self.folds))
+
+    def params_of(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
+        """Cut arrays and data frames to some clips."""
+        return {
+            name: value.loc[rows] if hasattr(value, "loc") else np.asarray(value)[rows]
+            for name, value in self.params.items()
+            if value is not None
+        }
 
 
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
@@ -336,29 +332,11 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     return scores
 
 
-def log_loss(y: NDArray[np.int64], logit: NDArray[np.float64]) -> float:
+def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
     """Mean log loss of logits [N] for labels y [N], 0 or 1."""
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
-
-
-def _folds(folds: NDArray[np.int64]) -> Sequence[NDArray[np.bool_]]:
-    """Mark the clips that each fold holds out."""
-    return [folds == fold for fold in np.unique(folds)]
-
-
-def _rows(params: Mapping[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
-    """Cut arrays and data frames to some clips."""
-    return {
-        name: value.loc[rows] if hasattr(value, "loc") else np.asarray(value)[rows]
-        for name, value in params.items()
-        if value is not None
-    }
 
 
 def _plain(value: Any) -> str:
     """Write a candidate's value: numbers short, whatever else as it is."""
     return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
-def _inner_seed(seed: int, fold: int) -> int:
-    return int(np.random.SeedSequence((seed, fold + 1)).generate_state(1)[0])

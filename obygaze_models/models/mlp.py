@@ -1,22 +1,173 @@
-"""Fit the MLP probe, a two-layer perceptron on frozen features: one, or many at once."""
+"""Compute a two-layer perceptron, and fit the MLP probe on frozen features: one, or many at once."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_X_y, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_labels
-from obygaze_models.models.grouped_selection import EarlyStopping
-from obygaze_models.models.linear import CLIP
-from obygaze_models.models.mlp_network import Perceptron
+from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
+from obygaze_models.models.linear import moments, standardise
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import NeuralClassifier, TrainingJob, train_many
+from obygaze_models.models.training import NeuralClassifier, TrainingJob, join_validation
 
 
+class PerceptronLayers(NamedTuple):
+    """Views of a flat parameter vector [P]."""
+
+    hidden_weight: Floats  # [D, H]
+    hidden_bias: Floats  # [H]
+    output_weight: Floats  # [H, K]
+    output_bias: Floats  # [K]
+
+
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """A two-layer perceptron as a `obygaze_models.models.training.Network`.
+
+    A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
+    biases [H], the output's weights [H, K] and biases [K]. K tells the loss:
+
+    - one output is the logit of binary cross-entropy;
+    - two outputs are the paper's: softmax, and then cross-entropy, which takes a softmax again, of the
+      softmax's output. Only their difference counts: the logit of the softmax's second probability.
+
+    Everything is computed in the data's own precision.
+
+    Attributes
+    ----------
+    n_features, n_hidden, n_outputs : int
+    standardised : bool
+        Whether features are standardised by the moments of the clips trained on.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
+    """
+
+    n_features: int
+    n_hidden: int
+    n_outputs: int = 1
+    standardised: bool = True
+    clip: float | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Count the parameters, P."""
+        return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
+
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
+        if self.standardised:
+            return moments(X)
+        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Standardise and cut features, where the model does."""
+        return standardise(X, mean, scale, self.clip) if self.standardised else X
+
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw one start [1, P]: uniform within 1/sqrt(inputs) of zero, layer by layer.
+
+        It is the law that PyTorch's ``Linear`` draws from (He et al. 2015 with a = sqrt(5)), for weights and
+        biases; the clips trained on change nothing.
+        """
+        del X, y
+        parameters = rng.uniform(-1.0, 1.0, self.n_parameters)
+        border = (self.n_features + 1) * self.n_hidden
+        parameters[:border] /= np.sqrt(self.n_features)
+        parameters[border:] /= np.sqrt(self.n_hidden)
+        return parameters[None]
+
+    def views(self, parameters: Floats) -> PerceptronLayers:
+        """Cut a flat parameter vector [P] into its layers, without copying."""
+        first = self.n_features * self.n_hidden
+        return PerceptronLayers(
+            parameters[:first].reshape(self.n_features, self.n_hidden),
+            parameters[first : first + self.n_hidden],
+            parameters[first + self.n_hidden : -self.n_outputs].reshape(self.n_hidden, self.n_outputs),
+            parameters[-self.n_outputs :],
+        )
+
+    def logits(self, layer: PerceptronLayers, X: Floats) -> Floats:
+        """Compute a logit [B] for each row of X [B, D]: relu(X W + b) w + c."""
+        return self._forward(layer, X)[2]
+
+    def _forward(self, layer: PerceptronLayers, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """Compute hidden activations [B, H], the weights [H] that make logits of them, and logits [B]."""
+        hidden = X @ layer.hidden_weight
+        hidden += layer.hidden_bias
+        np.maximum(hidden, 0, out=hidden)
+        weight, bias = layer.output_weight[:, -1], layer.output_bias[-1]
+        if self.n_outputs == 2:
+            weight, bias = weight - layer.output_weight[:, 0], bias - layer.output_bias[0]
+        return hidden, weight, hidden @ weight + bias
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
+
+        Binary cross-entropy is log(1 + exp(s)) - y s, in a form that neither overflows nor loses small
+        losses. With two outputs, cross-entropy takes the softmax's probabilities (1 - p, p) for logits, whose
+        difference is 2 p - 1 = tanh(s / 2): it can't leave [-1, 1], and so the loss can't fall below
+        log(1 + 1/e) = 0.313.
+        """
+        if self.n_outputs == 2:
+            scores = np.tanh(scores / 2)
+        return log_loss(y, scores)
+
+    def backward(
+        self,
+        layer: PerceptronLayers,
+        X: Floats,
+        y: Floats,
+        slope: PerceptronLayers,
+        weights: Floats | float = 1.0,
+    ) -> Floats:
+        """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
+
+        Parameters
+        ----------
+        layer : PerceptronLayers
+        X : ndarray, shape [B, D]
+        y : ndarray, shape [B]
+            Labels 0 or 1, as floats.
+        slope : PerceptronLayers
+            Views of the gradient [P].
+        weights : ndarray, shape [B], or float
+            Of each clip's loss, whose sum is divided by B, not by the weights'.
+
+        Returns
+        -------
+        ndarray, shape [B]
+        """
+        hidden, weight, scores = self._forward(layer, X)
+        if self.n_outputs == 1:
+            pull = (expit(scores) - y) / len(y)
+        else:
+            squashed = np.tanh(scores / 2)
+            # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
+            pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
+        pull *= weights
+        slope.output_weight[:, -1] = pull @ hidden
+        slope.output_bias[-1] = np.add.reduce(pull)
+        if self.n_outputs == 2:
+            # The two outputs pull in opposite directions.
+            slope.output_weight[:, 0] = -slope.output_weight[:, 1]
+            slope.output_bias[0] = -slope.output_bias[1]
+        error = np.multiply.outer(pull, weight)
+        # Through the rectifier: the slope is 0 where it gave 0.
+        error *= hidden > 0
+        np.matmul(X.T, error, out=slope.hidden_weight)
+        np.add.reduce(error, axis=0, out=slope.hidden_bias)
+        return scores
+
+
+@dataclass(eq=False, repr=False)
 class MLPProbe(NeuralClassifier):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
@@ -46,7 +197,7 @@ class MLPProbe(NeuralClassifier):
     Attributes
     ----------
     parameters_ : ndarray, shape [P]
-        The kept parameters; `obygaze_models.models.mlp_network.layers` cuts them into layers.
+        The kept parameters; `Perceptron.views` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised; 0 and 1 in the paper variant.
     classes_, n_features_in_, threshold_, n_epochs_, curve_
@@ -63,9 +214,10 @@ class MLPProbe(NeuralClassifier):
     (95, 2)
     """
 
-    n_hidden: int
-    variant: Literal["strict", "paper"]
-    imbalance: Imbalance
+    n_hidden: int = 128
+    _: KW_ONLY
+    variant: Literal["strict", "paper"] = "strict"
+    imbalance: Imbalance = "none"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
@@ -73,22 +225,6 @@ class MLPProbe(NeuralClassifier):
         "imbalance": [StrOptions(set(IMBALANCES))],
         **NeuralClassifier._parameter_constraints,
     }
-
-    def __init__(
-        self,
-        n_hidden: int = 128,
-        *,
-        variant: Literal["strict", "paper"] = "strict",
-        learning_rate: float = 1e-3,
-        batch_size: int = 16,
-        min_epochs: int = 5,
-        max_epochs: int = 100,
-        patience: int = 5,
-        imbalance: Imbalance = "none",
-        clip: float | None = CLIP,
-        random_state: int = 0,
-    ) -> None:
-        self._store(locals())
 
     def fit(
         self,
@@ -125,16 +261,21 @@ class MLPProbe(NeuralClassifier):
             strange = np.setdiff1d(y_val, classes)
             if strange.size:
                 raise ValueError(f"y_val holds the label {strange.tolist()[0]!r}, which y does not")
-            features = np.concatenate([features, X_val])
-            labels = np.concatenate([labels, (y_val == classes[1]).astype(np.int64)])
-            validation = [np.arange(len(train), len(labels))]
+            features, labels, held_out = join_validation(features, labels, X_val, y_val, classes)
+            validation = [held_out]
         _fit([self], features, labels, [train], validation=validation)
         self.classes_ = classes
         return self
 
-    def _check(self, X: ArrayLike) -> Floats:
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
+        check_is_fitted(self)
         features: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        return features.astype(self.mean_.dtype, copy=False)
+        features = features.astype(self.mean_.dtype, copy=False)
+        network = self._network(features.shape[1])
+        with one_blas_thread():
+            ready = network.prepare(features, self.mean_, self.scale_)
+            return network.logits(network.views(self.parameters_), ready)
 
     def _network(self, n_features: int) -> Perceptron:
         paper = self.variant == "paper"
@@ -224,8 +365,7 @@ def _fit(
         for number, (probe, rows) in enumerate(zip(probes, train, strict=True))
     ]
     keep: Literal["best", "last"] = "last" if first.variant == "paper" else "best"
-    settings = first._settings(X.shape[1], imbalance=first.imbalance, keep=keep)
-    trained = train_many(X, labels.astype(X.dtype), jobs, settings, progress=count)
+    trained = first._train(X, labels, jobs, imbalance=first.imbalance, keep=keep, progress=count)
     for probe, model in zip(probes, trained, strict=True):
         probe._take(model)
 

@@ -28,7 +28,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "max_frames",
     ),
     "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
-    "obygaze_models.concepts.linear_cav": ("cav",),
+    "obygaze_models.concepts.bank": ("cav",),
     BASELINES: (
         "always_positive",
         "always_negative",

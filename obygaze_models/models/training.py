@@ -4,20 +4,19 @@ Models are trained one after the other, so that what a step touches fits a core'
 in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, Imbalance, LogitClassifier, balanced_weights, even_rows
-from obygaze_models.models.linear import MOST
+from obygaze_models.models.linear import CLIP, MOST
 
 N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""
@@ -63,8 +62,31 @@ class Network(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingSettings:
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainingLength:
+    """How long and in which steps a network is trained: parameters of every neural classifier.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Clips a step; an epoch's last batch may be smaller.
+    min_epochs, max_epochs : int
+        Fewest and most epochs. `max_epochs` wins where it is the smaller.
+    patience : int
+        Epochs without a lower validation loss after which training stops.
+    """
+
+    learning_rate: float = 1e-3
+    batch_size: int = 16
+    min_epochs: int = 5
+    max_epochs: int = 100
+    patience: int = 5
+
+
+@dataclass(eq=False, kw_only=True)
+class TrainingSettings(TrainingLength):
     """What a model is, and how long and in which steps it is trained.
 
     Attributes
@@ -79,11 +101,6 @@ class TrainingSettings:
     """
 
     network: Network
-    learning_rate: float
-    batch_size: int
-    min_epochs: int
-    max_epochs: int
-    patience: int
     imbalance: Imbalance
     keep: Literal["best", "last"]
 
@@ -138,11 +155,6 @@ class Trained:
     mean: Floats
     scale: Floats
     curve: LossCurve
-
-
-def scores(model: Trained, X: Floats, network: Network) -> Floats:
-    """Compute a model's logit of each clip of X [N, ...]."""
-    return network.logits(network.views(model.parameters), network.prepare(X, model.mean, model.scale))
 
 
 # --- training
@@ -345,19 +357,14 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
 
 # --- estimators
 # ---------------------------------------------------------------------------
-class NeuralClassifier(LogitClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NeuralClassifier(LogitClassifier, TrainingLength):
     """Base class of the neural classifiers.
 
     Parameters
     ----------
-    learning_rate : float
-        Adam's step size.
-    batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
-    min_epochs, max_epochs : int
-        Fewest and most epochs. `max_epochs` wins where it is the smaller.
-    patience : int
-        Epochs without a lower validation loss after which training stops.
+    learning_rate, batch_size, min_epochs, max_epochs, patience
+        Of the training, see `TrainingLength`.
     clip : float, optional
         Deviations at which standardised features are cut off; None for no limit.
     random_state : int
@@ -382,19 +389,8 @@ class NeuralClassifier(LogitClassifier):
         Losses epoch by epoch.
     """
 
-    learning_rate: float
-    batch_size: int
-    min_epochs: int
-    max_epochs: int
-    patience: int
-    clip: float | None
-    random_state: int
-
-    parameters_: Floats
-    mean_: Floats
-    scale_: Floats
-    n_epochs_: int
-    curve_: LossCurve
+    clip: float | None = CLIP
+    random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -406,41 +402,34 @@ class NeuralClassifier(LogitClassifier):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def _store(self, arguments: Mapping[str, Any]) -> None:
-        """Store a constructor's arguments (its ``locals()``) as attributes, unchanged."""
-        for name in self._get_param_names():
-            setattr(self, name, arguments[name])
-
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Compute the logit [N] of each clip of X [N, ...]: positive when it leans to the positive class."""
-        check_is_fitted(self)
-        trained = Trained(self.parameters_, self.mean_, self.scale_, self.curve_)
-        features = self._check(X)
-        with one_blas_thread():
-            return scores(trained, features, self._network(features.shape[-1]))
-
-    def _check(self, X: ArrayLike) -> Floats:
-        """Check features of a fitted model, and give them in the precision it was fitted in."""
-        raise NotImplementedError
-
     def _network(self, n_features: int) -> Network:
         """Make the network for vectors of so many features."""
         raise NotImplementedError
 
-    def _settings(
-        self, n_features: int, *, imbalance: Imbalance = "none", keep: Literal["best", "last"] = "best"
-    ) -> TrainingSettings:
-        return TrainingSettings(
-            network=self._network(n_features),
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            min_epochs=self.min_epochs,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            imbalance=imbalance,
-            keep=keep,
-        )
+    def _train(
+        self,
+        X: Floats,
+        y: NDArray[np.int64],
+        jobs: Sequence[TrainingJob],
+        *,
+        imbalance: Imbalance = "none",
+        keep: Literal["best", "last"] = "best",
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Trained]:
+        """Train the network by jobs on rows of X [N, ...] and y [N], 0 or 1."""
+        length = {parameter.name: getattr(self, parameter.name) for parameter in fields(TrainingLength)}
+        network = self._network(X.shape[-1])
+        settings = TrainingSettings(network=network, imbalance=imbalance, keep=keep, **length)
+        return train_many(X, y.astype(X.dtype), jobs, settings, progress=progress)
 
     def _take(self, model: Trained) -> None:
         self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
         self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
+
+
+def join_validation(
+    X: Floats, labels: NDArray[np.int64], X_val: Any, y_val: Any, classes: NDArray[Any]
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.intp]]:
+    """Append clips to choose the epoch on to those trained on; return both, and the rows of the former."""
+    labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
+    return np.concatenate([X, X_val]), labels, np.arange(len(X), len(labels))

@@ -266,14 +266,9 @@ class Card(CardFields, frozen=True, kw_only=True):
         """
         if self.number != PROTOCOL:
             raise ValueError(f"a card of format {self.number} can't be written as format {PROTOCOL}")
-        written = asdict(self)
-        del written["number"], written["reach"]
-        if self.clip_s is None:
-            del written["clip_s"]
-        if not self.reduced_by:
-            del written["reduced_by"]
-        if self.population is None:
-            del written["population"]
+        unsaid = {"number", "reach"}
+        unsaid |= {name for name in ("clip_s", "reduced_by", "population") if not getattr(self, name)}
+        written = {name: value for name, value in asdict(self).items() if name not in unsaid}
         listed = {name: list(written[name]) for name in ("movies", "metrics", "concepts")}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
 

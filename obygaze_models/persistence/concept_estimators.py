@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.linear_cav import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.card import Card
@@ -20,7 +19,6 @@ from obygaze_models.persistence.estimators import (
     N_LEVELS,
     Arrays,
     StateFunctions,
-    above_0,
     expect,
     fill_linear,
 )
@@ -49,7 +47,6 @@ def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
     scaler._validate_params()
     own = {name: arrays.pop(name) for name in SCALER if name in arrays}
     expect(card, own, feature_mean=(d,), feature_scale=(d,))
-    above_0(own, "feature_scale")
     scaler.mean_, scaler.scale_, scaler.n_features_in_ = own["feature_mean"], own["feature_scale"], d
     return scaler
 
@@ -58,7 +55,6 @@ def _bank_from_state(card: Card, arrays: Arrays) -> ConceptBank:
     d, k = card.n_features, len(card.concepts)
     scaler = _scaler_from_state(card, arrays)
     expect(card, arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
-    above_0(arrays, "value_scale")
     bank = ConceptBank(
         card.parameters["directions"], concepts=list(card.concepts), clip=card.parameters.get("clip")
     )

@@ -44,7 +44,7 @@ StateFunctions = tuple[Callable[[Any], tuple[dict[str, Any], Arrays]], Callable[
 
 
 def expect(card: Card, arrays: Arrays, **shapes: tuple[int, ...]) -> None:
-    """Refuse arrays of other names or shapes.
+    """Refuse arrays of other names or shapes, and scales that are not above 0.
 
     Raises
     ------
@@ -64,12 +64,8 @@ def expect(card: Card, arrays: Arrays, **shapes: tuple[int, ...]) -> None:
             )
         if arrays[label].dtype.kind != "f":
             raise ModelError(f"array {label} holds {arrays[label].dtype}; expected floats")
-
-
-def above_0(arrays: Arrays, label: str) -> None:
-    """Refuse an array of scales that are not above 0."""
-    if not (arrays[label] > 0).all():
-        raise ModelError(f"{label} holds values that are not above 0")
+        if label.endswith("scale") and not (arrays[label] > 0).all():
+            raise ModelError(f"{label} holds values that are not above 0")
 
 
 # --- linear
@@ -96,7 +92,6 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     d = card.n_features
     expect(card, arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
-    above_0(arrays, "scale")
     C, frames = card.parameters["C"], card.parameters.get("frames")
     pipeline = (
         linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(ridgelogistic__C=C)
@@ -129,31 +124,23 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     module, name = NETWORKS[card.kind]
-    model = _made(getattr(import_module(module), name), card)
     d, n_epochs = card.n_features, int(card.parameters["n_epochs"])
+    parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
+    kind: type[NeuralClassifier] = getattr(import_module(module), name)
+    wrong = sorted(kind().get_params().keys() ^ parameters.keys())
+    if wrong:
+        raise ModelError(f"the card's parameters and those of {name} disagree about {wrong[0]!r:.80}")
+    model = kind(**parameters)
+    model._validate_params()
     expect(card, arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
-    above_0(arrays, "scale")
     model.classes_, model.n_features_in_ = np.array(CLASSES), d
     model.threshold_, model.n_epochs_ = float(card.threshold), n_epochs
     model.parameters_, model.mean_, model.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
     # Training curves are not kept.
     model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
     return model
-
-
-def _made(kind: type[NeuralClassifier], card: Card) -> NeuralClassifier:
-    """Make an unfitted network by a card's parameters."""
-    parameters = {name: value for name, value in card.parameters.items() if name != "n_epochs"}
-    wrong = sorted(kind().get_params().keys() ^ parameters.keys())
-    if wrong:
-        raise ModelError(
-            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
-        )
-    made = kind(**parameters)
-    made._validate_params()
-    return made
 
 
 STATES: Mapping[str, StateFunctions] = {

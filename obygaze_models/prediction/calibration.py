@@ -1,6 +1,6 @@
 """Calibrate scores to probabilities: Platt's sigmoid on out-of-fold scores, with a band over movies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -64,7 +64,10 @@ class Calibration:
         """
         values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y, dtype=np.float64)
         names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
-        left_out = _without_each(labels, movie_of, names.size)
+        # The clips of all films but one [M, N]; all clips if the others have one class only.
+        left_out = (np.arange(names.size)[:, None] != movie_of).astype(np.float64)
+        positives = left_out @ labels
+        left_out[(positives == 0) | (positives == left_out.sum(axis=1))] = 1.0
         draws = _draw(labels, movie_of, names.size, n_draws, seed)
         sigmoids = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
         own = sigmoids[1 : 1 + names.size][movie_of]
@@ -82,8 +85,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, float]:
         """Return all known values except the draws."""
-        names = ("slope", "intercept", "error", "film_error", "worst_film_error", "film_margin")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "draws"}
+        return {name: value for name, value in known.items() if value is not None}
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N] of each score [N]."""
@@ -138,14 +141,6 @@ def margin(errors: NDArray[np.float64]) -> float:
     return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)
 
 
-def _without_each(y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int) -> NDArray[np.float64]:
-    """Weight the clips of all films but one [M, N]; all clips if the others have one class only."""
-    weights: NDArray[np.float64] = (np.arange(n_movies)[:, None] != movie_of).astype(np.float64)
-    positives = weights @ y
-    weights[(positives == 0) | (positives == weights.sum(axis=1))] = 1.0
-    return weights
-
-
 def _draw(
     y: NDArray[np.float64], movie_of: NDArray[np.intp], n_movies: int, n_draws: int, seed: int
 ) -> NDArray[np.float64]:
@@ -187,7 +182,14 @@ def platt(
     negatives = weights.sum(axis=1) - positives
     targets = np.where(y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None])
     fitted = np.column_stack([np.zeros(len(weights)), np.log((positives + 1) / (negatives + 1))])
-    loss = _loss(fitted, z, targets, weights)
+
+    def loss_of(sigmoids: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum the weighted log losses of each fit [B]."""
+        logits = sigmoids[:, :1] * z + sigmoids[:, 1:]
+        total: NDArray[np.float64] = np.sum(weights * (np.logaddexp(0, logits) - targets * logits), axis=1)
+        return total
+
+    loss = loss_of(fitted)
     for _ in range(MAX_STEPS):
         p = expit(fitted[:, :1] * z + fitted[:, 1:])
         error, curvature = weights * (p - targets), weights * p * (1 - p)
@@ -207,7 +209,7 @@ def platt(
         length = going.astype(np.float64)
         for _ in range(30):
             tried = fitted - length[:, None] * step
-            new = _loss(tried, z, targets, weights)
+            new = loss_of(tried)
             worse = going & ~(new <= loss)
             if not worse.any():
                 break
@@ -217,18 +219,6 @@ def platt(
         fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
     slope = fitted[:, 0] / spread
     return np.column_stack([slope, fitted[:, 1] - slope * centre])
-
-
-def _loss(
-    fitted: NDArray[np.float64],
-    z: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Sum the weighted log losses of each fit [B]."""
-    logits = fitted[:, :1] * z + fitted[:, 1:]
-    total: NDArray[np.float64] = np.sum(weights * (np.logaddexp(0, logits) - targets * logits), axis=1)
-    return total
 
 
 def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:

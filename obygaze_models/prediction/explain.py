@@ -1,7 +1,7 @@
 """Explain the decision about one clip, and show what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from obygaze_features.screen import probability, table
 from obygaze_features.store import Store
-from obygaze_models.concepts.heads import Explanation, Step
+from obygaze_models.concepts.heads import Explanation
 from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.frames import frames_of, reads_frames
-from obygaze_models.prediction.predict import find_group, read_rows
+from obygaze_models.prediction.predict import find_group, frames_of, read_rows, reads_frames
 from obygaze_models.prediction.saved_model import Model
 
 ENDS = (0.05, 0.95)
@@ -80,13 +80,13 @@ class Explained:
     threshold: float
     threshold_p: float | None
     decision: Decision
-    parts: Explanation | None
-    concept_p: tuple[float, ...]
-    concept_thresholds: tuple[float, ...]
-    seen: tuple[str, ...]
-    ends: tuple[tuple[Decision, Decision], ...]
-    set_to: Mapping[str, float]
-    changed: Decision | None
+    parts: Explanation | None = None
+    concept_p: tuple[float, ...] = ()
+    concept_thresholds: tuple[float, ...] = ()
+    seen: tuple[str, ...] = ()
+    ends: tuple[tuple[Decision, Decision], ...] = ()
+    set_to: Mapping[str, float] = field(default_factory=dict)
+    changed: Decision | None = None
     frames: tuple[Mapping[str, float | None], ...] = ()
 
 
@@ -122,7 +122,10 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     concept_p, thresholds = model.concept_probabilities(X)[0], model.concept_thresholds
     seen = [name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there]
     far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
-    return Explained(
+    threshold_p = None
+    if model.calibration is not None:
+        threshold_p = float(model.calibration.probability(np.array([model.card.threshold]))[0])
+    explained = Explained(
         clip_id=clip_id,
         movie=clip.movie,
         start_s=clip.start_s,
@@ -131,26 +134,22 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         is_unlike=far,
         trained_on=clip.movie in model.card.movies,
         threshold=model.card.threshold,
-        threshold_p=None
-        if model.calibration is None
-        else float(model.calibration.probability(np.array([model.card.threshold]))[0]),
+        threshold_p=threshold_p,
         decision=_decide(model, model.logits(X), known=not far),
-        parts=None if far else parts,
-        concept_p=() if far else tuple(concept_p.tolist()),
-        concept_thresholds=() if far else tuple(thresholds.tolist()),
-        seen=() if far else tuple(seen),
-        ends=()
-        if far
-        else tuple(
-            (
-                _decide(model, model.intervene(X, {name: ENDS[0]})),
-                _decide(model, model.intervene(X, {name: ENDS[1]})),
-            )
-            for name in model.concepts
-        ),
         set_to=dict(set_to),
-        changed=None if far else changed,
         frames=_frames(model, store, row),
+    )
+    if far:
+        return explained
+    low, high = ([_decide(model, model.intervene(X, {name: end})) for name in model.concepts] for end in ENDS)
+    return replace(
+        explained,
+        parts=parts,
+        concept_p=tuple(concept_p.tolist()),
+        concept_thresholds=tuple(thresholds.tolist()),
+        seen=tuple(seen),
+        ends=tuple(zip(low, high, strict=True)),
+        changed=changed,
     )
 
 
@@ -160,10 +159,7 @@ def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | Non
         return ()
     table = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
     shown = table if isinstance(model.estimator, AttentionPooling) else table.drop(columns=list(OF_ATTENTION))
-    return tuple(
-        {str(name): None if value != value else float(value) for name, value in record.items()}  # noqa: PLR0124 - NaN
-        for record in shown.to_dict(orient="records")
-    )
+    return tuple(records(shown.astype(np.float64)))
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, float]:
@@ -217,7 +213,11 @@ def lines(explained: Explained, model: Model) -> list[str]:
     if explained.parts is None:
         return [*text, "", _frames_table(explained)]
     text += _reasons(explained, explained.parts)
-    text += [f"  {_step(step)}" for step in explained.parts.path]
+    text += [
+        f"  {step.concept} {step.value:.2f} is {'above' if step.above else 'at most'} {step.threshold:.2f} "
+        f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
+        for step in explained.parts.path
+    ]
     text += ["", _concepts_table(explained, explained.parts), ""]
     text.append(
         f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit. "
@@ -235,11 +235,6 @@ def lines(explained: Explained, model: Model) -> list[str]:
     if explained.frames:
         text += ["", _frames_table(explained)]
     return text
-
-
-def as_json(explained: Explained) -> dict[str, object]:
-    """Return the explanation as JSON values."""
-    return asdict(explained)
 
 
 def _holding(stores: Sequence[Store], clip_id: str) -> Store:
@@ -306,13 +301,6 @@ def _reasons(explained: Explained, parts: Explanation) -> list[str]:
             if named:
                 text.append(f"{what}, {side}: {', '.join(named)}")
     return text
-
-
-def _step(step: Step) -> str:
-    return (
-        f"{step.concept} {step.value:.2f} is {'above' if step.above else 'at most'} {step.threshold:.2f} "
-        f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
-    )
 
 
 def _frames_table(explained: Explained) -> str:

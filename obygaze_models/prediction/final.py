@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -19,8 +18,8 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
-from obygaze_models.evaluation.run_folder import document
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec, fit
@@ -161,7 +160,9 @@ def train_final(
     calibration = population = None
     wider = _wider_test(run, data, learnt)
     if wider is not None:
-        held_out = _predicted(run, spec.name, f"{target.name}>{wider.name}")
+        table, task = run.predictions.table, f"{target.name}>{wider.name}"
+        kept_with = (table["model"] == spec.name) & (table["seed"] == _seed(run))
+        held_out = table[kept_with & (table["task"] == task)]
         calibration = Calibration.fit(
             held_out["score"], held_out["label"], held_out["movie"], seed=_seed(run)
         )
@@ -172,10 +173,12 @@ def train_final(
     estimator = fitted.estimator
     if isinstance(estimator, GroupedSelection):
         estimator = estimator.estimator_
-    kept = to_state(estimator, spec.name)
-    card = _card(data, run, licence, citation)
-    card = replace(
-        card,
+    kept, pooled = to_state(estimator, spec.name), spec.reads == "pooled"
+    card = _card(
+        data,
+        run,
+        licence=licence,
+        citation=citation,
         model=spec.name,
         title=spec.title,
         kind=kept.kind,
@@ -184,16 +187,16 @@ def train_final(
         threshold=fitted.threshold,
         target=CardTarget(**target.record(), concept=target.concept),
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
-        features=_features(data, spec),
-        reduced_by="" if data.reduction is None or spec.reads == "pooled" else data.reduction.rule,
-        pool=data.pool if spec.reads == "pooled" else "none",
+        features=data.features if pooled else spec.reads if data.reduction is None else "tokens",
+        reduced_by="" if data.reduction is None or pooled else data.reduction.rule,
+        pool=data.pool if pooled else "none",
         n_features=int(X.shape[-1]),
         movies=tuple(sorted(set(movies.tolist()))),
         n_clips=int(in_task.sum()),
         n_positives=int((y == 1).sum()),
         calibration={} if calibration is None else calibration.to_json(),
         population=population,
-        metrics=tuple(row for row in _metrics(run) if row["model"] == spec.name),
+        metrics=tuple(row for row in records(run.metrics) if row["model"] == spec.name),
     )
     sigmoids = np.empty((0, 2))
     if isinstance(estimator, ConceptBottleneck):
@@ -220,64 +223,52 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
     bank.rescale(bank.cross_distances_)
     kept = to_state(bank, BANK)
-    card = replace(
-        _card(data, run, licence, citation),
+    card = _card(
+        data,
+        run,
+        licence=licence,
+        citation=citation,
         model=BANK,
         title="Concepts",
         kind=kept.kind,
         estimator=type(bank).__name__,
         parameters=dict(kept.parameters),
+        threshold=0.0,
+        target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
         concepts=tuple(concepts),
+        features=data.features,
+        pool=data.pool,
+        n_features=int(data.X.shape[1]),
         movies=tuple(sorted(set(data.movies.tolist()))),
         n_clips=len(data),
+        n_positives=0,
+        calibration={},
+        metrics=(),
     )
     values = (bank.cross_distances_ - bank.mean_) / bank.scale_
     return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), fit_sigmoids(values, present))
 
 
-def _card(data: Dataset, run: Run, licence: str, citation: str) -> Card:
-    """Make a card with the fields shared by all models of a run."""
+def _card(data: Dataset, run: Run, *, licence: str, **own: Any) -> Card:
+    """Make a card of a model's own fields and those shared by all models of a run."""
     if data.group is None:
         raise ModelError("these features are of no store, so that nobody could make others like them")
     record = run.record
     return Card(
-        model="",
-        title="",
-        kind="",
-        estimator="",
-        parameters={},
-        threshold=0.0,
-        target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
-        concepts=(),
-        calibration={},
         backbone=data.backbone,
-        features=data.features,
-        pool=data.pool,
-        n_features=int(data.X.shape[1]),
         provenance=data.group.provenance,
         provenance_sha256=family(data.group.provenance),
         store=data.store,
         codebook=record["codebook"],
         protocol=record["protocol"],
         seed=_seed(run),
-        movies=(),
-        n_clips=0,
-        n_positives=0,
-        metrics=(),
         versions=record["versions"],
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
-        citation=citation,
         clip_s=data.clip_s,
+        **own,
     )
-
-
-def _features(data: Dataset, spec: ModelSpec) -> str:
-    """Name the array that a model reads."""
-    if spec.reads == "pooled":
-        return data.features
-    return spec.reads if data.reduction is None else "tokens"
 
 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:
@@ -297,11 +288,6 @@ def _seed(run: Run) -> int:
     return int(run.record["seeds"][0])
 
 
-def _metrics(run: Run) -> list[dict[str, Any]]:
-    rows: Any = document(run)["metrics"]
-    return list(rows)
-
-
 def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
     """Find the widest test that asks every clip of the task for the same label, and more clips."""
     in_task = learnt != NOT_ASKED
@@ -312,12 +298,6 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
         if n > most and (asked[in_task] == learnt[in_task]).all():
             widest, most = test, n
     return widest
-
-
-def _predicted(run: Run, model: str, task: str) -> pd.DataFrame:
-    """Return a model's predictions of a test under the seed that it is kept with."""
-    table = run.predictions.table
-    return table[(table["model"] == model) & (table["task"] == task) & (table["seed"] == _seed(run))]
 
 
 def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:

@@ -173,11 +173,15 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     """
     for fold in sorted(set(table.folds.tolist()) - {-1}):
         here = table.folds == fold
-        split = Split(
-            fold, np.flatnonzero(train & ~here), np.empty(0, dtype=np.intp), np.flatnonzero(test & here)
-        )
-        if not split.test.size:
-            continue
+        yield from _checked_split(table, fold, train & ~here, test & here)
+
+
+def _checked_split(
+    table: FoldTable, fold: int, train: NDArray[np.bool_], test: NDArray[np.bool_]
+) -> Iterator[Split]:
+    """Yield a fold of the masks of its sides [N], if it has a test clip."""
+    split = Split(fold, np.flatnonzero(train), np.empty(0, dtype=np.intp), np.flatnonzero(test))
+    if split.test.size:
         check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
         yield split
 
@@ -241,12 +245,7 @@ def seen_splits(
         for movie in np.unique(movies):
             own = np.flatnonzero(movies == movie)
             near[own] = np.convolve(here[own], np.ones(2 * gap + 1), mode="full")[gap : gap + own.size] > 0
-        split = Split(
-            fold, np.flatnonzero(train & ~near), np.empty(0, dtype=np.intp), np.flatnonzero(test & here)
-        )
-        if split.test.size:
-            check_split(split, table.clip_ids, table.movies, by_movie=False)
-            yield split
+        yield from _checked_split(table, fold, train & ~near, test & here)
 
 
 # --- for models outside of obygaze

@@ -1,11 +1,15 @@
 from .blocks import NOTHING as NOTHING
 from .blocks import Block as Block
+from .blocks import Column as Column
 from .blocks import Picture as Picture
 from .blocks import Report as Report
+from .blocks import block as block
 from .blocks import cell as cell
 from .blocks import interval as interval
 from .blocks import mean_sd as mean_sd
 from .blocks import number as number
+from .blocks import p_value as p_value
+from .blocks import signed as signed
 from .pages import asset as asset
 from .pages import json_data as json_data
 from .pages import page as page

@@ -1,10 +1,12 @@
 """Define a report: blocks of tables, their data, pictures, and the format of cells."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -128,3 +130,30 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return "undefined" if math.isnan(value) else f"{value:.4g}"
     return str(value)
+
+
+# --- tables by columns
+# ---------------------------------------------------------------------------
+Column = tuple[str, str | tuple[str, ...], Callable[..., str]]
+"""Heading, key or keys of a row, and the function that writes their values."""
+
+signed = partial(interval, signed=True)
+
+p_value = partial(number, digits=4)
+
+
+def block(
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Mapping[Any, Any]],
+    notes: Sequence[str] = (),
+    last: Sequence[Sequence[str]] = (),
+) -> Block:
+    """Make a table of rows, with lines of text of their own as its `last`."""
+    keys = [(name,) if isinstance(name, str) else name for _, name, _ in columns]
+    cells = [
+        tuple(write(*(row[name] for name in names)) for (*_, write), names in zip(columns, keys, strict=True))
+        for row in rows
+    ]
+    headers = tuple(heading for heading, *_ in columns)
+    return Block(title, headers, (*cells, *map(tuple, last)), tuple(notes))

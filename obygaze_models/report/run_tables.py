@@ -10,9 +10,20 @@ from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.training import N_TRIAL_EPOCHS
-from obygaze_models.report.blocks import NOTHING, Block, Report, interval, number
+from obygaze_models.report.blocks import (
+    NOTHING,
+    Block,
+    Column,
+    Report,
+    block,
+    interval,
+    number,
+    p_value,
+    signed,
+)
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
 """Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
@@ -81,29 +92,23 @@ def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metri
 
 
 def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
-    rows = []
-    for model, by_metric in models.items():
-        row = by_metric[metric.name]
-        method = (
-            NOTHING
-            if math.isnan(row["method_low"])
-            else f"[{row['method_low']:.3f}, {row['method_high']:.3f}]"
-        )
-        rows.append((model, interval(row["movie_mean"], row["movie_low"], row["movie_high"]), method))
-    first = next(iter(models.values()))[metric.name]
-    rows.append(("(chance)", number(first["movie_chance"]), NOTHING))
+    rows = [{"model": model, **by_metric[metric.name]} for model, by_metric in models.items()]
+    first = rows[0]
     undefined = int(first["n_undefined"])
-    near = metric.name == "average_precision" and any(
-        by_metric[metric.name]["movie_mean"] > NEAR for by_metric in models.values()
-    )
+    near = metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows)
     notes = [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
     notes += [CAPTIONS["near bound"]] if near else []
-    return Block(
-        f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}",
-        ("model", "these models [95 %]", "method [95 %]"),
-        tuple(rows),
-        tuple(notes),
-    )
+    columns: list[Column] = [
+        ("model", "model", str),
+        ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
+        ("method [95 %]", ("method_low", "method_high"), _limits),
+    ]
+    title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}"
+    return block(title, columns, rows, notes, [("(chance)", number(first["movie_chance"]), NOTHING)])
+
+
+def _limits(low: float, high: float) -> str:
+    return NOTHING if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
@@ -127,6 +132,8 @@ def _notes(run: Run) -> list[str]:
     features = f"{record['backbone']}, {record['features']} ({record['pool']})"
     if "reduced_by" in record:
         features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
+    shares = ", ".join(f"{value:.3f}" for value in record["prevalence"].values() if value is not None)
+    prevalence = f", prevalence {shares}" if shares else ""
     lines = [
         f"train {record['train']['title']}; test {', '.join(target['title'] for target in record['tests'])}",
         (
@@ -135,7 +142,7 @@ def _notes(run: Run) -> list[str]:
         ),
         f"protocol {record['protocol']}",
         f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
-        f"{clips['tested']} clips of {record['movies_tested']} movies tested{_prevalence(record)}",
+        f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
         (
             f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are "
             f"of other levels, {clips.get('unlabelled', 0)} not annotated, {excluded} without features"
@@ -179,18 +186,13 @@ def _starts_notes(run: Run) -> list[str]:
     ]
 
 
-def _prevalence(record: Mapping[str, Any]) -> str:
-    shares = [value for value in record["prevalence"].values() if value is not None]
-    return f", prevalence {', '.join(f'{value:.3f}' for value in shares)}" if shares else ""
-
-
 def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
     """Count excluded clips by reason, the most frequent first."""
     counts = Counter(clip["reason"] for clip in excluded)
     return [f"{count} excluded: {reason}" for reason, count in counts.most_common()]
 
 
-def comparison_report(found: Comparison) -> Report:
+def comparison_report(comparison: Comparison) -> Report:
     """Lay out a comparison: one row per metric, for these models and for the methods.
 
     Examples
@@ -203,52 +205,39 @@ def comparison_report(found: Comparison) -> Report:
     >>> om.comparison_report(comparison).title
     'A linear against B movie_prior, movie by movie'
     """
-    rows = found.metrics.to_dict(orient="records")
+    rows = comparison.metrics.to_dict(orient="records")
     titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
-    models = tuple(
-        (
-            titles[row["metric"]],
-            number(row["a"]),
-            number(row["b"]),
-            _difference(row["difference"], row["low"], row["high"]),
-            number(row["p"], 4),
-            number(row["p_holm"], 4),
-        )
-        for row in rows
-    )
-    methods = tuple(
-        (
-            titles[row["metric"]],
-            _difference(row["difference"], row["method_low"], row["method_high"]),
-            number(row["method_p"], 4),
-            number(row["method_p_holm"], 4),
-        )
-        for row in rows
-    )
+    name: Column = ("metric", "metric", titles.__getitem__)
+    models: list[Column] = [
+        name,
+        ("A", "a", number),
+        ("B", "b", number),
+        ("A - B [95 %]", ("difference", "low", "high"), signed),
+        ("p", "p", p_value),
+        ("p Holm", "p_holm", p_value),
+    ]
+    methods: list[Column] = [
+        name,
+        ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
+        ("p", "method_p", p_value),
+        ("p Holm", "method_p_holm", p_value),
+    ]
     return Report(
         name="compare",
-        title=f"A {found.a.model} against B {found.b.model}, movie by movie",
-        notes=tuple(_comparison_notes(found)),
+        title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
+        notes=tuple(_comparison_notes(comparison)),
         blocks=(
-            Block(
-                "do these trained models differ on movies like these?",
-                ("metric", "A", "B", "A - B [95 %]", "p", "p Holm"),
-                models,
-            ),
-            Block(
+            block("do these trained models differ on movies like these?", models, rows),
+            block(
                 "do the methods differ, retrained on movies like these?",
-                ("metric", "A - B [95 %]", "p", "p Holm"),
                 methods,
+                rows,
                 ("corrected resampled t test (Nadeau and Bengio 2003)",),
             ),
         ),
-        data=found.metrics,
-        record=_comparison_record(found),
+        data=comparison.metrics,
+        record=_comparison_record(comparison),
     )
-
-
-def _difference(value: float, low: float, high: float) -> str:
-    return interval(value, low, high, signed=True)
 
 
 def _comparison_notes(comparison: Comparison) -> list[str]:
@@ -307,11 +296,5 @@ def _comparison_record(comparison: Comparison) -> dict[str, object]:
         "n_movies": int(table["movie"].nunique()),
         "smallest_p": smallest_p(paired),
         "detectable_sd": None if math.isnan(lowest) else lowest,
-        "movies": [
-            {
-                str(name): None if isinstance(value, float) and math.isnan(value) else value
-                for name, value in row.items()
-            }
-            for row in comparison.movies.to_dict(orient="records")
-        ],
+        "movies": records(comparison.movies),
     }

@@ -1,7 +1,6 @@
 """Write reports as terminal text, Markdown, LaTeX, CSV or JSON. The same report gives the same bytes."""
 
 import json
-import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, json_bytes, sheet_cell, sheet_line, whole_folder, write_whole
+from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report
 
 WIDTH = 80
@@ -97,9 +97,11 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     A table that is too wide is split into several, which repeat the columns that name the rows.
     """
     kept = _columns_that_name(block)
-    columns = zip(block.headers, *block.rows, strict=True)
     # tabulate adds two columns beside a heading.
-    widths = [max(len(heading) + 2, *map(len, cells), 0) for heading, *cells in columns]
+    widths = [
+        max(len(heading) + 2, *map(len, cells), 0)
+        for heading, *cells in zip(block.headers, *block.rows, strict=True)
+    ]
     named = sum(widths[column] + 2 for column in range(kept))
     groups: list[list[int]] = [[]]
     room = width - named
@@ -109,7 +111,16 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
             room = width - named
         groups[-1].append(column)
         room -= widths[column] + 2
-    return [_table(block, [*range(kept), *group]) for group in groups]
+    shown = [[*range(kept), *group] for group in groups]
+    return [
+        tabulate(
+            [[row[column] for column in columns] for row in block.rows],
+            [block.headers[column] for column in columns],
+            tablefmt="simple",
+            disable_numparse=True,
+        )
+        for columns in shown
+    ]
 
 
 def _columns_that_name(block: Block) -> int:
@@ -118,12 +129,6 @@ def _columns_that_name(block: Block) -> int:
         if len({row[:kept] for row in block.rows}) == len(block.rows):
             return kept
     return 1
-
-
-def _table(block: Block, columns: list[int]) -> str:
-    rows = [[row[column] for column in columns] for row in block.rows]
-    headers = [block.headers[column] for column in columns]
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
 
 
 # --- Markdown and LaTeX
@@ -162,7 +167,9 @@ def latex(report: Report) -> str:
     lines += ["% needs the packages booktabs and adjustbox"]
     for number, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
         label = f"tab:{report.name}" + (f"-{number}" if len(report.blocks) > 1 else "")
-        width = _characters(block)
+        columns = zip(block.headers, *block.rows, strict=True)
+        widths = [max(*map(len, _halves(heading, cells)), *map(len, cells), 0) for heading, *cells in columns]
+        width = sum(widths) + 2 * (len(widths) - 1)  # two letters for every gap
         environment = "table*" if width > COLUMN else "table"
         lines += [
             "",
@@ -189,16 +196,9 @@ def _titled(block: Block, titles: Mapping[str, str]) -> Block:
     return replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
 
 
-def _characters(block: Block) -> int:
-    """Count the letters of a table's widest line, with two for every gap."""
-    columns = zip(block.headers, *block.rows, strict=True)
-    widths = [max(*map(len, _halves(heading, cells)), *map(len, cells), 0) for heading, *cells in columns]
-    return sum(widths) + 2 * (len(widths) - 1)
-
-
 def _tabular(block: Block) -> str:
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
-    aligned = "".join(map(_alignment, columns))
+    aligned = "".join("r" if is_numeric(cells) else "l" for cells in columns)
     headings = [
         _heading(_halves(heading, cells), side)
         for heading, cells, side in zip(block.headers, columns, aligned, strict=True)
@@ -230,10 +230,6 @@ def _heading(lines: Sequence[str], side: str) -> str:
     if len(lines) == 1:
         return _tex(lines[0])
     return rf"\shortstack[{side}]{{" + r"\\".join(map(_tex, lines)) + "}"
-
-
-def _alignment(cells: Sequence[str]) -> str:
-    return "r" if is_numeric(cells) else "l"
 
 
 def is_numeric(cells: Sequence[str]) -> bool:
@@ -296,17 +292,6 @@ def document(report: Report) -> dict[str, Any]:
 def to_json(report: Report) -> str:
     """Write a report's document as JSON text."""
     return json_bytes(document(report)).decode()
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a table's rows as JSON values; undefined numbers are null."""
-    return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in table.to_dict(orient="records")
-    ]
 
 
 # --- files

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from obygaze_models.report import Block, Picture, Report
-from obygaze_studies.columns import block, plain
+from obygaze_models.report import Block, Picture, Report, block
+from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, str]

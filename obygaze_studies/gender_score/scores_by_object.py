@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from obygaze_models.report import Block
+from obygaze_models.report import Block, block
 from obygaze_studies.audit_common.audit_tables import table
 from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 from obygaze_studies.caption_words import tokens
-from obygaze_studies.columns import block, plain
+from obygaze_studies.columns import plain
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, holds, share
 
 N_SHOWN = 30

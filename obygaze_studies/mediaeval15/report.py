@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from obygaze_models.report import NOTHING, Picture, Report, number
-from obygaze_studies.columns import Column, block
+from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.mediaeval15.annotations import CLASSES
 from obygaze_studies.mediaeval15.score import PUBLISHED, Confusion, PrecisionRecall, Scored
 

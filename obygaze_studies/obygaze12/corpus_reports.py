@@ -19,8 +19,8 @@ from obygaze_features.manifest import (
     statistics,
 )
 from obygaze_models.evaluation import holm
-from obygaze_models.report import NOTHING, Block, Report, cell, number
-from obygaze_studies.columns import Column, block, share
+from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
+from obygaze_studies.columns import share
 from obygaze_studies.obygaze12.composition import (
     Combined,
     ConceptPair,

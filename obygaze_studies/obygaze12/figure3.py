@@ -16,8 +16,8 @@ from matplotlib.patheffects import Normal, Stroke
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import NAN, f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
-from obygaze_models.report import Picture, Report, interval, number
-from obygaze_studies.columns import Column, block, of, p_value
+from obygaze_models.report import Column, Picture, Report, block, interval, number, p_value
+from obygaze_studies.columns import of
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts

@@ -15,8 +15,7 @@ from matplotlib.patches import Patch
 
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
-from obygaze_models.report import Block, Picture, Report
-from obygaze_studies.columns import block
+from obygaze_models.report import Block, Picture, Report, block
 from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import TREES

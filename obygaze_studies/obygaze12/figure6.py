@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
-from obygaze_models.report import Picture, Report, number
-from obygaze_studies.columns import Column, block, of, signed
+from obygaze_models.report import Column, Picture, Report, block, number, signed
+from obygaze_studies.columns import of
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import leak_caption

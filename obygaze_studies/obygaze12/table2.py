@@ -23,8 +23,18 @@ from obygaze_models.evaluation import (
 )
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
-from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
-from obygaze_studies.columns import block, p_value, signed
+from obygaze_models.report import (
+    NOTHING,
+    Block,
+    Report,
+    block,
+    interval,
+    mean_sd,
+    number,
+    p_value,
+    records,
+    signed,
+)
 from obygaze_studies.obygaze12.corpus import TASKS, PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (

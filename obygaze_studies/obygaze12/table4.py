@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_models.evaluation import METRICS, f1_pos, f1_weighted
-from obygaze_models.report import NOTHING, Report, interval, mean_sd, number
-from obygaze_studies.columns import Column, block
+from obygaze_models.report import NOTHING, Column, Report, block, interval, mean_sd, number
 from obygaze_studies.obygaze12.corpus import PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1

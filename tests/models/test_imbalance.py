@@ -6,7 +6,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe
 from obygaze_models.models.binary import balanced_weights, even_rows
-from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, n_parameters
+from obygaze_models.models.mlp import Perceptron
 
 REMEDIES = ("weights", "subsample")
 
@@ -21,7 +21,8 @@ def planted(n=480, n_movies=6, share=0.05, strength=1.5):
 
 def gradient(parameters, X, y, *weights):
     found = np.empty_like(parameters)
-    backward(layers(parameters, X.shape[1]), X, y, layers(found, X.shape[1]), *weights)
+    network = Perceptron(X.shape[1], 5)
+    network.backward(network.views(parameters), X, y, network.views(found), *weights)
     return found
 
 
@@ -33,8 +34,7 @@ def test_weights_are_those_that_scikit_learn_calls_balanced_and_a_repeated_clips
     assert weights.mean() == 1
     # Three negatives to a positive: as if each positive clip were there three times.
     repeated = np.repeat(np.arange(16), np.where(y == 1, 3, 1))
-    parameters = initial(4, 5, rng)
-    assert len(parameters) == n_parameters(4, 5)
+    parameters = Perceptron(4, 5).starts(rng, X, y)[0]
     np.testing.assert_allclose(
         gradient(parameters, X, y, weights), gradient(parameters, X[repeated], y[repeated]), atol=1e-14
     )
@@ -90,7 +90,7 @@ def test_clips_that_choose_the_epoch_and_the_threshold_are_all_there_and_weigh_a
     out = movies == 0
     probe = MLPProbe(imbalance=remedy, max_epochs=8).fit(X[~out], y[~out], X_val=X[out], y_val=y[out])
     curve = probe.curve_
-    loss = log_loss(probe.decision_function(X[out]), y[out].astype(np.float32))
+    loss = Perceptron(10, 128).loss(probe.decision_function(X[out]), y[out].astype(np.float32))
     assert curve.validation_loss[curve.kept - 1] == pytest.approx(loss, rel=1e-6)
     inner = GroupedSelection(MLPProbe(imbalance=remedy, max_epochs=4), EarlyStopping())
     inner.fit(X, y, groups=movies)

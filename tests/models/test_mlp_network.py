@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits, n_parameters
+from obygaze_models.models.mlp import Perceptron
 from obygaze_models.models.training import Adam, adam_step
 
 torch = pytest.importorskip("torch")
 
 D, H, B = 7, 5, 16
+NETWORK = Perceptron(D, H)
 
 
 @pytest.fixture
@@ -17,11 +18,10 @@ def batch():
     return rng.normal(size=(B, D)), (rng.random(B) < 0.3).astype(np.float64)
 
 
-def torch_twin(parameters, n_outputs=1):
+def torch_twin(parameters):
     """Build the same model with PyTorch's own layers."""
-    layer = layers(parameters, D, n_outputs)
-    last = torch.nn.Linear(H, n_outputs)
-    twin = torch.nn.Sequential(torch.nn.Linear(D, H), torch.nn.ReLU(), last).double()
+    layer = NETWORK.views(parameters)
+    twin = torch.nn.Sequential(torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 1)).double()
     values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
     with torch.no_grad():
         for tensor, value in zip(twin.parameters(), values, strict=True):
@@ -32,7 +32,7 @@ def torch_twin(parameters, n_outputs=1):
 def flat(tensors):
     """Put PyTorch's four tensors in our order."""
     weight, bias, last_weight, last_bias = (tensor.detach().numpy() for tensor in tensors)
-    return np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias])
+    return np.concatenate([weight.T.ravel(), bias, last_weight.ravel(), last_bias])
 
 
 def torch_loss(twin, X, y):
@@ -44,21 +44,21 @@ def torch_loss(twin, X, y):
 def gradient_of(parameters, X, y):
     """Compute the gradient of the mean loss."""
     gradient = np.full_like(parameters, np.nan)
-    backward(layers(parameters, D), X, y, layers(gradient, D))
+    NETWORK.backward(NETWORK.views(parameters), X, y, NETWORK.views(gradient))
     return gradient
 
 
 def test_logits_loss_and_gradient_equal_autograd(batch):
     X, y = batch
-    parameters = initial(D, H, np.random.default_rng(0))
+    parameters = NETWORK.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters)
     expected = torch_loss(twin, X, y)
     expected.backward()
-    layer = layers(parameters, D)
-    scores = backward(layer, X, y, layers(np.empty_like(parameters), D))
+    layer = NETWORK.views(parameters)
+    scores = NETWORK.backward(layer, X, y, NETWORK.views(np.empty_like(parameters)))
     np.testing.assert_allclose(scores, twin(torch.from_numpy(X))[:, 0].detach().numpy(), atol=1e-12)
-    assert np.array_equal(scores, logits(layer, X))
-    np.testing.assert_allclose(log_loss(scores, y), expected.item(), atol=1e-12)
+    assert np.array_equal(scores, NETWORK.logits(layer, X))
+    np.testing.assert_allclose(NETWORK.loss(scores, y), expected.item(), atol=1e-12)
     gradient = flat(tensor.grad for tensor in twin.parameters())
     np.testing.assert_allclose(gradient_of(parameters, X, y), gradient, atol=1e-12)
 
@@ -67,7 +67,7 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     """Long enough for the sums to be brought back to scale twice."""
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, D)), (rng.random(60) < 0.3).astype(np.float64)
-    parameters = initial(D, H, rng)
+    parameters = NETWORK.starts(rng, np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters)
     optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
     state = Adam.start(parameters)
@@ -93,20 +93,21 @@ def test_a_parameter_that_never_has_a_gradient_stays_where_it_is():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_everything_is_computed_in_the_precision_of_the_data(batch, dtype):
     X, y = (values.astype(dtype) for values in batch)
-    parameters = initial(D, H, np.random.default_rng(0)).astype(dtype)
+    parameters = NETWORK.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0].astype(dtype)
     state = Adam.start(parameters)
     before, place = parameters.copy(), parameters.ctypes.data
     adam_step(parameters, gradient_of(parameters, X, y), state, 1e-3)
-    assert logits(layers(parameters, D), X).dtype == dtype
+    assert NETWORK.logits(NETWORK.views(parameters), X).dtype == dtype
     assert {values.dtype for values in (parameters, state.first, state.second)} == {np.dtype(dtype)}
     assert parameters.ctypes.data == place
     assert (parameters != before).mean() > 0.5
 
 
 def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
-    parameters = initial(400, 100, np.random.default_rng(0))
-    layer = layers(parameters, 400)
-    assert parameters.size == n_parameters(400, 100)
+    network = Perceptron(400, 100)
+    parameters = network.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
+    layer = network.views(parameters)
+    assert parameters.size == network.n_parameters == 40_201
     for values, inputs in ((layer.hidden_weight, 400), (layer.hidden_bias, 400), (layer.output_weight, 100)):
         assert np.abs(values).max() <= inputs**-0.5
         assert values.std() == pytest.approx((3 * inputs) ** -0.5, rel=0.15)
@@ -115,4 +116,4 @@ def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
 
 def test_the_loss_survives_extreme_logits():
     scores, y = np.array([1e4, -1e4, 1e4]), np.array([1.0, 0.0, 0.0])
-    assert log_loss(scores, y) == pytest.approx(1e4 / 3)
+    assert NETWORK.loss(scores, y) == pytest.approx(1e4 / 3)

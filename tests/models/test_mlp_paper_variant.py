@@ -1,37 +1,56 @@
 """The paper's perceptron: the published model's arithmetic, and the published code's numbers."""
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 
-from obygaze_models.models import MLPProbe
-from obygaze_models.models.mlp_network import backward, initial, layers, log_loss, logits
-from tests.models.test_mlp_probe import y_of
+from obygaze_models.evaluation.metrics import f1_weighted
+from obygaze_models.models import MLPProbe, fit_many
+from obygaze_models.models.mlp import Perceptron
+
+
+def y_of(data):
+    """1 for S clips."""
+    return (data.levels == "S").astype(np.int64)
+
+
+D, H, B = 7, 5, 16
+NETWORK = Perceptron(D, H, 2)
 
 
 def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
     torch = pytest.importorskip("torch")
-    from tests.models.test_mlp_network import B, D, H, flat, torch_twin
-
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(B, D)), (rng.random(B) < 0.4).astype(np.float64)
-    parameters = initial(D, H, rng, 2)
+    parameters = NETWORK.starts(rng, X, y)[0]
     parameters *= 3  # far enough from 0 for the two softmaxes to bend
-    layer = layers(parameters, D, 2)
-    twin = torch.nn.Sequential(*torch_twin(parameters, 2), torch.nn.Softmax(dim=1))
+    layer = NETWORK.views(parameters)
+    twin = torch.nn.Sequential(
+        torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1)
+    ).double()
+    values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
+    with torch.no_grad():
+        for tensor, value in zip(twin.parameters(), values, strict=True):
+            tensor.copy_(torch.from_numpy(np.array(value)))
     probabilities = twin(torch.from_numpy(X))
     expected = torch.nn.functional.cross_entropy(probabilities, torch.from_numpy(y).long())
     expected.backward()
+    weight, bias, last_weight, last_bias = (tensor.grad.numpy() for tensor in twin.parameters())
     gradient = np.empty_like(parameters)
-    scores = backward(layer, X, y, layers(gradient, D, 2))
-    np.testing.assert_allclose(gradient, flat(tensor.grad for tensor in twin.parameters()), atol=1e-12)
-    assert np.array_equal(scores, logits(layer, X))
-    np.testing.assert_allclose(log_loss(scores, y, 2), expected.item(), atol=1e-12)
+    scores = NETWORK.backward(layer, X, y, NETWORK.views(gradient))
+    np.testing.assert_allclose(
+        gradient, np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias]), atol=1e-12
+    )
+    assert np.array_equal(scores, NETWORK.logits(layer, X))
+    np.testing.assert_allclose(NETWORK.loss(scores, y), expected.item(), atol=1e-12)
     np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities.detach().numpy()[:, 1], atol=1e-12)
 
 
 def test_no_certainty_brings_the_double_softmax_below_its_floor():
     sure = np.array([50.0, -50.0])
-    assert log_loss(sure, np.array([1.0, 0.0]), 2) == pytest.approx(np.log1p(np.exp(-1)))
+    assert NETWORK.loss(sure, np.array([1.0, 0.0])) == pytest.approx(np.log1p(np.exp(-1)))
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +82,53 @@ def test_features_are_taken_as_they_are_and_the_likelier_class_is_called(fitted,
 def test_an_unknown_variant_is_refused(learnable):
     with pytest.raises(ValueError, match="'variant' parameter"):
         MLPProbe(variant="papier").fit(learnable.X, y_of(learnable))
+
+
+@pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
+def test_f1_on_given_features_is_the_original_codes_within_its_spread(shared_data, trained_on):
+    """Fold by fold, each seed of the original is within 3 SD (at least .015) of our seeds' mean."""
+    folder = shared_data / "oracles"
+    with np.load(folder / "synth_features.npz") as given:
+        X, row_of = given["features"], {clip: row for row, clip in enumerate(given["ids"].tolist())}
+    with gzip.open(folder / "splits.json.gz", "rt") as file:
+        files = json.load(file)["LinearProbing_KFold"]
+    original = json.loads((folder / "original_results.json").read_text("utf-8"))["mlp"]
+    y = np.zeros(len(X), dtype=np.int64)
+
+    def rows(side):
+        found = np.array([row_of[clip] for clip in side["ids"]])
+        y[found] = [int(label) for label in side["labels"]]
+        return found
+
+    folds = files[trained_on]["folds"]
+    train = [rows(fold["train"]) for fold in folds.values()]
+    validation = [rows(fold["val"]) for fold in folds.values()]
+    test = {
+        name: rows(next(iter(files[name]["folds"].values()))["test"]) for name in ("02_EN_S", "02_ENHN_S")
+    }
+    seeds = 6
+    probes = [
+        MLPProbe(variant="paper", random_state=seed * 8 + fold)
+        for seed in range(seeds)
+        for fold in range(len(folds))
+    ]
+    fit_many(probes, X, y, train * seeds, validation=validation * seeds)
+    for name, clips in test.items():
+        ours = np.array([f1_weighted(y[clips], probe.predict(X[clips])) for probe in probes]).reshape(
+            seeds, -1
+        )
+        theirs = np.array(
+            [
+                [
+                    found["f1_weighted"]
+                    for fold in folds
+                    for found in run["infer"]
+                    if (found["trained_on"], found["test"], found["fold"])
+                    == (trained_on, f"{name}.csv", f"fold_{fold}")
+                ]
+                for run in original.values()
+            ]
+        )
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=0.02)
+        spread = np.maximum(ours.std(axis=0, ddof=1), 0.015)
+        assert (np.abs(theirs - ours.mean(axis=0)) < 3 * spread).all()

@@ -5,7 +5,7 @@ import pytest
 
 from obygaze_models.models import MLPProbe, fit_many, training
 from obygaze_models.models.linear import CLIP
-from obygaze_models.models.mlp_network import backward, initial, layers
+from obygaze_models.models.mlp import Perceptron
 from obygaze_models.models.training import Adam, adam_step
 from tests.models.test_mlp_probe import y_of
 
@@ -97,13 +97,14 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     y[:4] = [0, 1, 0, 1]
     probe = MLPProbe(8, max_epochs=1).fit(X, y)
     rng = np.random.default_rng((0, 0))
-    parameters = initial(X.shape[1], 8, rng)
+    network = Perceptron(X.shape[1], 8)
+    parameters = network.starts(rng, X, y)[0]
     order, state = rng.permutation(21), Adam.start(parameters)
     standard = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
-    layer, slope = layers(parameters, X.shape[1]), layers(gradient, X.shape[1])
+    layer, slope = network.views(parameters), network.views(gradient)
     for rows in (order[:16], order[16:]):
-        backward(layer, standard[rows], y[rows] * 1.0, slope)
+        network.backward(layer, standard[rows], y[rows] * 1.0, slope)
         adam_step(parameters, gradient, state, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 

@@ -13,8 +13,7 @@ from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.frames import COLUMNS, predict_frames, write_frames
-from obygaze_models.prediction.predict import predict
+from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames, write_frames
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_frames import planted_frames
 
@@ -57,7 +56,7 @@ def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_
     save_model(model, tmp_path / "again.model")
     assert (tmp_path / "again.model").read_bytes() == paths["attention"].read_bytes()
     frames = predict_frames(model, [left_out])
-    assert tuple(frames.columns[: len(COLUMNS)]) == COLUMNS
+    assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
     weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)
     assert event[y == 1][np.arange((y == 1).sum()), weights[y == 1].argmax(axis=1)].mean() >= 0.9
 
@@ -185,7 +184,7 @@ def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, 
 
 
 def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
-    from obygaze_models.prediction.frames import frame_times
+    from obygaze_models.prediction.predict import frame_times
 
     X = np.zeros((2, 4, 3), np.float32)
     store, _ = store_of(tmp_path, X, [0, 1], n_frames=8)
