@@ -21,7 +21,6 @@ from obygaze_features.manifest import (
     builtin_codebook,
     concept_texts,
     import_folder,
-    import_mediaeval15,
     load_codebook,
     write_manifest,
 )
@@ -30,6 +29,7 @@ from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_film.score import score_film
 from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
+from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
 from tests.film.films import film_store, train
 from tests.planted_models import corpus
