@@ -11,6 +11,7 @@ disturbs all of them; look at the ratios.
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +23,6 @@ import numpy as np
 from tabulate import tabulate
 
 from obygaze_features.backbones import Backbone, load_backbone
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
@@ -139,6 +139,9 @@ def main() -> None:
     n, workers = given.clips, given.workers
     with tempfile.TemporaryDirectory() as folder:
         manifest = make_clips(Path(folder), n, given.seconds)
+        sys.path.append(str(Path(__file__).parents[1]))
+        from tests.tiny_checkpoints import tiny_checkpoint
+
         weights = {name: str(tiny_checkpoint(name, Path(folder) / name)) for name in NETWORKS}
         networks = [load_backbone(name, weights=weights[name], tokens="none") for name in NETWORKS]
         rows = []
