@@ -23,7 +23,7 @@ from obygaze.cli import main as obygaze
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.arrays import row_bytes
+from obygaze_features.store.arrays import row_view
 
 # What Python imports late, nobody may not read, where Python is root's.
 for module in ("encodings.utf_8_sig", "encodings.cp437", "importlib.readers"):
@@ -165,7 +165,7 @@ def watch(place: str, truth: str, good: str, stop: Event, seen: Any) -> None:
                 for clip in np.array(group.clip_ids)[group.usable].tolist():
                     for array in group.arrays:
                         with contextlib.suppress(StoreError, OSError):
-                            found = sha256_of(row_bytes(group.read(clip, array)))
+                            found = sha256_of(row_view(group.read(clip, array)))
                             seen[1] += found != digests[clip][f"{name}/{array}"]
 
 

@@ -22,7 +22,7 @@ manifest import | | Make a manifest from annotations or videos.
   obygaze manifest import folder films --out films.csv
   obygaze manifest import film film.mkv --window 46 --out windows.csv
   obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
-manifest import folder | features.manifest_import:import_folder_ | Import videos of a folder, or spans of them.
+manifest import folder | features.manifest_import:import_folder_ | Import a folder of videos, or spans of it.
 manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
 manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
