@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from tabulate import tabulate
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video import decode as sparse
 from obygaze_features.video import index as video_index
-from obygaze_features.video import read_frames, read_windows, sparse, uniform
+from obygaze_features.video import read_frames, read_windows, uniform
 
 FRAMES = 32
 FILMS = "films"

@@ -136,7 +136,7 @@ def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[
     entries = stage.status()
     for clip_id, entry in entries.items():
         clip = owners[clip_id][0]
-        if (entry.status, dict(entry.digests(stage.layout.names))) != (clip.status, dict(clip.digests)):
+        if (entry.status, entry.digests(stage.layout.names)) != (clip.status, dict(clip.digests)):
             raise StoreError(
                 f"{stage.path}: clip {clip_id} is not what the stores have; remove it, and merge again"
             )

@@ -115,8 +115,9 @@ def links_work(folder: Path) -> bool:
 
 def refuse_small_disk(needed: int, folder: Path) -> None:
     """Refuse to write this many bytes where the disk of a folder has too little free space."""
-    free = free_space(folder).bytes
-    if free < needed and os.statvfs(folder).f_blocks:
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    if disk.f_blocks and free < needed:
         raise StoreError(
             f"{folder}: sealing needs {needed / 1e9:.3g} GB more, and {free / 1e9:.3g} GB are free; make room"
         )
