@@ -28,8 +28,9 @@ from measure import arguments, in_turn, show, verdict
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video import decode as sparse
 from obygaze_features.video import index as video_index
-from obygaze_features.video import read_frames, read_windows, sparse, uniform
+from obygaze_features.video import read_frames, read_windows, uniform
 
 FRAMES = 32
 AT_LEAST: dict[str, tuple[str, float]] = {

@@ -9,8 +9,8 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
+from obygaze_features.video import decode as sparse
 from obygaze_features.video import index as video_index
-from obygaze_features.video import sparse
 from obygaze_features.video.bitstream import (
     SKIPS_UNREFERENCED,
     mpeg12_type,

@@ -10,6 +10,7 @@ take turns, so that a busy machine disturbs all of them; look at the ratios.
 """
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +20,12 @@ from decode_clips import VIDEOS, make
 from measure import arguments, in_turn, show
 
 from obygaze_features.backbones import Backbone, load_backbone
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, seal, staging_path
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.tiny_checkpoints import tiny_checkpoint
 
 NETWORKS = ("xclip", "vivit", "xclip-lsmdc")
 

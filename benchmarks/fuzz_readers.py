@@ -22,8 +22,8 @@ from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.manifest import load_codebook
 from obygaze_features.manifest.importers.eaf import import_eaf
 from obygaze_features.manifest.importers.film_windows import read_parts
-from obygaze_features.manifest.importers.judgements import import_judgements
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
+from obygaze_film import import_judgements
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
 from obygaze_studies.caption_words import read_captions

@@ -1,6 +1,7 @@
 """Settings, clock and findings of one run of benchmarks/gpu.py."""
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -46,7 +47,8 @@ class Bench:
         """Weights of every network."""
         if not self.tiny:
             return dict.fromkeys(NAMES, "random:0")
-        from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
+        sys.path.append(str(Path(__file__).parents[1]))
+        from tests.tiny_checkpoints import tiny_checkpoint
 
         return {name: str(tiny_checkpoint(name, self.folder / name)) for name in NAMES}
 

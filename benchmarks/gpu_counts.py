@@ -32,9 +32,8 @@ from transformers import (
 )
 
 from obygaze_features.backbones import Output
-from obygaze_features.backbones.clip_siglip import FrameByFrame
 from obygaze_features.backbones.compute import Compute, Precision
-from obygaze_features.backbones.network import fuse_activations
+from obygaze_features.backbones.network import FrameByFrame, fuse_activations
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.backbones.vivit import VivitTokens

@@ -18,7 +18,18 @@ demo | features.demo:demo | Make a small film corpus, extract, seal, verify, eva
 manifest | | Create and inspect manifests (tables of clips).
   obygaze manifest import folder films --out films.csv
   obygaze manifest stats films.csv
-manifest import | features.manifest_import:import_ | Make a manifest from annotations or videos.
+manifest import | | Make a manifest from annotations or videos.
+  obygaze manifest import folder films --out films.csv
+  obygaze manifest import film film.mkv --window 46 --out windows.csv
+  obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
+manifest import folder | features.manifest_import:import_folder_ | Import a folder of videos, or spans of it.
+manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
+manifest import film | features.manifest_film:film | Cut films into windows or scenes.
+manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
+manifest import judgements | film.film_score:judgements | Import judgements of scored films.
+manifest import obygaze12 | features.manifest_import:import_obygaze12_ | Import ObyGaze12's annotations.
+manifest import mobygaze | features.manifest_import:import_mobygaze_ | Import MObyGaze's segments.
+manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.

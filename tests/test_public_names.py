@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import obygaze_models
-from obygaze_features import errors
+from obygaze_features import errors, manifest
 from obygaze_features.errors import ObygazeError
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +50,12 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
 def test_a_name_that_has_moved_is_named(name):
     with pytest.raises(AttributeError, match=f"is now obygaze_(film|studies).{name}"):
         getattr(obygaze_models, name)
+
+
+@pytest.mark.parametrize("name", ["import_judgements", "import_mediaeval15", "statistics"])
+def test_a_name_of_the_manifest_that_has_moved_is_named(name):
+    with pytest.raises(AttributeError, match=rf"is now obygaze_(film|studies\.\w+)\.{name}$"):
+        getattr(manifest, name)
 
 
 @pytest.mark.parametrize(

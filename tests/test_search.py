@@ -11,11 +11,11 @@ from obygaze.cli import main
 from obygaze_features import search
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.tiny_checkpoints import tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import SearchError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
 

@@ -4,43 +4,45 @@ CLIP is of Radford et al. (2021), SigLIP of Zhai et al. (2023), SigLIP 2 of Tsch
 The image half, frame by frame, is the shortest network and the template for custom networks.
 """
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from PIL.Image import Resampling
 from torch import nn
 from transformers import (
-    CLIPConfig,
-    CLIPTextConfig,
+    CLIPImageProcessorPil,
     CLIPTextModelWithProjection,
     CLIPVisionConfig,
     CLIPVisionModelWithProjection,
-    SiglipConfig,
-    SiglipTextConfig,
-    SiglipVisionConfig,
+    SiglipImageProcessorPil,
 )
 from transformers import SiglipTextModel as SiglipText
 from transformers import SiglipVisionModel as SiglipVision
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
-from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import network_backbone
-from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.processor import preset_of_processor, read_processor
-from obygaze_features.backbones.runner import TextRunner
-from obygaze_features.backbones.tokenizer import Tokenizer, check_end
+from obygaze_features.backbones.network import (
+    FRAME_BY_FRAME,
+    FrameByFrame,
+    network_backbone,
+    text_backbone,
+)
+from obygaze_features.backbones.presets import Preset, choose_preset
+from obygaze_features.backbones.tokenizer import Tokenizer, check_end, refuse_untrained
 from obygaze_features.backbones.weights import (
     HUB,
+    PROCESSOR_FILES,
     TOKENIZER_CONFIG,
     Weights,
     find_weights,
     object_beside,
     space_of,
 )
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 
 TEXT_HALF = (r"text_model\..*", r"text_projection\.weight", r"logit_scale", r"logit_bias")
 IMAGE_HALF = (r"vision_model\..*", r"visual_projection\.weight", r"logit_scale", r"logit_bias")
@@ -75,7 +77,7 @@ def clip(
         `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
     """
     source = find_weights(weights)
-    family, config = vision_config(source)
+    family, config = half_config(source, "vision")
     generation = generation_of(source, family)
     presets = PRESETS_OF[generation]
     if preset is None:
@@ -84,15 +86,12 @@ def clip(
     model = load_pretrained(cls, source, config, allow_unexpected=TEXT_HALF)
     frames = n_frames or 32
     width = config.projection_dim if family == "clip" else config.hidden_size
-    backbone = network_backbone(
+    return network_backbone(
         "clip",
         FrameByFrame(model, "image_embeds" if family == "clip" else "pooler_output"),
         n_frames=frames,
         shapes={"frames": (frames, width), "pooled": (width,)},
-        meanings={
-            "frames": "image embedding of each frame, not normalised",
-            "pooled": "its mean over the frames",
-        },
+        meanings=FRAME_BY_FRAME,
         weights=source,
         preset=choose_preset(preset, (*presets, "obygaze12"), size=config.image_size),
         compute=compute or Compute(),
@@ -100,16 +99,16 @@ def clip(
         layer="image embedding",
         architecture={"type": family, **plain_config(config)},
         citation=CITATIONS[generation],
+        # Both arrays share their space with the text embeddings of the same weights.
+        space=space_of(family, source),
     )
-    # Both arrays share their space with the text embeddings of the same weights.
-    return replace(backbone, provenance={**backbone.provenance, "space": space_of(family, source)})
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the image half of a CLIP itself; its output has `image_embeds`, `[B, D]`."""
     source = find_weights(weights)
     source.config_of_type(["clip"])
-    _, config = vision_config(source)
+    _, config = half_config(source, "vision")
     name = preset_of_processor(source, ("clip",), size=config.image_size)
     module = load_pretrained(CLIPVisionModelWithProjection, source, config, allow_unexpected=TEXT_HALF)
     return LoadedNetwork(module, source, choose_preset(name, ("clip",), size=config.image_size))
@@ -128,74 +127,46 @@ def generation_of(weights: Weights, family: str) -> str:
     return "siglip2" if second else family
 
 
-def vision_config(weights: Weights) -> tuple[str, Any]:
-    """Return the family, `clip` or `siglip`, and the configuration of its vision half."""
+def half_config(weights: Weights, half: Literal["vision", "text"]) -> tuple[str, Any]:
+    """Return the family, `clip` or `siglip`, and the configuration of one half of the network."""
     if weights.seed is not None:
         return "clip", CLIPVisionConfig(patch_size=16)
-    folder = str(weights.folder)
-    kind = weights.config_of_type(["clip", "clip_vision_model", "siglip", "siglip_vision_model"])[
-        "model_type"
-    ]
-    if kind == "clip":
-        whole = CLIPConfig.from_pretrained(folder)
-        half: Any = whole.vision_config
-        half.projection_dim = whole.projection_dim  # in some repositories the half's own copy is outdated
-        return "clip", half
-    if kind == "siglip":
-        return "siglip", SiglipConfig.from_pretrained(folder).vision_config
-    cls: Any = CLIPVisionConfig if kind == "clip_vision_model" else SiglipVisionConfig
-    return kind.removesuffix("_vision_model"), cls.from_pretrained(folder)
-
-
-class FrameByFrame(nn.Module):
-    """An image network applied to every frame of a clip."""
-
-    def __init__(self, model: Any, output: str) -> None:
-        super().__init__()
-        self.model = model
-        self.output = output
-
-    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
-        vectors = getattr(self.model(pixel_values=pixels.flatten(0, 1)), self.output)
-        frames = vectors.view(*pixels.shape[:2], -1)
-        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+    kinds = ("clip", f"clip_{half}_model", "siglip", f"siglip_{half}_model")
+    kind = weights.config_of_type(kinds)["model_type"]
+    family, config = kind.partition("_")[0], auto_config(weights)
+    if kind != family:
+        return family, config
+    own = getattr(config, f"{half}_config")
+    if family == "clip":
+        own.projection_dim = config.projection_dim  # in some repositories the half's own copy is outdated
+    return family, own
 
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose image half is `clip`; both map to one space."""
     source = find_weights(weights)
-    compute = compute or Compute()
     tokenizer, family, config = _prepare(source)
     cls = CLIPTextModelWithProjection if family == "clip" else SiglipText
     model = load_pretrained(cls, source, config, allow_unexpected=IMAGE_HALF)
-    return TextBackbone(
-        name="clip-text",
+    return text_backbone(
+        "clip-text",
+        TextHalf(model, "text_embeds" if family == "clip" else "pooler_output"),
         width=config.projection_dim if family == "clip" else config.projection_size,
-        tokenize=tokenizer,
-        encode=TextRunner(
-            "clip-text", TextHalf(model, "text_embeds" if family == "clip" else "pooler_output"), compute
-        ),
-        provenance={
-            "head": "text projection" if family == "clip" else "head over the last token",
-            "layer": "text embedding",
-            "arrays": {"pooled": "text embedding, not normalised"},
-            "space": space_of(family, source),
-            **source.record(),
-            "architecture": {"type": family, **plain_config(config)},
-            "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
-            "citation": CITATIONS[generation_of(source, family)],
-        },
-        libraries=("torch", "transformers", "tokenizers"),
+        tokenizer=tokenizer,
+        weights=source,
+        space=family,
+        compute=compute,
+        head="text projection" if family == "clip" else "head over the last token",
+        meaning="text embedding, not normalised",
+        architecture={"type": family, **plain_config(config)},
+        citation=CITATIONS[generation_of(source, family)],
     )
 
 
 def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
     """Return the tokenizer, the family (`clip` or `siglip`) and the configuration of the text half."""
-    if weights.seed is not None:
-        raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
-    family, config = text_config(weights)
+    refuse_untrained(weights)
+    family, config = half_config(weights, "text")
     tokenizer = Tokenizer(weights, config.max_position_embeddings, pad=family == "siglip")
     # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
     trained_lower = generation_of(weights, family) == "siglip2"
@@ -204,21 +175,6 @@ def _prepare(weights: Weights) -> tuple[Tokenizer, str, Any]:
     if family == "clip":
         check_end(weights, tokenizer, config.eos_token_id)
     return tokenizer, family, config
-
-
-def text_config(weights: Weights) -> tuple[str, Any]:
-    """Return the family, `clip` or `siglip`, and the configuration of its text half."""
-    folder = str(weights.folder)
-    kind = weights.config_of_type(["clip", "clip_text_model", "siglip", "siglip_text_model"])["model_type"]
-    if kind == "clip":
-        whole = CLIPConfig.from_pretrained(folder)
-        half: Any = whole.text_config
-        half.projection_dim = whole.projection_dim  # as for the image half
-        return "clip", half
-    if kind == "siglip":
-        return "siglip", SiglipConfig.from_pretrained(folder).text_config
-    cls: Any = CLIPTextConfig if kind == "clip_text_model" else SiglipTextConfig
-    return kind.removesuffix("_text_model"), cls.from_pretrained(folder)
 
 
 class TextHalf(nn.Module):
@@ -233,3 +189,115 @@ class TextHalf(nn.Module):
         """Encode tokens, `[B, L]`."""
         vectors: torch.Tensor = getattr(self.model(input_ids=tokens), self.output)
         return vectors
+
+
+# --- the preset that the processor's configuration beside the weights asks for
+# ---------------------------------------------------------------------------
+CLASSES: Mapping[str, Any] = {
+    "CLIPImageProcessor": CLIPImageProcessorPil,
+    "CLIPFeatureExtractor": CLIPImageProcessorPil,  # its name before 2023
+    "SiglipImageProcessor": SiglipImageProcessorPil,
+}
+"""Classes whose configurations are understood; a class fills in what its configuration leaves out."""
+
+
+def preset_of_processor(weights: Weights, names: Sequence[str], *, size: int) -> str:
+    """Choose the preset that prepares pictures as the configuration beside the weights says.
+
+    Parameters
+    ----------
+    names
+        Presets for networks of this family, the usual one first: it is taken where there is no configuration.
+    size
+        Input size of the network.
+
+    Raises
+    ------
+    BackboneError
+        If the configuration cannot be read, or no preset does what it says; the message names the fields.
+    """
+    written = read_processor(weights)
+    if not written:
+        return names[0]
+    kind = written.get("image_processor_type") or written.get("feature_extractor_type")
+    usual = "CLIPImageProcessor" if names[0] == "clip" else "SiglipImageProcessor"
+    cls = CLASSES.get(str(kind or usual).removesuffix("Fast").removesuffix("Pil"))
+    if cls is None:
+        raise _refusal(weights, names[0], f"image_processor_type is {kind}, expected {usual}")
+    try:
+        found = cls.from_dict(written).to_dict()
+        found["resample"] = Resampling(found["resample"]).name.lower()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BackboneError(
+            f"{weights.name}: the processor's configuration cannot be read: {first_line(error)}"
+        ) from None
+    apart = [_differences(found, choose_preset(name, tuple(names), size=size)) for name in names]
+    if all(apart):
+        raise _refusal(weights, names[0], "; ".join(apart[0]))
+    return names[apart.index([])]
+
+
+def read_processor(weights: Weights) -> dict[str, Any]:
+    """Read the image processor's configuration; empty where there is none.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON object, or the hub cannot be asked.
+    """
+    newer, older = PROCESSOR_FILES
+    nested = object_beside(weights, newer).get("image_processor")
+    return nested if isinstance(nested, dict) else object_beside(weights, older)
+
+
+def _differences(found: Mapping[str, Any], preset: Preset) -> list[str]:
+    """Say in which fields a configuration is not the preset's, with what is found and what is expected."""
+    geometry, affine = preset.geometry, preset.require_affine()
+    square = {"height": geometry.size, "width": geometry.size}
+    expected: dict[str, Any] = {
+        "do_resize": True,
+        "resample": geometry.resample.removeprefix("pillow-"),
+        "size": {"shortest_edge": geometry.shortest} if geometry.shortest else square,
+        "do_center_crop": geometry.shortest is not None,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": [
+            -shift / (255 * scale) for scale, shift in zip(affine.scale, affine.shift, strict=True)
+        ],
+        "image_std": [1 / (255 * scale) for scale in affine.scale],
+    }
+    if geometry.shortest is not None:
+        expected["crop_size"] = square
+    return [
+        f"{field} is {_shown(found.get(field))}, expected {_shown(value)}"
+        for field, value in expected.items()
+        if not _equal(found.get(field), value)
+    ]
+
+
+def _equal(found: Any, expected: Any) -> bool:
+    if isinstance(expected, bool):
+        return bool(found) is expected
+    if isinstance(expected, list):
+        return (
+            isinstance(found, list | tuple)
+            and len(found) == len(expected)
+            and all(map(_equal, found, expected))
+        )
+    if isinstance(expected, float):  # files round the constants to seven digits
+        return isinstance(found, int | float) and math.isclose(found, expected, abs_tol=1e-6)
+    return bool(found == expected)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def _refusal(weights: Weights, name: str, differences: str) -> BackboneError:
+    return BackboneError(
+        f"{weights.name}: its processor prepares pictures as no preset does; by preset '{name}' "
+        f"{differences} (`extract --preset {name}` takes the preset all the same)"
+    )

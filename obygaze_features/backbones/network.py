@@ -1,6 +1,6 @@
 """Load networks of any kind and wrap them as a `Backbone`, with fused activations; for all families."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import (
     auto_config,
     frozen,
@@ -19,9 +19,9 @@ from obygaze_features.backbones.checkpoint import (
 )
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import Preset
-from obygaze_features.backbones.runner import Runner
+from obygaze_features.backbones.runner import Runner, TextRunner
 from obygaze_features.backbones.tokenizer import load_tokenizer
-from obygaze_features.backbones.weights import Weights, find_weights
+from obygaze_features.backbones.weights import Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 
@@ -40,6 +40,7 @@ def network_backbone(
     architecture: Mapping[str, Any],
     citation: str,
     libraries: tuple[str, ...] = ("torch", "transformers"),
+    **more: object,
 ) -> Backbone:
     """Build a backbone from a frozen network; its activations are fused in place.
 
@@ -54,6 +55,8 @@ def network_backbone(
         Array -> its description, for the provenance.
     head, layer
         The head, and the layer whose output is `frames`.
+    more
+        Further fields of the provenance.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
     outputs = tuple(Output(array, shape, dtypes[array]) for array, shape in shapes.items())
@@ -76,6 +79,89 @@ def network_backbone(
             "preset": preset.record(),
             "compute": {**compute.record(), **({"activations": fused} if fused else {})},
             "citation": citation,
+            **more,
+        },
+        libraries=libraries,
+    )
+
+
+FRAME_BY_FRAME = {
+    "frames": "image embedding of each frame, not normalised",
+    "pooled": "its mean over the frames",
+}
+"""What `FrameByFrame` gives."""
+
+
+class FrameByFrame(nn.Module):
+    """An image network applied to every frame of a clip.
+
+    Parameters
+    ----------
+    output
+        Name of the vectors among what the network gives; empty if it gives nothing else.
+    """
+
+    def __init__(self, model: Any, output: str = "") -> None:
+        super().__init__()
+        self.model = model
+        self.output = output
+
+    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips, `[B, F, 3, h, w]`."""
+        given = self.model(pixels.flatten(0, 1))
+        vectors = getattr(given, self.output) if self.output else given
+        frames = vectors.view(*pixels.shape[:2], -1)
+        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+
+def text_backbone(
+    name: str,
+    network: nn.Module,
+    *,
+    width: int,
+    tokenizer: Any,
+    weights: Weights,
+    space: str,
+    compute: Compute | None,
+    head: str | None,
+    meaning: str,
+    architecture: Mapping[str, Any],
+    citation: str,
+    layer: str = "text embedding",
+    tokenize: Callable[[Sequence[str]], list[Tokens]] | None = None,
+    libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
+    **more: object,
+) -> TextBackbone:
+    """Build a text backbone from a frozen network that takes tokens, `[B, L]`, and gives `[B, width]`.
+
+    Parameters
+    ----------
+    tokenizer, tokenize
+        Has a `record` of itself for the provenance; turns texts into tokens, unless `tokenize` does.
+    space
+        Family of the space that it maps into.
+    meaning
+        Description of a vector, for the provenance.
+    more
+        Further fields of the provenance.
+    """
+    compute = compute or Compute()
+    return TextBackbone(
+        name=name,
+        width=width,
+        tokenize=tokenize or tokenizer,
+        encode=TextRunner(name, network, compute),
+        provenance={
+            "head": head,
+            "layer": layer,
+            "arrays": {"pooled": meaning},
+            "space": space_of(space, weights),
+            **weights.record(),
+            "architecture": dict(architecture),
+            "tokenizer": tokenizer.record(),
+            "compute": compute.record(),
+            "citation": citation,
+            **more,
         },
         libraries=libraries,
     )

@@ -4,7 +4,6 @@ transformers has no CLIP with a ResNet (Radford et al. 2021, section 2.4): this 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -16,9 +15,13 @@ from torch import nn
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import network_backbone
+from obygaze_features.backbones.network import (
+    FRAME_BY_FRAME,
+    FrameByFrame,
+    network_backbone,
+    text_backbone,
+)
 from obygaze_features.backbones.presets import PRESETS, choose_preset
-from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.weights import (
     HUB,
     OPEN_CLIP,
@@ -72,15 +75,12 @@ def openclip(
     config = configuration(source)
     model = load_openclip(source, config)
     frames, width = n_frames or 32, int(config["embed_dim"])
-    backbone = network_backbone(
+    return network_backbone(
         "openclip",
-        OpenClipFrames(model.visual),
+        FrameByFrame(model.visual),
         n_frames=frames,
         shapes={"frames": (frames, width), "pooled": (width,)},
-        meanings={
-            "frames": "image embedding of each frame, not normalised",
-            "pooled": "its mean over the frames",
-        },
+        meanings=FRAME_BY_FRAME,
         weights=source,
         preset=choose_preset(preset or stated_preset(source), tuple(PREPROCESSING), size=image_size(config)),
         compute=compute or Compute(),
@@ -89,8 +89,8 @@ def openclip(
         architecture={"type": "openclip", **config},
         citation=CITATION,
         libraries=LIBRARIES,
+        space=space_of("openclip", source),
     )
-    return replace(backbone, provenance={**backbone.provenance, "space": space_of("openclip", source)})
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -99,19 +99,6 @@ def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
     config = configuration(source)
     preset = choose_preset(stated_preset(source), tuple(PREPROCESSING), size=image_size(config))
     return LoadedNetwork(load_openclip(source, config).visual, source, preset)
-
-
-class OpenClipFrames(nn.Module):
-    """An image network of OpenCLIP applied to every frame of a clip."""
-
-    def __init__(self, visual: Any) -> None:
-        super().__init__()
-        self.visual = visual
-
-    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
-        frames = self.visual(pixels.flatten(0, 1)).view(*pixels.shape[:2], -1)
-        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
 
 def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | None = None) -> TextBackbone:
@@ -123,25 +110,20 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
         As for `openclip`.
     """
     source = find_openclip(weights)
-    compute = compute or Compute()
     config = configuration(source)
     tokenizer = OpenClipTokenizer(source.name, config["text_cfg"])
-    return TextBackbone(
-        name="openclip-text",
+    return text_backbone(
+        "openclip-text",
+        OpenClipText(load_openclip(source, config)),
         width=int(config["embed_dim"]),
-        tokenize=tokenizer,
-        encode=TextRunner("openclip-text", OpenClipText(load_openclip(source, config)), compute),
-        provenance={
-            "head": "text projection",
-            "layer": "text embedding",
-            "arrays": {"pooled": "text embedding, not normalised"},
-            "space": space_of("openclip", source),
-            **source.record(),
-            "architecture": {"type": "openclip", **config},
-            "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
-            "citation": CITATION,
-        },
+        tokenizer=tokenizer,
+        weights=source,
+        space="openclip",
+        compute=compute,
+        head="text projection",
+        meaning="text embedding, not normalised",
+        architecture={"type": "openclip", **config},
+        citation=CITATION,
         libraries=(*LIBRARIES, "ftfy", "regex"),
     )
 

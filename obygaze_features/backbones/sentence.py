@@ -15,8 +15,8 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from obygaze_features.backbones.backbone import TextBackbone
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.runner import TextRunner
-from obygaze_features.backbones.tokenizer import Tokenizer
+from obygaze_features.backbones.network import text_backbone
+from obygaze_features.backbones.tokenizer import Tokenizer, refuse_untrained
 from obygaze_features.backbones.weights import (
     HUB,
     SENTENCE_FILES,
@@ -24,7 +24,6 @@ from obygaze_features.backbones.weights import (
     find_weights,
     json_beside,
     object_beside,
-    space_of,
 )
 from obygaze_features.errors import BackboneError
 
@@ -74,7 +73,6 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     sentence-transformers, what that says.
     """
     source = find_weights(weights)
-    compute = compute or Compute()
     config = _config(source)
     pooling = read_pooling(source)
     cls: Any = MODEL_MAPPING[type(config)]
@@ -82,29 +80,24 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     settings = {"add_pooling_layer": False} if has_pooler else {}
     model = load_pretrained(cls, source, config, allow_unexpected=HEADS, **settings)
     tokenizer = Tokenizer(source, _max_tokens(model, config, pooling), lower=pooling.lower_case)
-    return TextBackbone(
-        name="sentence",
+    return text_backbone(
+        "sentence",
+        SentenceEncoder(model, pooling),
         width=config.hidden_size,
-        tokenize=tokenizer,
-        encode=TextRunner("sentence", SentenceEncoder(model, pooling), compute),
-        provenance={
-            "head": "normalised" if pooling.normalise else None,
-            "layer": "last",
-            "arrays": {"pooled": pooling.in_words()},
-            "space": space_of(f"sentence-{pooling.mode}", source),
-            **source.record(),
-            "architecture": {"type": config.model_type, **plain_config(config)},
-            "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
-            "citation": CITATION,
-        },
-        libraries=("torch", "transformers", "tokenizers"),
+        tokenizer=tokenizer,
+        weights=source,
+        space=f"sentence-{pooling.mode}",
+        compute=compute,
+        head="normalised" if pooling.normalise else None,
+        layer="last",
+        meaning=pooling.in_words(),
+        architecture={"type": config.model_type, **plain_config(config)},
+        citation=CITATION,
     )
 
 
 def _config(weights: Weights) -> Any:
-    if weights.seed is not None:
-        raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
+    refuse_untrained(weights)
     config = auto_config(weights)
     reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:

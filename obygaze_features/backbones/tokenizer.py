@@ -152,6 +152,12 @@ class CaptionTokenizer:
         return {"sha256": self.digests, "max_tokens": self.max_words, "lower_case": True, "padded": True}
 
 
+def refuse_untrained(weights: Weights) -> None:
+    """Refuse random weights for a text backbone, which needs a tokenizer."""
+    if weights.seed is not None:
+        raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
+
+
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
     """Load the tokenizer beside some weights, with the digests of its files by name.
 

@@ -8,7 +8,7 @@ records the source.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -177,17 +177,9 @@ class Weights:
                 f"{self.name}: a folder with {name} and the weights is needed, this is one file"
             )
         path = self.folder / name
-        try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BackboneError(
-                f"{path}: there is no such file; a folder in the hub's format has it"
-            ) from None
-        except ValueError as error:
-            raise BackboneError(f"{path}: not readable as JSON ({error})") from None
-        if not isinstance(config, dict):
-            raise BackboneError(f"{path}: expected a JSON object, found {type(config).__name__}")
-        return config
+        if not path.is_file():
+            raise BackboneError(f"{path}: there is no such file; a folder in the hub's format has it")
+        return _object(path)
 
     def config_of_type(self, wanted: Sequence[str]) -> dict[str, Any]:
         """Read the configuration and check its `model_type`.
@@ -273,12 +265,8 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     commit = config.parent.name
     if not _COMMIT.fullmatch(commit):
         raise BackboneError(f"{repository}: '{commit}' is not a commit")
-    for name in (*layout.single, *layout.sharded):
-        path = _hub_file_if_any(repository, name, commit)
-        if path is None:
-            continue
-        files = _shards(path) if name in layout.sharded else (name,)
-        paths = [_hub_file(repository, file, commit) for file in files]
+    paths = _tensor_files(layout, lambda name: _hub_file_if_any(repository, name, commit))
+    if paths:
         return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
     where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
     raise BackboneError(f"{repository}@{commit}: {where} has none of {_names(layout)}")
@@ -307,12 +295,7 @@ def json_beside(weights: Weights, name: str) -> Any:
         If it is no JSON, or the hub cannot be asked.
     """
     path = file_of(weights, name)
-    if path is None:
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+    return None if path is None else _json(path)
 
 
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:
@@ -323,10 +306,22 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
     BackboneError
         If it is no JSON object, or the hub cannot be asked.
     """
-    document = json_beside(weights, name)
-    if document is not None and not isinstance(document, dict):
-        raise BackboneError(f"{weights.name}/{name}: expected a JSON object")
-    return document or {}
+    path = file_of(weights, name)
+    return {} if path is None else _object(path)
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+
+
+def _object(path: Path) -> dict[str, Any]:
+    document = _json(path)
+    if not isinstance(document, dict):
+        raise BackboneError(f"{path}: expected a JSON object, found {type(document).__name__}")
+    return document
 
 
 def digest(files: Sequence[Path]) -> str:
@@ -356,19 +351,22 @@ def _names(layout: Layout) -> str:
 
 
 def _in_folder(folder: Path, layout: Layout) -> Weights:
-    for name in layout.single:
-        if (folder / name).is_file():
-            return Weights((folder / name,), folder, digest([folder / name]))
-    for name in layout.sharded:
-        if (folder / name).is_file():
-            files = [folder / shard for shard in _shards(folder / name)]
-            absent = [file.name for file in files if not file.is_file()]
-            if absent:
-                raise BackboneError(
-                    f"{folder / name} names {', '.join(absent)}, which the folder does not have"
-                )
-            return Weights(tuple(files), folder, digest(files))
-    raise BackboneError(f"{folder}: there is none of {_names(layout)} in this folder")
+    paths = _tensor_files(layout, lambda name: path if (path := folder / name).is_file() else None)
+    if not paths:
+        raise BackboneError(f"{folder}: there is none of {_names(layout)} in this folder")
+    return Weights(tuple(paths), folder, digest(paths))
+
+
+def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
+    """Find the file with all tensors, or those that an index names; empty if there is neither."""
+    for name in (*layout.single, *layout.sharded):
+        if (path := find(name)) is None:
+            continue
+        files = {shard: find(shard) for shard in _shards(path)} if name in layout.sharded else {name: path}
+        if absent := [shard for shard, file in files.items() if file is None]:
+            raise BackboneError(f"{path} names {', '.join(absent)}, which the folder does not have")
+        return [file for file in files.values() if file is not None]
+    return []
 
 
 def _shards(index: Path) -> tuple[str, ...]:

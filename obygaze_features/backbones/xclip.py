@@ -20,12 +20,10 @@ from transformers import XCLIPConfig, XCLIPModel
 from obygaze_features.backbones.backbone import Backbone, TextBackbone
 from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone
+from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.runner import TextRunner
-from obygaze_features.backbones.tokenizer import Tokenizer, check_end
-from obygaze_features.backbones.weights import HUB, find_weights, space_of
-from obygaze_features.errors import BackboneError
+from obygaze_features.backbones.tokenizer import Tokenizer, check_end, refuse_untrained
+from obygaze_features.backbones.weights import HUB, find_weights
 
 CITATION = "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022"
 MEANINGS = {
@@ -114,9 +112,7 @@ class XClipTokens(nn.Module):
 def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose visual half is `xclip`; both map to one space."""
     source = find_weights(weights)
-    compute = compute or Compute()
-    if source.seed is not None:
-        raise BackboneError(f"{source.name}: a text backbone needs a tokenizer; name a folder or repository")
+    refuse_untrained(source)
     source.config_of_type(["xclip"])
     config = XCLIPConfig.from_pretrained(str(source.folder))
     text: Any = config.text_config
@@ -124,23 +120,18 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
     check_end(source, tokenizer, text.eos_token_id)
     # The whole model: transformers loads nothing from it into the halves alone.
     model: Any = load_pretrained(XCLIPModel, source, config)
-    return TextBackbone(
-        name="xclip-text",
+    return text_backbone(
+        "xclip-text",
+        XClipText(model),
         width=config.projection_dim,
-        tokenize=tokenizer,
-        encode=TextRunner("xclip-text", XClipText(model), compute),
-        provenance={
-            "head": "text projection",
-            "layer": "text embedding",
-            "arrays": {"pooled": "text embedding before video-specific prompts, not normalised"},
-            "space": space_of("xclip", source),
-            **source.record(),
-            "architecture": {"type": "xclip", "projection_dim": config.projection_dim, **plain_config(text)},
-            "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
-            "citation": CITATION,
-        },
-        libraries=("torch", "transformers", "tokenizers"),
+        tokenizer=tokenizer,
+        weights=source,
+        space="xclip",
+        compute=compute,
+        head="text projection",
+        meaning="text embedding before video-specific prompts, not normalised",
+        architecture={"type": "xclip", "projection_dim": config.projection_dim, **plain_config(text)},
+        citation=CITATION,
     )
 
 

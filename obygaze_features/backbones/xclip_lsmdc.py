@@ -12,7 +12,6 @@ other scores need every word and every frame; `obygaze_studies.lsmdc.similaritie
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,11 +30,10 @@ from transformers.models.clip.modeling_clip import CLIPEncoder
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
-from obygaze_features.backbones.network import check_frames, network_backbone
+from obygaze_features.backbones.network import check_frames, network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.runner import TextRunner
-from obygaze_features.backbones.tokenizer import CaptionTokenizer
-from obygaze_features.backbones.weights import Weights, find_weights, space_of
+from obygaze_features.backbones.tokenizer import CaptionTokenizer, refuse_untrained
+from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat, without_prefix
 from obygaze_features.errors import BackboneError
 
@@ -232,7 +230,7 @@ def xclip_lsmdc(
     shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
-    backbone = network_backbone(
+    return network_backbone(
         "xclip-lsmdc",
         XClipLsmdcTokens(network),
         n_frames=frames,
@@ -245,9 +243,13 @@ def xclip_lsmdc(
         layer="temporal transformer",
         architecture=size.record(),
         citation=CITATION,
+        **_training(source),
     )
-    trained = training_record(source)
-    return replace(backbone, provenance={**backbone.provenance, "training": trained}) if trained else backbone
+
+
+def _training(weights: Weights) -> dict[str, Any]:
+    record = training_record(weights)
+    return {"training": record} if record else {}
 
 
 class XClipLsmdcTokens(nn.Module):
@@ -277,30 +279,25 @@ def xclip_lsmdc_text(*, weights: str | None = None, compute: Compute | None = No
     if weights is None:
         raise BackboneError("backbone 'xclip-lsmdc-text' has no public weights: name a checkpoint file")
     source = find_weights(weights)
-    if source.seed is not None:
-        raise BackboneError(f"{source.name}: a text backbone needs a tokenizer; name a file or folder")
-    compute = compute or Compute()
+    refuse_untrained(source)
     network, size = load(source)
     tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
-    trained = training_record(source)
-    return TextBackbone(
-        name="xclip-lsmdc-text",
+    return text_backbone(
+        "xclip-lsmdc-text",
+        XClipLsmdcText(network),
         width=size.embed,
+        tokenizer=tokenizer,
         tokenize=tokenizer.tokens,
-        encode=TextRunner("xclip-lsmdc-text", XClipLsmdcText(network), compute),
-        provenance={
-            "head": "text projection and matrix of the video-sentence score",
-            "layer": "sentence embedding",
-            "arrays": {"pooled": "unit sentence embedding times the matrix of the video-sentence score"},
-            "space": space_of("xclip-lsmdc", source),
-            **source.record(),
-            "architecture": size.record(),
-            "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
-            "citation": CITATION,
-            **({"training": trained} if trained else {}),
-        },
+        weights=source,
+        space="xclip-lsmdc",
+        compute=compute,
+        head="text projection and matrix of the video-sentence score",
+        layer="sentence embedding",
+        meaning="unit sentence embedding times the matrix of the video-sentence score",
+        architecture=size.record(),
+        citation=CITATION,
         libraries=("torch", "transformers", "tokenizers", "ftfy"),
+        **_training(source),
     )
 
 

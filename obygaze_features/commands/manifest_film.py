@@ -10,7 +10,7 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_output import folder_for, write
+from obygaze_features.commands.manifest_file import folder_for, write_imported
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import FILE, PATH, Output, output
@@ -117,7 +117,7 @@ def film(
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    write(imported, output)
+    write_imported(imported, output)
     if beside is not None:
         write_whole(beside, table)
         if not output.as_json:

@@ -6,22 +6,18 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_film import film
-from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.commands.manifest_file import (
+    codebook_option,
+    folder_for,
+    manifest_output,
+    videos_option,
+    write_imported,
+)
 from obygaze_features.io import csv_line, refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, removed_option
 
 if TYPE_CHECKING:
     from typing import Literal
-
-    from obygaze_features.manifest import Imported
-
-
-codebook_option = click.option(
-    "--codebook",
-    metavar="NAME|FILE",
-    help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
-)
 
 
 @click.command()
@@ -59,69 +55,10 @@ def eaf(
         annotator=annotator,
         codebook=labels,
     )
-    _write_or_3(imported, output)
+    write_imported(imported, output, empty_is_3=True)
 
 
-@click.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
-@codebook_option
-@manifest_output
-def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
-    """Import judgements of scored films, of one or more annotators.
-
-    FILEs are what a film's page saved, or what `obygaze film next` wrote, filled in. Rows without a level are
-    left out and counted; where somebody judged a span twice, the last judgement counts. Without any
-    judgement the exit code is 3.
-
-    \b
-    Examples:
-      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
-      obygaze manifest import judgements blind-*.csv --out blind.csv
-    """
-    labels = manifests.find_codebook(codebook) if codebook else None
-    _write_or_3(manifests.import_judgements(files, folder_for(output, labels), labels), output)
-
-
-def _write_or_3(imported: "Imported", output: Output) -> None:
-    """Write a manifest; exit with 3 if it has no clips."""
-    write(imported, output)
-    if not len(imported.manifest):
-        click.get_current_context().exit(3)
-
-
-videos_option = click.option(
-    "--videos",
-    type=click.Path(path_type=Path),
-    help="Folder of the video files that the manifest refers to.",
-)
-
-
-@click.group("import")
-def import_() -> None:
-    """Make a manifest from annotations or from a folder of videos or images.
-
-    Prints the numbers of skipped and missing clips on stderr. Videos below the manifest's folder, or in one
-    beside it, are stored as relative paths, so that manifest and films can be moved together.
-
-    \b
-    Examples:
-      obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv \\
-          --out scenes-of-films.csv
-      obygaze manifest import images stills --out stills.csv
-      obygaze manifest import film film.mkv --window 46 --hop auto \\
-          --out windows.csv
-      obygaze manifest import obygaze12 ObyGaze12 --videos clips \\
-          --out obygaze12.csv
-      obygaze manifest import mobygaze MObyGaze --out segments.csv
-      obygaze manifest import mediaeval15 MediaEval --videos clips \\
-          --out mediaeval15.csv
-      obygaze manifest import eaf film.eaf --annotator AB --out film.csv
-      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
-    """
-
-
-@import_.command("obygaze12")
+@click.command("obygaze12")
 @click.argument("source", type=PATH)
 @manifest_output
 @videos_option
@@ -137,10 +74,10 @@ def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None
       obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
           --videos clips --out obygaze12.csv
     """
-    write(manifests.import_obygaze12(source, folder_for(output), videos), output)
+    write_imported(manifests.import_obygaze12(source, folder_for(output), videos), output)
 
 
-@import_.command("mobygaze")
+@click.command("mobygaze")
 @click.argument("source", type=PATH)
 @manifest_output
 @videos_option
@@ -179,7 +116,7 @@ def import_mobygaze_(
     folder = folder_for(output)
     refuse_existing(texts, force=output.force)
     imported = manifests.import_mobygaze(source, folder, videos, records)
-    write(imported, output)
+    write_imported(imported, output)
     if texts is not None:
         lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
         write_whole(texts, "".join(lines).encode())
@@ -190,28 +127,7 @@ def import_mobygaze_(
         )
 
 
-@import_.command("mediaeval15")
-@click.argument("source", type=PATH)
-@manifest_output
-@videos_option
-def import_mediaeval15_(source: Path, videos: Path | None, output: Output) -> None:
-    """Import the clips of MediaEval 2015 Affective Impact of Movies.
-
-    SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
-    test), and valence, arousal, violence if known. Without a column split, dev.txt and test.txt
-    beside it list the movies of each side. The organisers release the data against a signed form; build this
-    table from their files.
-
-    \b
-    Examples:
-      obygaze manifest import mediaeval15 MediaEval --videos clips \\
-          --out mediaeval15.csv
-      obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
-    """
-    write(manifests.import_mediaeval15(source, folder_for(output), videos), output)
-
-
-@import_.command("folder")
+@click.command("folder")
 @click.argument("source", type=PATH)
 @manifest_output
 @click.option(
@@ -251,10 +167,10 @@ def import_folder_(source: Path, spans: Path | None, codebook: str, rate: str | 
 
     fps = None if rate is None else frame_rate(rate)
     labels = manifests.find_codebook(codebook)
-    write(manifests.import_folder(source, folder_for(output, labels), spans, labels, fps), output)
+    write_imported(manifests.import_folder(source, folder_for(output, labels), spans, labels, fps), output)
 
 
-@import_.command("images")
+@click.command("images")
 @click.argument("source", type=PATH)
 @manifest_output
 def import_images_(source: Path, output: Output) -> None:
@@ -268,9 +184,4 @@ def import_images_(source: Path, output: Output) -> None:
       obygaze manifest import images stills --out stills.csv
       obygaze extract stills.csv stores/stills --backbone clip
     """
-    write(manifests.import_images(source, folder_for(output)), output)
-
-
-import_.add_command(film)
-import_.add_command(eaf)
-import_.add_command(judgements)
+    write_imported(manifests.import_images(source, folder_for(output)), output)

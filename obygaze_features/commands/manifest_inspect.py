@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_output import folder_for, manifest_output, write
+from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
 from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import progress_bar, table
 
@@ -171,22 +171,17 @@ def project(
         notices.append(
             f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
         )
-    write(manifests.Imported(result.manifest, tuple(notices)), output)
+    write_imported(manifests.Imported(result.manifest, tuple(notices)), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":
-
-    counts = manifests.statistics(manifest)
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
     missing = sorted(str(path) for path in paths if not path.is_file())
     spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]
     return {
         "clips": len(manifest),
         "movies": len(manifest.movies),
-        "levels": {
-            **counts.clips,
-            "none": counts.unlabelled,
-        },
+        "levels": level_counts(manifest, "none"),
         "codebook": {
             "name": manifest.codebook.name,
             "version": manifest.codebook.version,

@@ -7,7 +7,7 @@ from typing import cast
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree, sha256_of
 from obygaze_features.locks import alone_in
-from obygaze_features.store.arrays import row_bytes
+from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import (
     DONE,
     MERGING_SUFFIX,
@@ -136,7 +136,7 @@ def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[
     entries = stage.status()
     for clip_id, entry in entries.items():
         clip = owners[clip_id][0]
-        if (entry.status, dict(entry.digests(stage.layout.names))) != (clip.status, dict(clip.digests)):
+        if (entry.status, entry.digests(stage.layout.names)) != (clip.status, dict(clip.digests)):
             raise StoreError(
                 f"{stage.path}: clip {clip_id} is not what the stores have; remove it, and merge again"
             )
@@ -249,7 +249,7 @@ def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator
                 continue
             values = {array: next(stream) for array, stream in of_group.items()}
             for array, row_values in values.items():
-                if sha256_of(row_bytes(row_values)) != clip.digests.get(f"{name}/{array}"):
+                if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
                     raise StoreError(
                         f"{store.where}: clip {clip.clip_id}, array {name}/{array}: "
                         f"not what {TABLE} has a digest of; run: obygaze store verify --full {store.where}"

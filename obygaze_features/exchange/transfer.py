@@ -52,14 +52,8 @@ from obygaze_features.store.store_files import (
 def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
     """Call `work` for every name in threads; the first error cancels the names not begun."""
     with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(work, name) for name in names]
-        try:
-            for job in running:
-                job.result()
-        except BaseException:
-            for job in running:
-                job.cancel()
-            raise
+        for _ in pool.map(work, names):  # which cancels the others when it is left
+            pass
 
 
 @contextmanager

@@ -2,12 +2,16 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook_parts import (
@@ -25,7 +29,6 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
     suggestion,
 )
-from obygaze_features.manifest.codebook_toml import CodebookFile, parts_of, record_of, toml_of
 from obygaze_features.manifest.text_tables import text_of
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
@@ -199,11 +202,16 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
-        return record_of(**{name: getattr(self, name) for name in CodebookFile.__struct_fields__})
+        parts = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
+        tasks = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
+        record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**parts | {"tasks": tasks}))
+        return record
 
     def to_toml(self) -> str:
         """Write the codebook as the text of a codebook file, which `load_codebook` reads back as equal."""
-        return toml_of(self.record())
+        import tomli_w  # noqa: PLC0415 - only where a codebook is written
+
+        return tomli_w.dumps(self.record())
 
     def digest(self) -> str:
         """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal."""
@@ -219,6 +227,61 @@ class Codebook:
     def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:
         hint = suggestion(text, known) or f" (it has no {kind}s)"
         return ManifestError(f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}", column)
+
+
+# --- files of codebooks
+# ---------------------------------------------------------------------------
+NAMED = ("levels", "concepts", "instances")
+"""Lists of tables in which a text stands for a table with that name."""
+
+
+class TaskLevels(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table of a task, whose name is its key."""
+
+    negative: tuple[str, ...]
+    positive: tuple[str, ...]
+
+
+class CodebookFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The keys of a codebook file, in the order in which they are written."""
+
+    name: str
+    version: str
+    source: str = ""
+    policies: tuple[str, ...] = ()
+    sub_constructs: tuple[str, ...] = ()
+    levels: tuple[Level, ...] = ()
+    concepts: tuple[Concept, ...] = ()
+    tasks: dict[str, TaskLevels] = {}
+    scales: tuple[Scale, ...] = ()
+
+
+def parts_of(text: str) -> dict[str, Any]:
+    """Read TOML text as the parameters of a codebook.
+
+    Raises
+    ------
+    ManifestError
+        Naming the key: text that is not TOML, an unknown or missing key, a value of another type.
+    """
+    try:
+        file = msgspec.convert(_tables(tomllib.loads(text)), CodebookFile)
+    except msgspec.ValidationError as error:
+        raise ManifestError(str(error)) from None
+    except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and of numbers too long
+        raise ManifestError(f"not TOML: {str(error) or 'nested too deeply'}") from None
+    tasks = tuple(Task(name, levels.negative, levels.positive) for name, levels in file.tasks.items())
+    return msgspec.structs.asdict(file) | {"tasks": tasks}
+
+
+def _tables(value: Any, key: str = "") -> Any:
+    """Make tables of names alone."""
+    if isinstance(value, dict):
+        return {name: _tables(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        named = key in NAMED
+        return [{"name": item} if named and isinstance(item, str) else _tables(item) for item in value]
+    return value
 
 
 def load_codebook(path: str | Path) -> Codebook:

@@ -19,7 +19,7 @@ from .stage import read_stage as read_stage
 from .stage import staging_path as staging_path
 from .store import Store as Store
 from .store import open_store as open_store
+from .verification import Problem as Problem
 from .verification import VerifyReport as VerifyReport
 from .verification import verify as verify
-from .verify_content import Problem as Problem
 from .writer import StageWriter as StageWriter

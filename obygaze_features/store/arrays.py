@@ -104,11 +104,6 @@ def row_view(values: NDArray[Any]) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
-def row_bytes(values: NDArray[Any]) -> bytes:
-    """Return a row's bytes as they are digested and stored: little-endian, C order."""
-    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes()
-
-
 _PIECE = 1 << 17  # numbers checked together: they stay in the processor's cache
 
 

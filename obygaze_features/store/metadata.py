@@ -1,8 +1,8 @@
 """Write all files of a store but chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
 
-The card, README.md, has the front matter that dataset hubs read. croissant.json follows Croissant 1.0
-(MLCommons 2024); no reader of it decodes Zarr, so it describes the table of clips and names the features in
-words.
+The card, README.md, has the front matter that dataset hubs read; `card.md.jinja` is its template.
+croissant.json follows Croissant 1.0 (MLCommons 2024); no reader of it decodes Zarr, so it describes the table
+of clips and names the features in words. What all stores have in common of it is `croissant.json` here.
 """
 
 import json
@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -58,66 +59,6 @@ HUB_LICENCES = {name.lower(): name.lower() for name in _SAME_NAME.split()} | {
     NO_LICENCE.lower(): "unknown",
 }
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
-_TYPES = {
-    "row": "sc:Integer",
-    "start_s": "sc:Float",
-    "end_s": "sc:Float",
-    "source_bytes": "sc:Integer",
-    "source_duration_s": "sc:Float",
-}
-_MEANINGS = {
-    "row": "Row of the clip in every array",
-    "clip": "Id of the clip",
-    "status": "missing, ok, partial or failed",
-    "reason": "Why the clip is partial or failed",
-    "movie": "Id of the movie",
-    "start_s": "Begin in the video, in seconds; empty: its begin",
-    "end_s": "End in the video, in seconds; empty: its end",
-    "source_bytes": "Size of the video file",
-    "source_duration_s": "Duration of the video file in seconds",
-    "source_sha256": "SHA-256 of the video file",
-    TEXT_COLUMN: "The text that the row is the embedding of",
-}
-
-_CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-"""The context that the specification fixes."""
 
 
 def write_all_but_parts(
@@ -233,105 +174,28 @@ def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str])
 
 
 def readme(facts: Facts) -> str:
-    """Write the card: front matter, then the same as text."""
-    about = facts.about
-    counts = ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0]))
-    summary = f"{facts.total} {facts.rows}, of which {counts}"
-    lines = [
-        *_front_matter(facts),
-        "",
-        f"# Features of {about['corpus']['name']}",
-        "",
-        f"An obygaze feature store, format {about['spec_version']}: {summary}.",
-        f"Rows of failed and missing {facts.rows} hold no features; `{TABLE}` says why.",
-        "",
-        f"- Licence: {about['licence']}",
-        f"- Citation: {about['citation'] or 'none given'}",
-    ]
-    if about["parent"]:
-        lines.append(f"- Grown from the store with fingerprint {about['parent']}")
-    lines += [
-        f"- Merged with the store with fingerprint {fingerprint}"
-        for fingerprint in about.get("merged_with", ())
-    ]
-    lines += [
-        f"- {clips} {facts.rows} computed on {name}" for name, clips in about.get("devices", {}).items()
-    ]
-    for name, provenance, arrays in facts.groups:
-        absent = facts.absent.get(name)
-        lines += [
-            "",
-            f"## {name}",
-            "",
-            *([f"- No features of {absent} {facts.rows} (absent); `{TABLE}` says why"] if absent else []),
-            *(f"- {line}" for line in arrays),
-            *(f"- {line}" for line in _origin(provenance)),
-        ]
-    lines += [
-        "",
-        "Check it with `sha256sum -c manifest-sha256.txt`, or better with `obygaze store verify --full`.",
-        "",
-    ]
-    return "\n".join(lines)
+    """Write the card: front matter as the Hub's dataset cards have it, then the same as text."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - reading stores needs no templates
 
-
-def _front_matter(facts: Facts) -> list[str]:
-    """Write the fields of the Hub's dataset cards; JSON strings are YAML strings."""
     licence = facts.about["licence"]
-    known = HUB_LICENCES.get(licence.lower(), "other")
-    tags = [
-        "obygaze",
-        "text-features" if facts.rows == TEXTS else "video-features",
-        "zarr",
-        *(name for name, *_ in facts.groups),
-    ]
-    size = _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))]
-    return [
-        "---",
-        f"license: {known}",
-        *([f"license_name: {json.dumps(licence)}"] if known == "other" else []),
-        f"pretty_name: {json.dumps('Features of ' + facts.about['corpus']['name'])}",
-        f"size_categories: [{json.dumps(size)}]",
-        f"tags: {json.dumps(tags)}",
-        "configs:",
-        "- config_name: clips",
-        f"  data_files: {TABLE}",
-        "---",
-    ]
+    kind = "text-features" if facts.rows == TEXTS else "video-features"
+    markdown = Environment(  # noqa: S701 - no HTML
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    markdown.filters |= {"json": json.dumps, "known": lambda value: "unknown" if value is None else value}
+    return markdown.from_string(_packaged("card.md.jinja")).render(
+        facts=facts,
+        about=facts.about,
+        known=HUB_LICENCES.get(licence.lower(), "other"),
+        size=_SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],
+        tags=["obygaze", kind, "zarr", *(name for name, *_ in facts.groups)],
+        counts=", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
+        table=TABLE,
+    )
 
 
-def _decoder(decoder: Mapping[str, Any]) -> str:
-    pyav = f"PyAV {_known(decoder['av'])}"
-    return f"{decoder['name']} ({decoder.get('package', 'unknown')}), {pyav}" if "name" in decoder else pyav
-
-
-def _origin(provenance: Mapping[str, Any]) -> list[str]:
-    hub, sampling, decoder, compute = (provenance[name] for name in ("hub", "sampling", "decoder", "compute"))
-    lines = []
-    if provenance.get("imported"):
-        lines.append("IMPORTED: obygaze did not extract them; what follows is as declared, not observed")
-    if provenance.get("untrained"):
-        lines.append("UNTRAINED: the weights are random, the features mean nothing")
-    if hub:
-        lines.append(f"Weights: {hub['repository']} at revision {hub['revision']}")
-    if provenance["weights_sha256"]:
-        lines.append(f"SHA-256 of the weights: {provenance['weights_sha256']}")
-    if sampling["policy"] != TEXTS:
-        how_many = "" if sampling["n"] is None else f", {sampling['n']} frames a clip"
-        lines += [
-            f"Frames: {_known(sampling['policy'])}{how_many}",
-            f"Decoded by {_decoder(decoder)} (FFmpeg {_known(decoder['ffmpeg'])})",
-        ]
-    lines += [
-        f"Computed in {_known(compute['dtype'])} on {_known(compute['device'])}",
-        f"Licence of the backbone: {provenance['licence']}",
-        f"Citation of the backbone: {provenance['citation'] or 'none given'}",
-    ]
-    return lines
-
-
-def _known(value: str | None) -> str:
-    return "unknown" if value is None else value
+def _packaged(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 # --- croissant.json
@@ -354,39 +218,22 @@ def croissant(
     about = facts.about
     columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
     summary = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
-    document: dict[str, object] = {
-        "@context": _CONTEXT,
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+    document: dict[str, Any] = json.loads(_packaged("croissant.json"))
+    document |= {
         "name": _name(about["corpus"]["name"]),
         "description": f"Features that frozen models gave for {facts.total} "
         f"{facts.rows} of {about['corpus']['name']}: {summary}. "
         "The features are the Zarr group data/features.zarr.",
         "license": _licence(about["licence"]),
         "version": version,
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": "clips.csv",
-                "name": "clips.csv",
-                "description": "What became of every clip",
-                "contentUrl": base + TABLE,
-                "contentSize": f"{table_bytes} B",
-                "encodingFormat": "text/csv",
-                "sha256": table_sha256,
-            }
-        ],
-        "recordSet": [
-            {
-                "@type": "cr:RecordSet",
-                "@id": "clips",
-                "name": "clips",
-                "description": "The clips, in the order of the rows of every array",
-                "key": {"@id": "clips/clip"},
-                "field": [_field(column) for column in columns],
-            }
-        ],
     }
+    document["distribution"][0] |= {
+        "contentUrl": base + TABLE,
+        "contentSize": f"{table_bytes} B",
+        "sha256": table_sha256,
+    }
+    table = document["recordSet"][0]
+    table["field"] = [field for field in table["field"] if field["name"] in columns]
     if about["citation"]:
         document["citeAs"] = about["citation"]
     if url is not None:
@@ -408,14 +255,3 @@ def _licence(licence: str) -> str:
     ):
         return licence
     return f"https://spdx.org/licenses/{licence}.html"
-
-
-def _field(column: str) -> dict[str, object]:
-    return {
-        "@type": "cr:Field",
-        "@id": f"clips/{column}",
-        "name": column,
-        "description": _MEANINGS[column],
-        "dataType": _TYPES.get(column, "sc:Text"),
-        "source": {"fileObject": {"@id": "clips.csv"}, "extract": {"column": column}},
-    }

@@ -252,19 +252,15 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
             work = [partial(_pour, root, reader, best, start) for start in starts]
             work += [partial(_link, root, stage, shard) for shard in shards]
             with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-                for one in threads.map(_call, work):
-                    done.append(one)
+                for part in threads.map(lambda task: task(), work):
+                    done.append(part)
                     progress(sum(len(each.rows) for each in done), total)
-        bad = {stage.piece(stage.clips[row].clip_id) for one in done for row in one.bad}
+        bad = {stage.piece(stage.clips[row].clip_id) for part in done for row in part.bad}
         if not bad and not scattered:
-            return best, {file: digest for one in done for file, digest in one.digests.items()}
+            return best, {file: digest for part in done for file, digest in part.digests.items()}
         with stage.writer([]) as writer:
             for piece in sorted(bad.union(scattered)):
                 writer.join(piece)
-
-
-def _call(work: Callable[[], _Done]) -> _Done:
-    return work()
 
 
 def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:

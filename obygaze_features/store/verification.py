@@ -1,33 +1,56 @@
-"""Verify a sealed store at one of three depths: quick, digests, full."""
+"""Verify a sealed store at one of three depths: quick, digests, full.
+
+The full depth checks the content too: attributes, metadata, table, ids, statuses and every row.
+"""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
+from obygaze_features.io import sha256_of
+from obygaze_features.schema import Hex64, Licence, expected, fits
+from obygaze_features.store.arrays import all_finite, array_layout, lean, row_view
 from obygaze_features.store.format import (
+    ARRAYS,
+    ATTRIBUTE,
     BAG_INFO,
     BAGIT,
     BAGIT_TEXT,
     DIGESTS,
+    DONE,
     FEATURE_ARRAYS,
     FEATURES,
     FETCH,
+    GROUP_STATUSES,
     PAYLOAD,
+    STATUSES,
     TABLE,
     TAG_DIGESTS,
+    TEXTS,
     TIME_ARRAYS,
     ZARR_METADATA,
     block_rows,
+    dimensions,
+    is_newer,
+    spec_version,
 )
-from obygaze_features.store.records import parse_clips_csv
+from obygaze_features.store.group import Group
+from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
+from obygaze_features.store.records import ABSENT_PREFIX, absent_counts
 from obygaze_features.store.sealing import Progress
-from obygaze_features.store.store import Place, check_version, files_of
+from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
     REQUIRED_TAGS,
+    UNREADABLE,
     StoreFiles,
     absent_files,
     chunk_of,
@@ -35,9 +58,17 @@ from obygaze_features.store.store_files import (
     parse_digests,
     parse_info,
 )
-from obygaze_features.store.verify_content import Problem, check_content
+from obygaze_features.text import unsuitable
 
 Depth = Literal["quick", "digests", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem: the file, relative to the store, and a description."""
+
+    file: str
+    what: str
 
 
 @dataclass(frozen=True)
@@ -85,12 +116,8 @@ LONGER = "longer than the whole store"
 """Replaces the digest of a file that was not read to its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FileCheck:
-    """Size of a file, and its digest if it was read."""
-
-    size: int
-    digest: str
+FileCheck = tuple[int, str]
+"""Size of a file, and its digest if it was read."""
 
 
 def verify(store: Place, depth: Depth = "digests", progress: Progress | None = None) -> VerifyReport:
@@ -125,8 +152,12 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
     names = files.names()
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
-    problems = [*_check_format(files)]
+    problems: list[Problem] = []
     absent: dict[str, str] = {}
+    try:
+        check_version(files)
+    except StoreError as error:
+        problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
     try:
         absent = absent_files(files)
     except StoreError as error:
@@ -138,7 +169,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
     )
     counts = {
         "files": len(payload),
-        "bytes": sum(file.size for name in payload if (file := checks.get(name))),
+        "bytes": sum(file[0] for name in payload if (file := checks.get(name))),
     }
     if absent:
         counts["not pulled"] = len(absent)
@@ -156,7 +187,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         problems += wrong
         counts |= clips
     manifest = checks.get(DIGESTS)
-    fingerprint = manifest.digest if manifest else ""
+    fingerprint = manifest[1] if manifest else ""
     unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
     return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
 
@@ -168,19 +199,19 @@ def _has_rows(name: str) -> bool:
 
 def _look(
     files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
-) -> dict[str, _FileCheck | None]:
+) -> dict[str, FileCheck | None]:
     """Measure files; None for what is not an ordinary file. Files missing on a server are left out.
 
     At most the size of the whole store is read of a file: a server may never stop sending.
     """
     most = _most(files)
 
-    def look(name: str) -> tuple[str, _FileCheck | None] | None:
+    def look(name: str) -> tuple[str, FileCheck | None] | None:
         try:
             if not files.is_plain(name):
                 return name, None
             if not digests:
-                return name, _FileCheck(files.size(name), "")
+                return name, (files.size(name), "")
             return name, _digest(files, name, most)
         except FileNotFoundError:
             return None
@@ -195,14 +226,14 @@ def _look(
         return checks
 
 
-def _digest(files: StoreFiles, name: str, most: int) -> _FileCheck:
+def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
     size, digest = 0, hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
         digest.update(block)
         if size > most:
-            return _FileCheck(size, LONGER)
-    return _FileCheck(size, digest.hexdigest())
+            return (size, LONGER)
+    return (size, digest.hexdigest())
 
 
 def _most(files: StoreFiles) -> int:
@@ -212,15 +243,8 @@ def _most(files: StoreFiles) -> int:
         return most_bytes(b"")
 
 
-def _check_format(files: StoreFiles) -> Iterator[Problem]:
-    try:
-        check_version(files)
-    except StoreError as error:
-        yield Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))
-
-
 def _check_tags(
-    files: StoreFiles, checks: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
+    files: StoreFiles, checks: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
     for name in (*REQUIRED_TAGS, TAG_DIGESTS):
@@ -237,14 +261,14 @@ def _check_tags(
         yield from _compare(files, TAG_DIGESTS, tags, {})
     if checks.get(BAG_INFO) and not absent:
         declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
-        sizes = [file.size for name, file in checks.items() if file and name.startswith(f"{PAYLOAD}/")]
+        sizes = [file[0] for name, file in checks.items() if file and name.startswith(f"{PAYLOAD}/")]
         if f"{sum(sizes)}.{len(sizes)}" != declared:
             is_now = f"{sum(sizes)}.{len(sizes)}"
             yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {declared}")
 
 
 def _compare(
-    files: StoreFiles, manifest: str, present: Mapping[str, _FileCheck | None], absent: Mapping[str, str]
+    files: StoreFiles, manifest: str, present: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
     try:
@@ -257,38 +281,261 @@ def _compare(
     for name in present:
         if not present[name]:
             yield Problem(name, "is not a plain file")
-    digests = {name: file.digest for name, file in present.items() if file}
+    digests = {name: file[1] for name, file in present.items() if file}
     for name in digests.keys() - declared.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
     for name in declared.keys() - digests.keys() - absent.keys():
         yield Problem(name, f"missing: {manifest} lists it")
     for name in absent.keys() - declared.keys():
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
-    changed = [name for name in digests.keys() & declared.keys() if digests[name] != declared[name]]
-    n_clips = _count_clips(files) if changed else 0
-    for name in changed:
-        lies = _what_lies_in(name, n_clips)
-        if digests[name] == LONGER:
-            yield Problem(name, f"is longer than the whole store, by {BAG_INFO}; it was not read to its end")
-            continue
-        yield Problem(name, f"changed: its SHA-256 is not the one in {manifest}{lies}")
+    for name in digests.keys() & declared.keys():
+        if digests[name] != declared[name]:
+            yield Problem(name, _what_changed(name, digests[name], manifest))
 
 
-def _what_lies_in(name: str, n_clips: int) -> str:
-    """Name which array and rows a chunk holds."""
-    chunk = chunk_of(name)
-    if chunk is None:
-        return ""
-    group, array, number = chunk
-    first = number * block_rows(array, 2**31)
-    last = min(first + block_rows(array, 2**31), n_clips) - 1
-    rows = f"rows from {first} on" if last < first else f"rows {first} to {last}"
-    return f"; it holds {rows} of {group}/{array}"
+def _what_changed(name: str, digest: str, manifest: str) -> str:
+    """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
+    if digest == LONGER:
+        return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
+    what = f"changed: its SHA-256 is not the one in {manifest}"
+    if chunk := chunk_of(name):
+        group, array, number = chunk
+        what += f"; it holds rows from {number * block_rows(array, 2**31)} on of {group}/{array}"
+    return what
 
 
-def _count_clips(files: StoreFiles) -> int:
-    """Count the clips by the table of them; 0 if that cannot be read."""
+# --- the content
+# ---------------------------------------------------------------------------
+def check_content(
+    files: StoreFiles,
+    names: Sequence[str],
+    absent: Container[str] = (),
+    progress: Callable[[int], None] = lambda _n: None,
+) -> tuple[list[Problem], dict[str, int]]:
+    """Check attributes, metadata, table, ids, statuses, every row; return problems, and counts of clips.
+
+    Clips are counted by status, and those that are absent in a group by group.
+
+    Parameters
+    ----------
+    names
+        All files of the store.
+    absent
+        The files that a partial copy leaves out; what would lie in them is not checked.
+    progress
+        Called with the number of chunks and shards whose rows were checked.
+    """
     try:
-        return len(parse_clips_csv(files.read(TABLE), TABLE))
-    except (StoreError, OSError):
-        return 0
+        store = open_files(files)
+        tallies = Counter(clip.status for clip in store.clips)
+    except (*UNREADABLE, OSError) as error:
+        return [Problem(FEATURES, _reason(error))], {}
+    nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
+    checks: list[tuple[str, Callable[[], Iterator[Problem]]]] = [
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
+        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store, nodes)),
+        (TABLE, lambda: _check_table(store)),
+        *(
+            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes))
+            for name in store
+        ),
+    ]
+    problems: list[Problem] = []
+    for file, check in checks:
+        try:
+            problems.extend(check())
+        except (*UNREADABLE, OSError) as error:
+            problems.append(Problem(file, _reason(error)))
+    blocks = [block for name in store for block in _blocks(store, name, absent)]
+    with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
+        for done, wrong in enumerate(threads.map(lambda block: _check_rows(store, *block), blocks), 1):
+            problems += wrong
+            progress(done)
+    absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
+    return problems, {status: tallies[status] for status in STATUSES} | absent_in
+
+
+def _check_attributes(store: Store) -> Iterator[Problem]:
+    file = f"{FEATURES}/{ZARR_METADATA}"
+    about = store.attributes
+    if not fits(about["licence"], Licence):
+        yield Problem(file, f"licence should be {expected(Licence)}; found {about['licence']!r}")
+    validate_corpus(about["corpus"])
+    plain(about, ATTRIBUTE)
+    if not isinstance(about["citation"], str):
+        yield Problem(file, f"citation should be text; found {about['citation']!r}")
+    if about["parent"] is not None and not fits(about["parent"], Hex64):
+        yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
+    if not store.names:
+        yield Problem(file, "has no group")
+    arrays = ["clip", "text"] if any(clip.text is not None for clip in store.clips) else ["clip"]
+    needed = spec_version(arrays, absent=any(clip.absent for clip in store.clips))
+    if is_newer(needed, about["spec_version"]):
+        yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
+
+
+def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Compare the consolidated metadata with every node's own: readers of either must see the same."""
+    own = {
+        name.removeprefix(f"{FEATURES}/").rpartition("/")[0] or ".": json.loads(store.files.read(name))
+        for name in nodes
+    }
+    for top in (".", *store.names):
+        file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
+        below = {
+            name: node
+            for name, node in own.items()
+            if name != "." and (top == "." or name.startswith(f"{top}/"))
+        }
+        repeated = own[top]["consolidated_metadata"]["metadata"]
+        repeated = {name if top == "." else f"{top}/{name}": node for name, node in repeated.items()}
+        if below.keys() != repeated.keys():
+            yield Problem(file, "its consolidated metadata do not name the nodes that there are")
+        for name in below.keys() & repeated.keys():
+            if _bare(below[name]) != _bare(repeated[name]):
+                yield Problem(f"{FEATURES}/{name}/{ZARR_METADATA}", f"is not what {file} says of it")
+
+
+def _bare(metadata: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in metadata.items() if key != "consolidated_metadata"}
+
+
+def _check_table(store: Store) -> Iterator[Problem]:
+    ids = [clip.clip_id for clip in store.clips]
+    if ids != sorted(set(ids)):
+        yield Problem(TABLE, "clip ids are not unique and sorted")
+    for clip in store.clips:
+        texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
+        texts |= {f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()}
+        for column, text in texts.items():
+            if wrong := unsuitable(text):
+                yield Problem(TABLE, f"clip {clip.clip_id!r}: {column} {wrong}")
+        if clip.text is not None and (wrong := unsuitable(clip.text, lines=True)):
+            yield Problem(TABLE, f"clip {clip.clip_id!r}: text {wrong}")
+        if clip.status not in STATUSES:
+            yield Problem(
+                TABLE, f"clip {clip.clip_id}: status {clip.status!r} is not one of {', '.join(STATUSES)}"
+            )
+        if clip.status in ("partial", "failed") and not clip.reason:
+            yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
+        if clip.absent and (clip.status not in DONE or clip.absent.keys() >= set(store.names)):
+            yield Problem(
+                TABLE, f"clip {clip.clip_id}: {clip.status}, and absent in {', '.join(clip.absent)}"
+            )
+        if unknown := clip.absent.keys() - set(store.names):
+            yield Problem(TABLE, f"clip {clip.clip_id}: absent in {min(unknown)}, which is no group")
+
+
+def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
+    where = f"{FEATURES}/{group.name}"
+    provenance = validate_provenance(group.provenance, sealed=True)
+    if provenance["source"] != store.attributes["corpus"]:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
+    if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
+        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
+    if (group.provenance["sampling"]["policy"] == TEXTS) != (group.text is not None):
+        yield Problem(
+            f"{where}/{ZARR_METADATA}",
+            f"'sampling.policy' should be {TEXTS} where there is 'text', and only there",
+        )
+    yield from _check_arrays(store.files, group, nodes)
+    if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+        yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
+        return
+    for clip, text in zip(store.clips, group.text or [None] * len(group), strict=True):
+        if text != clip.text or text == "":
+            yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
+    for clip, code in zip(store.clips, group.status.tolist(), strict=True):
+        status = clip.within(group.name).status
+        if code >= len(GROUP_STATUSES) or GROUP_STATUSES[code] != status:
+            yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
+
+
+def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, range]]:
+    """List the chunks and shards of a group that are there; none of a group that cannot be read at all."""
+    try:
+        group = store[name]
+        if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
+            return []  # reported already
+    except (*UNREADABLE, OSError):
+        return []
+    return [
+        (group, array, range(start, min(start + block_rows(array, len(group)), len(group))))
+        for array in (*group.arrays, *TIME_ARRAYS)
+        for start in range(0, len(group), block_rows(array, len(group)))
+        if _chunk_name(group, array, start) not in absent
+    ]
+
+
+def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Problem]:
+    """Compare the rows of a chunk with their digests and statuses."""
+    where = f"{FEATURES}/{group.name}/{array}"
+    imported = group.provenance.get("imported") is True  # times of frames may be unknown
+    problems = []
+    try:
+        for piece in group.pieces(array, rows):
+            for clip, values in zip(
+                store.clips[piece.start : piece.stop], group.raw(array, piece), strict=True
+            ):
+                digest = clip.digests.get(f"{group.name}/{array}")
+                status, unknown = clip.within(group.name).status, imported and array == "time_s"
+                if what := _wrong_row(status, digest, values, unknown=unknown):
+                    problems.append(Problem(where, f"clip {clip.clip_id}: {what}"))
+    except (*UNREADABLE, OSError) as error:
+        problems.append(Problem(where, _reason(error)))
+    return problems
+
+
+def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
+    """Describe what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
+    if status not in DONE:
+        empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
+        return None if empty and digest is None else f"is {status}, yet something is stored for it"
+    if digest is None:
+        return f"has no digest in {TABLE}"
+    if sha256_of(row_view(values)) != digest:
+        gone = values.dtype.kind == "f" and np.isnan(values).all()
+        return (
+            f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
+        )
+    if all_finite(values) or (unknown and np.isnan(values).all()):
+        return None
+    return "holds NaN or inf"
+
+
+def _chunk_name(group: Group, array: str, row: int) -> str:
+    numbers = [row // block_rows(array, len(group)), *[0] * (len(ARRAYS[array].dims) - 1)]
+    return "/".join([FEATURES, group.name, array, "c", *map(str, numbers)])
+
+
+def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Compare every array's metadata with those that sealing would write."""
+    below = f"{FEATURES}/{group.name}/"
+    inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
+    present = {parts[0] for parts in inner if len(parts) == 2}
+    required = ARRAYS.keys() - {*FEATURE_ARRAYS, "text"}
+    if not required <= present <= ARRAYS.keys() or not group.arrays:
+        wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
+        yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")
+    sizes: dict[str, int] = {}
+    for name in sorted(present & ARRAYS.keys()):
+        file = f"{below}{name}/{ZARR_METADATA}"
+        metadata = json.loads(files.read(file))
+        if metadata["data_type"] not in ARRAYS[name].dtypes:
+            yield Problem(
+                file, f"data type {metadata['data_type']}, expected {' or '.join(ARRAYS[name].dtypes)}"
+            )
+            continue
+        axes = dimensions(name, tuple(metadata["shape"]), group.n_frames)
+        expected = array_layout(name, tuple(metadata["shape"]), metadata["data_type"], axes)
+        if wrong := {field.partition(".")[0] for field in differences(lean(expected), lean(metadata))}:
+            yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
+        for dimension, size in zip(axes, metadata["shape"], strict=True):
+            if sizes.setdefault(dimension, size) != size:
+                yield Problem(
+                    file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"
+                )
+
+
+def _reason(error: BaseException) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__

@@ -15,13 +15,12 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.decode import NotSafe, SeekFailed, decode_sequential, decode_sparse, survey
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, once, pictures
 from obygaze_features.video.sampling import FrameTimes, Sampling, TimeSpan, choose
-from obygaze_features.video.sequential import decode_sequential, survey
 from obygaze_features.video.source import UNREADABLE, KeptFile, Tally, opened
-from obygaze_features.video.sparse import NotSafe, SeekFailed, decode_sparse
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]

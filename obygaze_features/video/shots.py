@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
+from obygaze_features.video.decode import decode_sequential
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.sequential import decode_sequential
 from obygaze_features.video.source import Tally, guarded, opened
 
 Show: TypeAlias = Callable[[int, int], None]

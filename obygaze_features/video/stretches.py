@@ -15,6 +15,7 @@ from av.video.frame import VideoFrame
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
+from obygaze_features.video.decode import NotSafe, SeekFailed, decode_sparse
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import Known, Window, WindowReader, WindowResult, Wishes, union
@@ -22,7 +23,6 @@ from obygaze_features.video.picture import RgbPicture
 from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
 from obygaze_features.video.source import KeptFile
-from obygaze_features.video.sparse import NotSafe, SeekFailed, decode_sparse
 
 T = TypeVar("T")
 Windows = Sequence[tuple[float | None, float | None]]

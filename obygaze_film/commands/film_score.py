@@ -7,6 +7,7 @@ import click
 
 import obygaze_features as of
 import obygaze_film
+from obygaze_features.commands import codebook_option, folder_for, manifest_output, write_imported
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, json_option, output
@@ -345,3 +346,26 @@ def _agreement_line(pair: "JudgesAgreement") -> str:
         return f"{text}; kappa undefined"
     between = "no interval" if pair.low is None else f"[{pair.low:.2f}, {pair.high:.2f}]"
     return f"{text}; kappa {pair.kappa:.2f} {between}"
+
+
+@click.command()
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
+@codebook_option
+@manifest_output
+def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
+    """Import judgements of scored films, of one or more annotators.
+
+    FILEs are what a film's page saved, or what `obygaze film next` wrote, filled in. Rows without a level are
+    left out and counted; where somebody judged a span twice, the last judgement counts. Without any
+    judgement the exit code is 3.
+
+    \b
+    Examples:
+      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
+      obygaze manifest import judgements blind-*.csv --out blind.csv
+    """
+    from obygaze_features.manifest import find_codebook
+
+    labels = find_codebook(codebook) if codebook else None
+    imported = obygaze_film.import_judgements(files, folder_for(output, labels), labels)
+    write_imported(imported, output, empty_is_3=True)

@@ -20,7 +20,6 @@ from obygaze_features.manifest import (
     Manifest,
     agreement,
     apply_policy,
-    grouped,
     project,
     sweep,
     windows,
@@ -30,6 +29,7 @@ from obygaze_studies.audit_common.published_values import EFFECTS, TOTALS
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
+from obygaze_studies.obygaze12.statistics import grouped
 
 N_PERMUTATIONS = 2000
 

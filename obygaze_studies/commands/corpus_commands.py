@@ -14,8 +14,9 @@ from obygaze_studies.commands.output import FILE, ReportOutput, picture_file, re
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from obygaze_features.manifest import LabelPolicy, Manifest, Statistics
+    from obygaze_features.manifest import LabelPolicy, Manifest
     from obygaze_models.report import Report
+    from obygaze_studies.obygaze12.statistics import Statistics
 
 PAPER_LABELS = "the paper protocol's folds are those of the released split files: its --policy is released"
 
@@ -102,10 +103,9 @@ def stats(
         LabelPolicy,
         apply_policy,
         policies_of,
-        printed_count_table,
         read_manifest,
-        statistics,
     )
+    from obygaze_studies.obygaze12.statistics import printed_count_table, statistics
 
     views = {"--by": column, "--sets": sets or None, "--sweep": sweep}
     views_asked = [name for name, value in views.items() if value is not None]
@@ -179,7 +179,7 @@ def _sweep(
 
 
 def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:
-    from obygaze_features.manifest import count_table
+    from obygaze_studies.obygaze12.statistics import count_table
 
     levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
     left_out = n_read - counted.n_clips

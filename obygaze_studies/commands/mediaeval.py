@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, json_option
+from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
+from obygaze_features.options import PATH, Output, json_option
 from obygaze_features.screen import table
 from obygaze_features.store import FEATURE_ARRAYS
 from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
@@ -270,3 +271,26 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
 
 def _share(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}%}"
+
+
+@click.command("mediaeval15")
+@click.argument("source", type=PATH)
+@manifest_output
+@videos_option
+def import_(source: Path, videos: Path | None, output: Output) -> None:
+    """Import the clips of MediaEval 2015 Affective Impact of Movies.
+
+    SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
+    test), and valence, arousal, violence if known. Without a column split, dev.txt and test.txt
+    beside it list the movies of each side. The organisers release the data against a signed form; build this
+    table from their files.
+
+    \b
+    Examples:
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
+      obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
+    """
+    from obygaze_studies.mediaeval15 import import_mediaeval15
+
+    write_imported(import_mediaeval15(source, folder_for(output), videos), output)

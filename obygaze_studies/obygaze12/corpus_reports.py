@@ -9,14 +9,11 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.manifest import (
-    PRINTED_COUNTS,
     LabelPolicy,
     Manifest,
     Projection,
     apply_policy,
-    grouped,
     is_obygaze12,
-    statistics,
 )
 from obygaze_models.evaluation import holm
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
@@ -31,6 +28,7 @@ from obygaze_studies.obygaze12.composition import (
     concept_sets,
     concept_trend,
 )
+from obygaze_studies.obygaze12.statistics import PRINTED_COUNTS, grouped, statistics
 
 N_SETS = 15
 """Sets of concepts shown; the data have all."""

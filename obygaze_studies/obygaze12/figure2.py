@@ -10,18 +10,20 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from obygaze_features.manifest import (
-    PRINTED_COUNTS,
     Manifest,
-    Statistics,
     apply_policy,
-    count_table,
     policies_of,
-    printed_count_table,
-    statistics,
 )
 from obygaze_models.report import Block, Picture, Report
 from obygaze_studies.figure import GREY, WIDTH, save
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, refuse_other_codebook
+from obygaze_studies.obygaze12.statistics import (
+    PRINTED_COUNTS,
+    Statistics,
+    count_table,
+    printed_count_table,
+    statistics,
+)
 
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#332288")
 """One colour per concept, distinct for readers who do not see red or green."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from huggingface_hub import constants
 
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
+from tests.tiny_checkpoints import tiny_checkpoint
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from obygaze.cli import main
 from obygaze_features.backbones import load_backbone, load_text_backbone, openclip, weights
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.tiny_checkpoints import tiny_openclip
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_features.store import open_store
@@ -22,6 +21,7 @@ from obygaze_features.text_search import search
 from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
 from obygaze_studies.saliency.maps_file import read_maps
+from tests.tiny_checkpoints import tiny_openclip
 
 pytestmark = pytest.mark.usefixtures("open_clip")
 

@@ -12,12 +12,12 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import Siglip2Tokenizer, SiglipImageProcessorPil
 
 from obygaze_features.backbones import load_backbone, load_network, load_text_backbone
+from obygaze_features.backbones.clip_siglip import preset_of_processor
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.processor import preset_of_processor
-from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
+from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
 CPU = Compute(device="cpu")
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)

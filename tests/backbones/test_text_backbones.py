@@ -13,13 +13,13 @@ from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.runner import TextRunner
-from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import XClipLsmdcText
 from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
+from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 
 CPU = Compute(device="cpu")
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")

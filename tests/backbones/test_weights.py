@@ -8,9 +8,9 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.backbones.weights import digest, fetch, find_weights
 from obygaze_features.errors import BackboneError
+from tests.tiny_checkpoints import tiny_checkpoint
 
 
 def sha256(path):

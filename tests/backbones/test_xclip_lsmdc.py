@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.tiny_checkpoints import tiny_lsmdc
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_features.errors import BackboneError
 from obygaze_studies.lsmdc.step import similarities
+from tests.tiny_checkpoints import tiny_lsmdc
 
 TOLERANCE = 1e-5  # the wrong epsilon in the temporal layer norms would be 1.8e-5 off
 

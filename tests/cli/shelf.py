@@ -12,7 +12,6 @@ import av
 import numpy as np
 from PIL import Image
 
-from obygaze_features.backbones.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.exchange.publish import pack
 from obygaze_features.manifest import (
@@ -21,7 +20,6 @@ from obygaze_features.manifest import (
     builtin_codebook,
     concept_texts,
     import_folder,
-    import_mediaeval15,
     load_codebook,
     write_manifest,
 )
@@ -30,10 +28,12 @@ from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_film.score import score_film
 from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
+from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
 from tests.film.films import film_store, train
 from tests.planted_models import corpus
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
+from tests.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
 
 SPACE = "xclip sha256:0123"
 COMMIT = "0123456789abcdef" * 2 + "01234567"

@@ -11,7 +11,7 @@ from obygaze_features.store import Stage, open_store, seal, staging_path
 
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
-    testing = pytest.importorskip("obygaze_features.backbones.tiny_checkpoints")
+    testing = pytest.importorskip("tests.tiny_checkpoints")
     from obygaze_features.backbones.compute import Compute
 
     folder = tmp_path_factory.mktemp("networks")

@@ -197,6 +197,6 @@ def test_that_auto_means_the_cpu_is_said_before_the_work(tmp_path, checkpoint):
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
+    from tests.tiny_checkpoints import tiny_checkpoint
 
     return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("clip")))

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
 from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_studies.gender_score import cooc
 from obygaze_studies.gender_score.belief_revision import read_priors
@@ -18,6 +17,7 @@ from obygaze_studies.gender_score.priors import (
     texts_to_score,
     write_priors,
 )
+from tests.tiny_checkpoints import tiny_language_model
 
 CAPTIONS = """caption_id,image_id,caption
 c1,i1,a man riding a motorcycle

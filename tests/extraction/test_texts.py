@@ -10,10 +10,10 @@ import torch
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
+from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
 WORDS = ("man", "hat", "sad", "of", "a", "cat")
 LONG = "a sad man of a sad man of a sad man of a sad man"

@@ -20,9 +20,8 @@ from obygaze_features.manifest import (
     find_codebook,
     load_codebook,
 )
-from obygaze_features.manifest.codebook import POLICIES
+from obygaze_features.manifest.codebook import POLICIES, parts_of
 from obygaze_features.manifest.codebook_parts import plain
-from obygaze_features.manifest.codebook_toml import parts_of
 from tests.violence import VIOLENCE
 
 OBYGAZE12 = builtin_codebook("obygaze12")

@@ -25,10 +25,9 @@ from obygaze_features.manifest import (
     policies_of,
     project,
     read_manifest,
-    statistics,
     write_manifest,
 )
-from obygaze_features.manifest.statistics import count_table
+from obygaze_studies.obygaze12.statistics import count_table, statistics
 
 VIOLENCE = Codebook(
     "violence",

@@ -11,10 +11,9 @@ from obygaze_features.manifest import (
     Manifest,
     apply_policy,
     import_obygaze12,
-    statistics,
 )
 from obygaze_features.manifest.policies import UNRELEASED
-from obygaze_features.manifest.statistics import count_table, printed_count_table
+from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
 
 CLIPS = Manifest(
     (

@@ -21,7 +21,7 @@ from obygaze_features.exchange.transfer import pull
 from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import DONE, FEATURES, TABLE
 from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
-from obygaze_features.store.verify_content import check_content
+from obygaze_features.store.verification import check_content
 
 from .toy_stores import CORPUS, WITH, do, features, group, sealed, status_of, tree
 

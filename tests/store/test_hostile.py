@@ -66,11 +66,9 @@ def test_a_file_that_every_store_has_is_missed_in_words(store, name, read):
         read(open_store(store))
 
 
-def test_a_damaged_chunk_is_named_with_the_rows_that_there_are(store):
+def test_a_damaged_chunk_is_named_with_its_first_row_whatever_the_table_is(store):
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
-    whats = [problem.what for problem in verify(store).problems]
-    assert any("rows 0 to 19 of toy/pooled" in what for what in whats)
     (store / "data/clips.csv").write_text("torn", encoding="utf-8")
     whats = [problem.what for problem in verify(store).problems]
     assert any("rows from 0 on of toy/pooled" in what for what in whats)

@@ -110,7 +110,7 @@ def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
     assert verify(path, "quick").ok  # sizes are what they were
     found = verify(path).problems
     assert [problem.file.split("/")[-3] for problem in found] == ["0", "2"]
-    assert "rows 32 to 47 of toy/tokens" in found[1].what
+    assert "rows from 32 on of toy/tokens" in found[1].what
 
 
 def rewrite(store, group, array, change):

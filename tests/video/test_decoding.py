@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from obygaze_features.video import at, fps, keyframes, probe, read_frames, uniform
-from obygaze_features.video import sequential as sequential_room
+from obygaze_features.video import decode as sequential_room
+from obygaze_features.video.decode import NotSafe, decode_sparse, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import Tally, opened
-from obygaze_features.video.sparse import NotSafe, decode_sparse, needed_packets
 
 SPARSE = ["no_b.mp4", "b1.mp4", "b2.mkv", "pyramid.mp4", "pyramid_strict.mkv", "open_gop.mp4", "open_gop.ts"]
 SPARSE += [

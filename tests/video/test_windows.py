@@ -20,8 +20,8 @@ from obygaze_features.video import (
     share_in,
     uniform,
 )
+from obygaze_features.video import decode as sparse_room
 from obygaze_features.video import index as index_room
-from obygaze_features.video import sparse as sparse_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from tests.video.test_decoding import plainly

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, stored_path
-from obygaze_features.manifest.codebook import Codebook, builtin_codebook
+from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.importers.imported import (
     Imported,
     concept_list,
@@ -16,7 +16,6 @@ from obygaze_features.manifest.importers.imported import (
     whole_number,
 )
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.statistics import MOVIES
 from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
@@ -33,6 +32,31 @@ EXTRAS: Mapping[str, str] = {
 }
 """Our extra columns and the file's: `clip` is renamed, since a clip is something else here; `idx`, the row's
 number, is the only column left out."""
+
+
+@dataclass(frozen=True)
+class MovieFacts:
+    """Year of release and genres of a film."""
+
+    year: int
+    genres: tuple[str, ...]
+
+
+MOVIES: Mapping[str, MovieFacts] = {
+    "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
+    "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
+    "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
+    "tt1454029": MovieFacts(2011, ("drama",)),
+    "tt1193138": MovieFacts(2009, ("drama", "romantic", "comedy")),
+    "tt1142988": MovieFacts(2009, ("romantic", "comedy")),
+    "tt0822832": MovieFacts(2008, ("drama", "family")),
+    "tt0467406": MovieFacts(2007, ("drama", "comedy")),
+    "tt0212338": MovieFacts(2000, ("romantic", "comedy")),
+    "tt0119822": MovieFacts(1997, ("drama", "romantic", "comedy")),
+    "tt0110912": MovieFacts(1994, ("drama", "mystery")),
+    "tt0108160": MovieFacts(1993, ("drama", "romantic", "comedy")),
+}
+"""The twelve films as Table 3 (000, Appendix 7.1) lists them; the annotations name them by id alone."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +131,11 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
         clips, read = _with_folds(clips, codebook, source)
         notices += read
     return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
+
+
+def is_obygaze12(manifest: Manifest) -> bool:
+    """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
+    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(MOVIES)
 
 
 def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:

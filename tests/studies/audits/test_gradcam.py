@@ -16,7 +16,6 @@ from transformers import AutoTokenizer, CLIPModel
 from obygaze_features.backbones.checkpoint import quiet
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import PRESETS
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint
 from obygaze_features.errors import BackboneError
 from obygaze_studies.saliency.class_activation import (
     MappedNetwork,
@@ -27,6 +26,7 @@ from obygaze_studies.saliency.class_activation import (
     similarity,
 )
 from obygaze_studies.saliency.maps_file import read_maps
+from tests.tiny_checkpoints import tiny_checkpoint
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 

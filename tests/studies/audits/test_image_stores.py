@@ -7,7 +7,6 @@ import pytest
 from PIL import Image, ImageDraw
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job
@@ -15,6 +14,7 @@ from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_studies.audit_common.embeddings import check_same_space, read_embeddings
 from obygaze_studies.gender_score.belief_revision import read_objects
+from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 
 SHAPES = ("disc", "box", "line")
 

@@ -16,9 +16,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from obygaze_features.backbones.checkpoint import untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.tiny_checkpoints import tiny_language_model
 from obygaze_features.errors import BackboneError
 from obygaze_studies.gender_score.language_model import language_model, reduce
+from tests.tiny_checkpoints import tiny_language_model
 
 CPU = Compute("cpu")
 TEXTS = ("a man riding a motorcycle on a road", "a woman riding", "Übung, 漫画!", "a")

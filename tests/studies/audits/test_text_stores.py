@@ -57,7 +57,7 @@ def here(monkeypatch, tmp_path):
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    testing = pytest.importorskip("obygaze_features.backbones.tiny_checkpoints")
+    testing = pytest.importorskip("tests.tiny_checkpoints")
     folder = tmp_path_factory.mktemp("weights")
     return {name: testing.tiny_text_checkpoint(name, folder / name) for name in ("clip", "sentence")}
 

@@ -3,7 +3,8 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_mediaeval15, read_manifest, write_manifest
+from obygaze_features.manifest import read_manifest, write_manifest
+from obygaze_studies.mediaeval15 import import_mediaeval15
 
 HEADER = "clip,movie,split,valence,arousal,violence,note"
 ROWS = (

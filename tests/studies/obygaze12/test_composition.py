@@ -16,7 +16,6 @@ from obygaze_features.manifest import (
     apply_policy,
 )
 from obygaze_features.manifest.projection import project, windows
-from obygaze_features.manifest.statistics import grouped
 from obygaze_studies.obygaze12.composition import (
     alone_or_combined,
     concept_pairs,
@@ -24,6 +23,7 @@ from obygaze_studies.obygaze12.composition import (
     concept_trend,
     exact_common,
 )
+from obygaze_studies.obygaze12.statistics import grouped
 
 small = st.integers(0, 4)
 

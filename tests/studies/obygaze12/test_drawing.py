@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
-from obygaze_features.manifest import statistics as count
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.figure2 import draw_figure2
 from obygaze_studies.obygaze12.figure3 import UNDEFINED, Bar, draw_figure3
 from obygaze_studies.obygaze12.figure5 import Node, draw_figure5, threshold_digits
 from obygaze_studies.obygaze12.figure6 import FactorEffect, draw_forest, draw_weights
+from obygaze_studies.obygaze12.statistics import statistics as count
 
 NAN = float("nan")
 

@@ -5,18 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, clip_of
-from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.importers.imported import Imported, counted, slug, unique_id
-from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.text_tables import (
+from obygaze_features.manifest import (
+    BUILTIN,
     CODEBOOK_COLUMN,
     FIELDS,
     SEEN_SCORE,
+    Clip,
+    Codebook,
+    Imported,
+    Manifest,
     Problems,
     Row,
+    builtin_codebook,
+    clip_of,
+    counted,
+    default_codebook,
     delimiter_of,
     read_table,
+    slug,
+    unique_id,
 )
 
 KEPT = (SEEN_SCORE, "judgement", "draw", "place")
@@ -26,7 +33,7 @@ ADVICE = "give what the page of `obygaze film report` saved, or what `obygaze fi
 
 
 def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | None = None) -> Imported:
-    """Read judgements of one or more annotators as a manifest.
+    r"""Read judgements of one or more annotators as a manifest.
 
     Rows without a level are left out and counted. Where an annotator judged a span more than once, the last
     judgement counts. Ids are made anew: movie, annotator, number.
@@ -44,6 +51,16 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
     ------
     ManifestError
         Naming file, line and column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import obygaze_film
+    >>> rows = "a,film0,,0,5,S,,AB,1\nb,film0,,5,9,,,AB,1\n"
+    >>> head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
+    >>> _ = Path("judged.csv").write_text(head + rows)
+    >>> [clip.level for clip in obygaze_film.import_judgements([Path("judged.csv")], Path()).manifest]
+    ['S']
     """
     clip_of_span: dict[tuple[str, str, float | None, float | None], Clip] = {}
     notices = []

@@ -11,11 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, stored_path
-from obygaze_features.manifest.codebook import builtin_codebook
-from obygaze_features.manifest.importers.imported import Imported, counted, file_in, videos_found
-from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.text_tables import Problems, Row, read_table
+from obygaze_features.manifest import (
+    Clip,
+    Collected,
+    Imported,
+    Manifest,
+    Problems,
+    Row,
+    builtin_codebook,
+    counted,
+    file_in,
+    read_table,
+    stored_path,
+    videos_found,
+)
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
 
+codebook_option = click.option(
+    "--codebook",
+    metavar="NAME|FILE",
+    help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
+)
+videos_option = click.option(
+    "--videos",
+    type=click.Path(path_type=Path),
+    help="Folder of the video files that the manifest refers to.",
+)
 manifest_output = output("Manifest to write.", kind=FILE, required=True)
 
 
@@ -40,25 +50,33 @@ def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
     return folder
 
 
-def write(imported: "Imported", output: Output) -> None:
-    """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr."""
+def write_imported(imported: "Imported", output: Output, *, empty_is_3: bool = False) -> None:
+    """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr.
+
+    Parameters
+    ----------
+    empty_is_3
+        Exit with 3 if it has no clips.
+    """
     written = manifests.write_manifest(imported.manifest, output.path)
     for notice in imported.notices:
         click.echo(notice, err=True)
     if output.as_json:
         return
     clips, movies = _count(written, "clip"), _count(written.movies, "movie")
-    click.echo(f"{output.path}: {clips} of {movies} ({_levels(written)})")
+    levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
+    click.echo(f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
+    if not written.clips and empty_is_3:
+        click.get_current_context().exit(3)
+
+
+def level_counts(manifest: "Manifest", none: str = "without level") -> dict[str, int]:
+    """Count the clips of each level, and under the name `none` those without."""
+    counts = dict.fromkeys((*manifest.codebook.level_names, none), 0)
+    for clip in manifest:
+        counts[clip.level or none] += 1
+    return counts
 
 
 def _count(things: "Sized", noun: str) -> str:
     return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
-
-
-def _levels(manifest: "Manifest") -> str:
-
-    counts = manifests.statistics(manifest)
-    levels = [f"{number:,} {level}" for level, number in counts.clips.items() if number]
-    if counts.unlabelled:
-        levels.append(f"{counts.unlabelled:,} without level")
-    return ", ".join(levels) or "no clips"

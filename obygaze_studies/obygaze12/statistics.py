@@ -5,34 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.codebook import BUILTIN, Codebook
-from obygaze_features.manifest.manifest import Manifest
-
-
-@dataclass(frozen=True)
-class MovieFacts:
-    """Year of release and genres of a film."""
-
-    year: int
-    genres: tuple[str, ...]
-
-
-MOVIES: Mapping[str, MovieFacts] = {
-    "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
-    "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
-    "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
-    "tt1454029": MovieFacts(2011, ("drama",)),
-    "tt1193138": MovieFacts(2009, ("drama", "romantic", "comedy")),
-    "tt1142988": MovieFacts(2009, ("romantic", "comedy")),
-    "tt0822832": MovieFacts(2008, ("drama", "family")),
-    "tt0467406": MovieFacts(2007, ("drama", "comedy")),
-    "tt0212338": MovieFacts(2000, ("romantic", "comedy")),
-    "tt0119822": MovieFacts(1997, ("drama", "romantic", "comedy")),
-    "tt0110912": MovieFacts(1994, ("drama", "mystery")),
-    "tt0108160": MovieFacts(1993, ("drama", "romantic", "comedy")),
-}
-"""The twelve films as Table 3 (000, Appendix 7.1) lists them; the annotations name them by id alone."""
+from obygaze_features.manifest import Clip, Codebook, Manifest, is_obygaze12
 
 PRINTED_COUNTS: Mapping[str, str] = {
     "EN of all clips": "52%",
@@ -209,11 +182,6 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
             for level in codebook.level_names
         ]
     return tuple(numbers)
-
-
-def is_obygaze12(manifest: Manifest) -> bool:
-    """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(MOVIES)
 
 
 def printed_count_table(manifest: Manifest) -> Mapping[str, str]:

@@ -94,7 +94,7 @@ def tiny_openclip(kind: str, folder: Path, *, seed: int = 0) -> Path:
     kind
         `resnet`, a ResNet with attention pooling over 2 x 2 places, or `vit`.
     """
-    import open_clip  # noqa: PLC0415 - obygaze[openclip]
+    import open_clip
 
     if kind == "resnet":
         vision: dict[str, Any] = {"layers": [1, 1, 1, 1], "width": 8}
@@ -178,8 +178,8 @@ def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Pa
     context
         The most tokens it takes.
     """
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: PLC0415 - obygaze[extract]
-    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415 - obygaze[extract]
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel
 
     folder.mkdir(parents=True, exist_ok=True)
     split: Any = pre_tokenizers.ByteLevel
@@ -211,7 +211,7 @@ def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Pa
 
 
 def _tiny_network(name: str) -> Any:
-    import transformers  # noqa: PLC0415 - its classes are imported one by one, each at a cost
+    import transformers
 
     if name == "vivit":
         config: Any = transformers.VivitConfig(**_TRANSFORMER, tubelet_size=(2, 56, 56))
@@ -235,7 +235,7 @@ def _tiny_network(name: str) -> Any:
 
 
 def _write_bert(folder: Path, seed: int) -> None:
-    from transformers import BertConfig, BertModel  # noqa: PLC0415 - imported one by one, each at a cost
+    from transformers import BertConfig, BertModel
 
     config: Any = BertConfig(
         vocab_size=len(WORDS) + len(WORD_PARTS),

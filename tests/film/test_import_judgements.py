@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import builtin_codebook, import_judgements, read_manifest, write_manifest
+from obygaze_features.manifest import builtin_codebook, read_manifest, write_manifest
+from obygaze_film import import_judgements
 
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,judgement\n"
 
