@@ -223,7 +223,7 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
 
 
 def test_two_backbones_of_one_name_are_refused(corpus):
-    with pytest.raises(ExtractError, match="two backbones have the same name"):
+    with pytest.raises(ExtractError):
         Job(corpus, "films", (load_backbone("descriptors", 8), load_backbone("descriptors", 4)))
 
 

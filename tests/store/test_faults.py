@@ -166,7 +166,7 @@ def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tm
             patch.setattr(os, "write", full)
             with pytest.raises(OSError, match="No space left"):
                 writer.commit([result(second, [TOY])])
-        with pytest.raises(StoreError, match="begin another"):
+        with pytest.raises(StoreError):
             writer.commit([])
     assert list(stage.status()) == [first]
 

