@@ -209,22 +209,6 @@ def test_damage_is_named(tmp_path):
         reduce_tokens(store, "toy", "mean")
 
 
-@pytest.mark.parametrize("rule", ["mean", "top:1", "project:3"])
-def test_a_token_that_is_not_finite_is_named_by_its_clip(rule):
-    tokens = tokens_of(1)[0]
-    tokens[7, 2] = np.inf
-    shape = {"tokens": (1, *tokens.shape), "frames": (1, STEPS, WIDTH)}
-
-    class Toy:
-        name, arrays, clip_ids, usable = "toy", ("frames", "tokens"), ("c0",), [True]
-
-        def shape(self, array):
-            return shape[array]
-
-    vectors, _ = reduction.plan_reduction(Toy(), TokenRule.parse(rule)).apply(tokens)
-    assert not np.isfinite(vectors).all()
-
-
 @pytest.mark.long
 # --- attention reads it
 # ---------------------------------------------------------------------------

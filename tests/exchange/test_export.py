@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import shutil
-from io import FileIO
 
 import h5py
 import numpy as np
@@ -155,22 +154,6 @@ def test_no_failed_write_ends_in_success_and_the_next_export_is_whole(tmp_path, 
         assert set(tmp_path.iterdir()) == there
     export(store, "toy", tmp_path / "x.h5")
     assert (tmp_path / "x.h5").read_bytes() == whole
-
-
-def test_what_hdf5_wrote_it_can_read_back_before_and_after_an_error(tmp_path, monkeypatch):
-    with FileIO(tmp_path / "x", "x+") as raw:
-        sink = _Sink(raw)
-        assert sink.write(memoryview(b"abcdef")) == 6
-        assert (sink.seek(2), sink.tell(), sink.read(3)) == (2, 2, b"cde")
-        assert sink.read(3) == b"f\0\0"  # a read after the end, as of what was not written
-        assert sink.truncate(4) == 4
-        monkeypatch.setattr(os, "write", FailsAt(1, lasting=True))
-        assert sink.write(memoryview(b"lost")) == 4
-        with pytest.raises(OSError, match="Input/output"):
-            sink.check()
-        assert sink.truncate(1) == 1
-        sink.seek(0)
-        assert sink.read(4) == b"abcd"
 
 
 def test_a_file_that_came_meanwhile_is_not_replaced(store, tmp_path, monkeypatch):

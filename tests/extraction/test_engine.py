@@ -12,7 +12,7 @@ import pytest
 from obygaze_features.backbones import load_backbone
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import Job, estimate_clips, run_local
+from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
@@ -225,10 +225,3 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
 def test_two_backbones_of_one_name_are_refused(corpus):
     with pytest.raises(ExtractError):
         Job(corpus, "films", (load_backbone("descriptors", 8), load_backbone("descriptors", 4)))
-
-
-def test_an_estimate_counts_what_is_there(corpus):
-    expected = estimate_clips(job_of(corpus), [clip.clip_id for clip in corpus], workers=2)
-    assert (expected.clips, expected.files, expected.absent) == (14, 12, 1)
-    assert expected.seconds is not None
-    assert expected.feature_bytes == 14 * (N + 1) * 103 * 4

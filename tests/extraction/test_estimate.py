@@ -8,7 +8,7 @@ import pytest
 import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import estimate
-from obygaze_features.extraction.cost_estimate import Estimate, _strata
+from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 
 
@@ -52,16 +52,3 @@ def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
         free=FreeSpace(10**9, 5),
     )
     assert "2 GB are needed at the peak, 1 GB are free" in tight.obstacle()
-
-
-def test_strata_hold_about_as_many_clips_each_small_files_first():
-    class Task:
-        def __init__(self, path):
-            self.path = path
-
-    passes = [
-        [Task(name)] * clips for name, clips in zip("abcdefghij", [1, 1, 1, 1, 4, 4, 1, 1, 1, 1], strict=True)
-    ]
-    found = _strata(passes, {name: size for size, name in enumerate("abcdefghij")})
-    assert [task[0].path for stratum in found for task in stratum] == list("abcdefghij")
-    assert all(sum(map(len, stratum)) <= 4 for stratum in found)

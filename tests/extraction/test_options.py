@@ -1,24 +1,21 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
-import json
 import logging
 import os
 import sys
 from types import ModuleType
 
 import click
-import numpy as np
 import pytest
 
 from obygaze_features.backbones import BACKBONES
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
 from obygaze_features.commands.extract_output import logs_as_notes
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.prepared import what_forbids_writing
-from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.manifest import Clip, Manifest
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
 PLAIN = dict.fromkeys(COMPUTE)
@@ -101,15 +98,6 @@ def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monke
     assert told.startswith(f"{tmp_path}: no permission to write there")
 
 
-def test_a_dry_run_says_that_nothing_can_be_written_and_goes_on(tmp_path, obygaze):
-    write_manifest(Manifest((Clip("tt1-0", "tt1", "0.mp4"),), tmp_path), tmp_path / "films.csv")
-    (tmp_path / "file").touch()
-    said = obygaze(tmp_path, "extract", "films.csv", "file/films", "--dry-run")
-    assert said.returncode == 0
-    assert "file is a file" in said.stderr
-    assert "clips to do" in said.stdout
-
-
 def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
@@ -117,26 +105,6 @@ def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     assert choose_shard(None) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err
-
-
-def test_a_job_array_does_its_shares_and_one_job_seals(tmp_path, obygaze, monkeypatch):
-    clips = []
-    for i in range(18):  # a piece of 16 clips, and one of 2
-        frames = (np.full((48, 64, 3), 10 * i + t, np.uint8) for t in range(12))
-        write_video(tmp_path / f"{i}.mp4", frames, 24)
-        clips.append(Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4"))
-    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
-    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
-    for task, done, left in ((1, 2, 16), (0, 18, 0)):
-        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
-        said = obygaze(tmp_path, "extract", "films.csv", "films", "--n", 2, "--workers", 1, "--json")
-        assert said.returncode == 0, said.stderr
-        outcome = json.loads(said.stdout)
-        assert (outcome["clips"]["ok"], outcome["clips"]["left"], outcome["store"]) == (done, left, None)
-        assert f"shard {task}/2 is done. Once all are: obygaze store seal films" in said.stderr
-    sealed = obygaze(tmp_path, "store", "seal", "films", "--licence", "CC0-1.0")
-    assert sealed.returncode == 0, sealed.stderr
-    assert (tmp_path / "films-1.0.0").is_dir()
 
 
 def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):

@@ -1,8 +1,5 @@
 """Judgements of several people become one manifest; what is left out is counted."""
 
-import subprocess
-import sys
-
 import pytest
 
 from obygaze_features.errors import ManifestError
@@ -64,21 +61,3 @@ def test_another_codebook_must_be_given(tmp_path):
         import_judgements([path], tmp_path, builtin_codebook("mediaeval15")).manifest.clips[0].level
         == "violent"
     )
-
-
-def test_nothing_judged_is_exit_3(tmp_path):
-    path = file(tmp_path, "j.csv", "a,tt1,,0,5,,,AB,0,")
-    command = [
-        sys.executable,
-        "-m",
-        "obygaze",
-        "manifest",
-        "import",
-        "judgements",
-        str(path),
-        "--out",
-        str(tmp_path / "m.csv"),
-    ]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert finished.returncode == 3
-    assert "left out 1 row without a level" in finished.stderr

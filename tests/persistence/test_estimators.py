@@ -1,6 +1,5 @@
 """Every kind of estimator in a file: the zoo's, a lab's own, scikit-learn's parts; and files on servers."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -225,11 +224,6 @@ def test_a_model_is_read_from_a_server_as_from_a_folder():
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError):
         read_model(tmp_path)
-
-
-def test_cards_hold_json_alone():
-    for path in FROZEN.glob("protocol_3_*.model"):
-        json.dumps(read_model(path).card.to_json(), allow_nan=False)
 
 
 class OfFrames(Kept):

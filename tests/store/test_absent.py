@@ -16,14 +16,13 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.diff import diff, in_words
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
-from obygaze_features.exchange.publish import card_files, pack
-from obygaze_features.exchange.transfer import pull
+from obygaze_features.exchange.publish import card_files
 from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import DONE, FEATURES, TABLE
 from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
 from obygaze_features.store.verify_content import check_content
 
-from .toy_stores import CORPUS, WITH, do, features, group, sealed, status_of, tree
+from .toy_stores import CORPUS, WITH, do, features, group, sealed, status_of
 
 N = 20
 KINDS = (group(), group("wave", ("pooled", "frames")))
@@ -216,13 +215,6 @@ def test_exports_leave_absent_clips_of_their_group_out(store, tmp_path):
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == len(DONE_CLIPS) - 3
     with h5py.File(tmp_path / "wave.h5") as file:
         assert not set(SILENT) & {node.attrs["clip"] for node in file.values()}
-
-
-def test_packed_and_pulled_copies_are_the_same(pristine, tmp_path):
-    packed = pack(pristine, tmp_path / "toy-1.0.0.zip")
-    assert verify(packed, "full").ok
-    pull(packed, tmp_path / "toy-1.0.0")
-    assert tree(tmp_path / "toy-1.0.0") == tree(pristine)
 
 
 def test_stores_that_differ_in_what_is_absent_are_not_merged(store, tmp_path):

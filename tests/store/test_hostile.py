@@ -76,15 +76,6 @@ def test_a_damaged_chunk_is_named_with_the_rows_that_there_are(store):
     assert any("rows from 0 on of toy/pooled" in what for what in whats)
 
 
-def test_a_stage_says_what_makes_a_store_of_it(tmp_path):
-    stage = staged(tmp_path, 8)
-    with pytest.raises(StoreError, match="seal it"):
-        open_store(tmp_path / "toy")
-    next((stage.path / "journal").iterdir()).unlink()
-    with pytest.raises(StoreError):
-        open_store(tmp_path / "toy")
-
-
 @pytest.mark.parametrize("nested", ["[" * 100_000, '{"attributes":' * 400 + "0" + "}" * 400])
 def test_a_stage_with_endless_json_is_refused(tmp_path, nested):
     stage = staged(tmp_path, 8)

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.errors import ExtractError, StoreError
+from obygaze_features.errors import StoreError
 from obygaze_features.extraction import RunReport
-from obygaze_features.extraction import extract as extract_clips
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
@@ -183,13 +182,6 @@ def test_the_reasons_are_those_of_the_reader_of_videos(tmp_path):
     with pytest.raises(VideoError) as refused:
         check_file(tmp_path / "absent.mp4")
     assert refused.value.reason in LOST
-
-
-def test_extract_stops_where_no_video_is_found(corpus, tmp_path):
-    away = Manifest(corpus.clips, tmp_path / "elsewhere")
-    with pytest.raises(StoreError):
-        extract_clips(away, tmp_path / "store", ["descriptors"], n_frames=1, workers=1)
-    assert not issubclass(StoreError, ExtractError)
 
 
 def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):

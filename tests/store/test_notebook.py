@@ -1,6 +1,5 @@
 """Stores and groups in a notebook: pandas tables, xarray, HTML."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
-ROOT = Path(__file__).parents[2]
 CLIPS = {"a-0": "a", "a-1": "a", "b-0": "b", "b-1": "b"}
 
 
@@ -153,12 +151,3 @@ def test_html_names_what_there_is_and_is_escaped(tmp_path):
     assert "<td>pooled [3]</td>" in html
     assert "<td>4 of 4</td>" in html
     assert "<td>clip x feature</td>" in open_store(path)["net"]._repr_html_()
-
-
-def test_reading_features_loads_neither_pandas_nor_xarray(store):
-    code = (
-        "import sys; from obygaze_features import open_store; "
-        f"open_store({str(store.path)!r})['net'].pooled(); print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert not {"pandas", "xarray"} & set(done.stdout.split())

@@ -186,7 +186,8 @@ def test_opening_loads_nothing_heavy(shelf):
     code = (
         "import sys; from obygaze_features.store import open_store\n"
         f"open_store({str(shelf / 'toy')!r})['toy'].pooled()\n"
-        "print([m for m in ('torch', 'transformers', 'av', 'sklearn', 'pandas') if m in sys.modules])"
+        "heavy = 'torch transformers av sklearn pandas xarray obstore huggingface_hub'.split()\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -178,18 +178,6 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
         assert "secret" not in str(said.value)
 
 
-def test_opening_a_folder_imports_no_client():
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, obygaze_features.store\n"
-        "print([name for name in ('obstore', 'huggingface_hub') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_a_place_names_its_store(root, site):
     assert {locate(place).name for place in (root / "toy", f"{site.url}/toy-1.0.0")} == {"toy-1.0.0"}
 

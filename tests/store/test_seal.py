@@ -69,13 +69,6 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
     assert tree(path) == reference
 
 
-def test_a_failure_that_was_mended_leaves_no_trace(tmp_path, reference):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
-    do(stage, stage.missing(), lambda _: "failed")
-    do(stage, stage.missing(retry_failed=True))
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
-
-
 def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
     kinds = [TOY, group("alone", ["pooled"])]
     store = open_store(sealed(tmp_path, 72, kinds))

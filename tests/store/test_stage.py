@@ -281,15 +281,6 @@ def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
         assert damage
 
 
-def test_an_open_stage_reads_the_journals_only_when_they_changed(stage, journal, monkeypatch):
-    stage.status()
-    monkeypatch.setattr("obygaze_features.store.stage.read_journals", lambda *_: 1 / 0)
-    assert len(stage.status()) == 32
-    journal.write_bytes(journal.read_bytes()[:-1])
-    with pytest.raises(ZeroDivisionError):
-        stage.status()
-
-
 def test_a_journal_of_another_plan_is_refused(stage):
     entry = {"row": 0, "clip_id": "x", "status": "failed"}
     (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))

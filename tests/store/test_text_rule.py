@@ -7,7 +7,6 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
-from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.records import ClipResult
 from obygaze_features.text import unsuitable
@@ -105,8 +104,3 @@ def test_a_directory_of_odd_names_is_listed_without_harm(tmp_path, capsys):
         main(["store", "ls", str(tmp_path)])
     out, err = capsys.readouterr()
     assert unsuitable(out + err, lines=True) is None
-
-
-def test_a_manifest_that_an_import_makes_holds_none(tmp_path):
-    with pytest.raises(ValueError, match="holds the bidirectional character"):
-        write_manifest(Manifest((Clip("a", f"m{BIDI}"),), tmp_path), tmp_path / "films.csv")

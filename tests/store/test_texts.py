@@ -1,7 +1,6 @@
 """Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
 
 import csv
-import dataclasses
 import json
 
 import h5py
@@ -102,22 +101,9 @@ def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):
     assert "text" not in (store.path / "data/clips.csv").read_text(encoding="utf-8").splitlines()[0]
 
 
-def test_it_opens_in_xarray_by_name(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    path = sealed(tmp_path / "texts") / "data/features.zarr"
-    with xarray.open_zarr(path, group="toy", consolidated=True) as dataset:
-        assert dataset.text.sel(clip="é-03").item() == "ein Mädchen"
-
-
-def test_a_stage_of_texts_resumes_and_keeps_its_texts(tmp_path):
+def test_a_stage_of_texts_resumes_with_its_texts_alone(tmp_path):
     staged(tmp_path / "texts", TEXTS)
-    stage = staged(tmp_path / "texts", TEXTS)
-    assert [clip.text for clip in stage.clips] == [TEXTS[name] for name in sorted(TEXTS)]
-    assert stage.missing() == []
-
-
-def test_another_text_under_the_same_id_is_refused(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
+    assert staged(tmp_path / "texts", TEXTS).missing() == []
     with pytest.raises(StoreError):
         staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
 
@@ -192,8 +178,3 @@ def test_a_backbone_of_clips_has_no_texts(tmp_path):
     assert verify(seal_arrays(tmp_path / "good", name, rows, texts=TEXTS), "full").ok
     (problem,) = verify(seal_arrays(tmp_path / "texts", name, rows, texts=TEXTS, **wrong), "full").problems
     assert problem.what.startswith("'sampling.policy' should be texts")
-
-
-def test_the_row_of_the_table_knows_its_text(tmp_path):
-    clip = open_store(sealed(tmp_path / "texts")).clips[0]
-    assert dataclasses.replace(clip, text=None) != clip
