@@ -151,30 +151,18 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
         load_dataset(store, manifest, backbone="one")
 
 
-def test_several_backbones_must_be_told_apart(store, manifest):
-    with pytest.raises(DatasetError):
-        load_dataset(store, manifest)
-    with pytest.raises(DatasetError, match="has no backbone 'three'"):
-        load_dataset(store, manifest, backbone="three")
-
-
-def test_an_array_that_is_not_stored_is_refused(store, manifest):
-    with pytest.raises(DatasetError):
-        load_dataset(store, manifest, backbone="two", features="pooled")
-
-
-def test_a_store_of_other_clips_is_refused(store, tmp_path):
+def test_what_makes_no_dataset_is_refused(store, manifest, tmp_path):
     others = Manifest((Clip("x", "x", level="S"), Clip("y", "y", level="EN")), tmp_path)
-    with pytest.raises(DatasetError):
-        load_dataset(store, others, backbone="one")
-
-
-def test_a_manifest_without_levels_is_refused(store, tmp_path):
-    with pytest.raises(DatasetError):
-        load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), backbone="one")
-
-
-def test_paths_and_a_store_and_a_manifest_the_wrong_way_round_are_refused_in_one_line(store, manifest):
-    for given in ((manifest, store), ("films.zarr", manifest), (store, "films.csv")):
+    for given, how in (
+        ((store, manifest), {}),  # which backbone?
+        ((store, manifest), {"backbone": "two", "features": "pooled"}),
+        ((store, others), {"backbone": "one"}),
+        ((store, Manifest((Clip("a1", "a"),), tmp_path)), {"backbone": "one"}),  # no levels
+        ((manifest, store), {}),
+        (("films.zarr", manifest), {}),
+        ((store, "films.csv"), {}),
+    ):
         with pytest.raises(DatasetError):
-            load_dataset(*given)
+            load_dataset(*given, **how)
+    with pytest.raises(DatasetError, match="'three'"):
+        load_dataset(store, manifest, backbone="three")

@@ -103,23 +103,6 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 
 
 @pytest.mark.long
-def test_a_wish_to_stop_reaches_every_process(job, tmp_path):
-    stage = begin(job, tmp_path / "films")
-    seen: list[object] = []
-    run_gpus(
-        job,
-        stage,
-        stage.missing(),
-        gpus=(0, 1),
-        stopped=lambda: bool(seen),
-        on_commit=lambda _, results: seen.extend(results),
-        **SETTINGS,
-    )
-    assert 1 <= len(stage.status()) <= CLIPS
-    assert len(seen) == len(stage.status())
-
-
-@pytest.mark.long
 def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
     stage = begin(job, tmp_path / "films")
     other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))

@@ -14,13 +14,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from obygaze_features.demo.corpus import write_video
-from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import read_stage
 from tests.ports import free_ports
+
+from .clusters import run_locally, with_backbone, write_films
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -162,59 +161,24 @@ def below(pid: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    """24 clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty.
-
-    One of them is decoded only when the file that NAP_GATE names is gone.
-    """
-    folder = tmp_path_factory.mktemp("films")
-    clips = []
-    for i in range(CLIPS):
-        movie = f"tt{1 + i % 3}"
-        (folder / movie).mkdir(exist_ok=True)
-        width = 66 if i == GATED else 64
-        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i))
-        write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
-    (folder / "tt1" / "empty.mp4").touch()
-    clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]
-    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    return folder
+    return write_films(tmp_path_factory.mktemp("films"), CLIPS, GATED)
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with the backbone `nap` installed."""
     site = tmp_path_factory.mktemp("site")
-    for name in ("nap.py", "stopping.py"):
-        shutil.copy(Path(__file__).with_name(name), site)
-    about = site / "nap-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[obygaze.backbones]\nnap = nap:nap\n", encoding="utf-8")
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM"))}
-    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
-    # Three nodes share the memory of one machine here, and each would think that the others fill it.
-    quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    quiet["RAY_worker_niceness"] = "0"  # its workers would wait for minutes beside other tests
-    naps = {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
-    return others | token | quiet | naps | {"PYTHONPATH": paths}
+    # Three nodes share the memory of one machine here, and each would think that the others fill it; their
+    # workers would wait for minutes beside other tests.
+    quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_niceness": "0"}
+    return with_backbone(site, "nap") | token | quiet | {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
 
 
 @pytest.fixture(scope="module")
 def local(films, environment, tmp_path_factory) -> Path:
-    """What the local engine makes."""
     folder = tmp_path_factory.mktemp("local")
-    done = subprocess.run(
-        command(films, "--engine", "local", "--workers", "2"),
-        cwd=folder,
-        env=environment | {"NAP_S": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    return folder / "films-1.0.0"
+    return run_locally(folder, environment | {"NAP_S": "0"}, *command(films, "--engine", "local")[3:])
 
 
 @pytest.fixture(scope="module")

@@ -222,12 +222,6 @@ def test_a_folder_of_videos_leaves_images_out_and_counts_them(stills, tmp_path):
     assert "5 files that are no video by name" in imported.notices[0]
 
 
-def test_images_that_would_share_an_id_are_both_named(stills, tmp_path):
-    (stills / "one.jpg").touch()
-    with pytest.raises(ManifestError, match=r"one\.jpg and .*one\.png: both would be clip 'one'"):
-        import_images(stills, tmp_path)
-
-
 def test_a_folder_without_images_and_what_is_no_folder_are_refused(films, tmp_path):
     with pytest.raises(ManifestError):
         import_images(films, tmp_path)

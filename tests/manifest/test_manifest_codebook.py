@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from obygaze_features import io
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     FIELDS,
@@ -144,23 +143,6 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
     with pytest.raises(ManifestError, match="'mobygaze'"):
         write_manifest(manifest(tmp_path, codebook=replace(VIOLENCE, name="mobygaze")), tmp_path / "x.csv")
     assert (tmp_path / "films.csv").read_bytes() == before
-
-
-def test_a_write_that_fails_leaves_manifest_and_codebook_as_they_were(tmp_path, monkeypatch):
-    write_manifest(manifest(tmp_path), tmp_path / "films.csv")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write = io.write_new
-
-    def full(path, data):
-        if ".csv" in path.name:
-            raise OSError(28, "No space left on device", str(path))
-        write(path, data)
-
-    monkeypatch.setattr(io, "write_new", full)
-    newer = replace(VIOLENCE, version="2")
-    with pytest.raises(OSError, match=r"films\.csv"):
-        write_manifest(manifest(tmp_path, codebook=newer), tmp_path / "films.csv")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 # What is made of labels

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import Stage, metadata, read_stage, seal, staging_path, verify
+from obygaze_features.store import Stage, metadata, read_stage, seal, staging_path
 
 from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
@@ -171,31 +171,6 @@ def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tm
     assert list(stage.status()) == [first]
 
 
-def test_bytes_are_on_the_disk_before_the_journal_says_so(tmp_path, monkeypatch):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
-    events = []
-
-    def name(descriptor):
-        return Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(stage.path).as_posix()
-
-    def fsync(descriptor):
-        events.append(("fsync", name(descriptor)))
-
-    def write(descriptor, data, write=os.write):
-        events.append(("write", name(descriptor)))
-        return write(descriptor, data)
-
-    with stage.writer() as writer, monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fsync)
-        patch.setattr(os, "write", write)
-        writer.commit([result(clip, [TOY]) for clip in stage.missing()])
-    files = {f"pieces/0.{writer.name}.1.{what}" for what in ("rows", "toy.tokens")}
-    journal = f"journal/{writer.name}.jsonl"
-    assert set(events[:-5]) == {("write", file) for file in files}
-    assert set(events[-5:-3]) == {("fsync", file) for file in files}
-    assert events[-3:] == [("fsync", "pieces"), ("write", journal), ("fsync", journal)]
-
-
 def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(tmp_path, monkeypatch):
     path = staging_path(tmp_path / "toy")
     with monkeypatch.context() as patch:
@@ -279,36 +254,6 @@ def test_twenty_kills_of_a_sealing_process_change_no_byte_of_the_store(tmp_path,
         assert turn > 0  # the first was killed, however fast this machine is
         assert tree(folder / "toy-1.0.0") == good
         assert sorted(node.name for node in folder.iterdir()) == ["toy-1.0.0", "toy.staging"]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A real file system of 400 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if (
-        os.getuid() != 0
-        or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)], capture_output=True, check=False
-        ).returncode
-    ):
-        pytest.skip("a file system can't be mounted here")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_really_full_disk_is_named_and_the_job_resumes_once_there_is_room(small_disk):
-    stage = Stage.open(staging_path(small_disk / "toy"), plan(500), [TOY], CORPUS)
-    with pytest.raises(OSError, match="No space left") as caught:
-        do(stage, stage.missing())
-    assert str(small_disk) in str(caught.value.filename)
-    done = len(stage.status())
-    assert 0 < done < 500
-    assert len(stage.missing()) == 500 - done
-    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
-    again = Stage.open(stage.path, plan(500), [TOY], CORPUS)
-    do(again, again.missing())
-    assert verify(seal(None, small_disk / "toy", licence="MIT"), "full").ok
 
 
 READ_ONLY = """

@@ -1,7 +1,6 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
 import json
-import shutil
 import subprocess
 import sys
 
@@ -161,25 +160,6 @@ def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
     chunk.write_bytes(data)
     with pytest.raises(StoreError, match="damaged"):
         read_all(path)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", '{"attributes": 3}', "\x00", '{"attributes": {"obygaze": []}}']
-)
-@pytest.mark.parametrize("node", ["", "toy/", "toy/pooled/"])
-def test_nonsense_in_place_of_metadata_is_one_clear_error(tmp_path_factory, shelf, text, node):
-    path = tmp_path_factory.mktemp("broken") / "toy-1.0.0"
-    shutil.copytree(shelf / "toy-1.0.0", path)
-    (path / "data/features.zarr" / node / "zarr.json").write_text(text, encoding="utf-8")
-    for parent in {"": [], "toy/": [""], "toy/pooled/": ["", "toy/"]}[
-        node
-    ]:  # consolidated metadata would hide it
-        file = path / "data/features.zarr" / parent / "zarr.json"
-        document = json.loads(file.read_bytes())
-        del document["consolidated_metadata"]
-        file.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(StoreError):
-        open_store(path)["toy"].pooled()
 
 
 def test_opening_loads_nothing_heavy(shelf):

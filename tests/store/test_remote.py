@@ -135,14 +135,6 @@ def test_one_wrong_byte_is_an_error(site):
     assert [problem.file for problem in problems] == ["data/features.zarr/toy/frames/c/1/0/0"]
 
 
-@pytest.mark.parametrize(
-    "name", ["manifest-sha256.txt", "tagmanifest-sha256.txt", "README.md", "clips.csv", "frames/zarr.json"]
-)
-def test_one_wrong_byte_beside_the_chunks_is_a_problem_too(site, name):
-    site.flips = {f"/{name}"}
-    assert verify(f"{site.url}/toy-1.0.0").problems
-
-
 def test_a_dropped_connection_is_tried_again(root, site):
     site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
     found = open_store(f"{site.url}/toy-1.0.0")["toy"]

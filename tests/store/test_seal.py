@@ -9,13 +9,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import xarray
-import zarr
 from hypothesis import HealthCheck, given, settings
 
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path, verify
-from obygaze_features.store.format import ARRAYS
 
 from .toy_stores import (
     CORPUS,
@@ -94,44 +92,6 @@ def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
                 assert np.array_equal(values.pop("time_s"), truth.time_s)
                 assert np.array_equal(values.pop("frame_index"), truth.frame_index)
                 assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
-
-
-def test_the_layout_is_the_one_of_the_format(tmp_path):
-    path = sealed(tmp_path, 1030, [group(arrays=["pooled", "frames", "tokens"])])
-    node = zarr.open_group(str(path / "data/features.zarr"), mode="r")["toy"]
-    layout = {name: (array.chunks, array.shards) for name, array in node.arrays()}
-    assert layout == {
-        "clip": ((1024,), None),
-        "status": ((1024,), None),
-        "time_s": ((1024, 3), None),
-        "frame_index": ((1024, 3), None),
-        "pooled": ((1024, 4), None),
-        "frames": ((64, 3, 4), None),
-        "tokens": ((1, 5, 6), (16, 5, 6)),
-    }
-    for name, array in node.arrays():
-        assert array.metadata.dimension_names == ARRAYS[name].dims
-        assert array.metadata.chunk_key_encoding.separator == "/"
-        inner = array.metadata.codecs[0].codecs if array.shards else array.metadata.codecs
-        names = [codec.to_dict()["name"] for codec in inner]
-        assert names == (["vlen-utf8", "zstd", "crc32c"] if name == "clip" else ["bytes", "crc32c"])
-        chunks = len(list((path / "data/features.zarr/toy" / name / "c").rglob("*")))
-        assert chunks > 0  # every chunk is written, empty or not
-    assert np.isnan(node["pooled"].fill_value)
-    assert node["frames"].dtype == np.float16
-    assert len(list((path / "data/features.zarr/toy/tokens/c").glob("*/0/0"))) == 65
-
-
-def test_nothing_but_zarr_nodes_lies_in_the_zarr_and_the_bag_is_whole(tmp_path):
-    path = sealed(tmp_path)
-    names = {file.split("/")[-1] for file in tree(path / "data/features.zarr")}
-    assert names == {"zarr.json", "0"}
-    assert sorted(node.name for node in path.iterdir()) == [
-        "README.md", "bag-info.txt", "bagit.txt", "croissant.json", "data", "manifest-sha256.txt",
-        "tagmanifest-sha256.txt",
-    ]  # fmt: skip
-    subprocess.run(["sha256sum", "-c", "--quiet", "manifest-sha256.txt"], cwd=path, check=True)
-    subprocess.run(["sha256sum", "-c", "--quiet", "tagmanifest-sha256.txt"], cwd=path, check=True)
 
 
 def test_provenance_and_attributes_come_with_the_store(tmp_path):
@@ -332,15 +292,6 @@ def test_progress_counts_every_row_once(tmp_path):
     seal(None, tmp_path / "toy", progress=lambda done, total: seen.append((done, total)), **WITH)
     assert seen[-1] == (40, 40)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-
-
-def test_what_a_killed_sealing_left_is_swept(tmp_path, reference):
-    staged(tmp_path)
-    (tmp_path / "toy.building/data/features.zarr/old").mkdir(parents=True)
-    (tmp_path / "toy.building/data/features.zarr/old/zarr.json").touch()
-    path = seal(None, tmp_path / "toy", **WITH)
-    assert tree(path) == reference
-    assert not (tmp_path / "toy.building").exists()
 
 
 SEALING = """

@@ -87,19 +87,6 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
         assert len({one.name, two.name, three.name}) == 3
 
 
-def test_a_piece_has_one_file_of_small_rows_and_one_of_each_array_of_tokens(tmp_path):
-    stage = staged(tmp_path, 40)
-    (writer,) = (path.stem for path in (stage.path / "journal").iterdir())
-    assert files(stage) == {f"{k}.{writer}.1.{what}" for k in range(3) for what in ("rows", "toy.tokens")}
-    rows = (stage.path / f"pieces/1.{writer}.1.rows").read_bytes()
-    tokens = (stage.path / f"pieces/1.{writer}.1.toy.tokens").read_bytes()
-    truth = features(stage.clips[21].clip_id, TOY)
-    small = (truth.frame_index, truth.arrays["frames"], truth.arrays["pooled"], truth.time_s)
-    record = b"".join(row.tobytes() for row in small)
-    assert rows[5 * len(record) :].startswith(record)
-    assert tokens[5 * (5 * 6 * 2 + 4) :].startswith(truth.arrays["tokens"].tobytes())
-
-
 def broken(clip, **arrays):
     truth = features(clip, TOY)
     return ClipFeatures(
@@ -200,18 +187,6 @@ def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
     assert before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]  # sealing finds it, and says so
-
-
-def test_old_files_are_removed_only_after_the_new_line(stage, ids, monkeypatch):
-    do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
-    seen = []
-    with monkeypatch.context() as patch:
-        patch.setattr("pathlib.Path.unlink", lambda *_, **__: seen.append(stage.status()[ids[0]].attempt))
-        do(stage, [ids[3]], ok)
-    assert seen == [2, 2]
-    assert len(files(stage)) == 4  # as after a kill there: both are whole
-    assert stage.sweep() == 0
-    assert len(files(stage)) == 4
 
 
 def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage, ids):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import zarr
 
-from obygaze_features.errors import StoreError
 from obygaze_features.io import file_sha256
-from obygaze_features.store import Problem, verify
+from obygaze_features.store import verify
 from obygaze_features.store.store_files import digests_bytes, oxum, payload_files, tag_files
 
-from .toy_stores import group, sealed, staged
+from .toy_stores import group, sealed
 
 DEPTHS = ("quick", "digests", "full")
 
@@ -191,20 +190,6 @@ def test_another_layout_with_fitting_manifests_is_found_by_full(store):
     rebag(store)
     problems = verify(store, "full").problems
     assert any("chunk_grid, codecs" in problem.what for problem in problems), problems
-
-
-def test_a_newer_format_is_a_problem_that_says_update(store):
-    edit(store, "data/features.zarr/zarr.json", lambda data: data.replace(b'"1.0"', b'"2.0"'))
-    rebag(store)
-    problems = verify(store, "quick").problems
-    assert [type(problem) for problem in problems] == [Problem]
-    assert "update obygaze" in problems[0].what
-
-
-def test_a_stage_cannot_be_verified(tmp_path):
-    stage = staged(tmp_path, 8)
-    with pytest.raises(StoreError):
-        verify(stage.path)
 
 
 def test_sha256sum_agrees_with_the_manifest_depth(store):
