@@ -1,4 +1,7 @@
-"""The gallery of examples/ runs, script by script, and leaves nothing behind."""
+"""The gallery of examples/ runs, script by script, and leaves nothing behind.
+
+Nothing else runs these scripts from an empty folder, with warnings as errors.
+"""
 
 import os
 import subprocess

@@ -209,10 +209,11 @@ def test_damage_is_named(tmp_path):
         reduce_tokens(store, "toy", "mean")
 
 
-@pytest.mark.long
 # --- attention reads it
 # ---------------------------------------------------------------------------
+@pytest.mark.long
 def test_attention_on_reduced_tokens_is_evaluated_kept_and_applied(tmp_path):
+    """Only here is a model of reduced tokens evaluated, kept and applied: it finds an event in time."""
     X, y, movies, event = planted_frames(6, 40, 12, 8, n_event=2, size=7.0)
     noise = np.random.default_rng(1).normal(size=(len(X), 12, 3, 8))
     patches = X[:, :, None] + noise - noise.mean(axis=2, keepdims=True)

@@ -4,6 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,30 @@ import numpy as np
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.lab_package import describe
+
+
+def until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
+    """Wait until something is so, which a process with an exit code can no longer bring about."""
+    deadline = time.monotonic() + 1800
+    while not done():
+        assert exit_code() is None, "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def below(pid: int) -> list[int]:
+    """List the processes below one."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        some = children.get(waiting.pop(), [])
+        found += some
+        waiting += some
+    return found
 
 
 def with_backbone(site: Path, name: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
+
+from .clusters import until
 
 
 @pytest.fixture(scope="session")
@@ -92,14 +93,10 @@ class Hold:
         """Return the variables of a run that waits."""
         return {"STOP_AT": str(lines), "STOP_FOLDER": str(self.folder)}
 
-    def wait(self, number: int, ended: Callable[[], object] = lambda: None) -> list[int]:
-        """Wait until so many processes wait, and return their ids; `ended` is true if they no longer can."""
-        deadline = time.monotonic() + 1800
-        while len(found := list(self.folder.iterdir())) < number:
-            assert not ended(), "it ended before it could be held"
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return [int(path.name) for path in found]
+    def wait(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
+        """Wait until so many processes wait, and return their ids."""
+        until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
+        return [int(path.name) for path in self.folder.iterdir()]
 
     def release(self) -> None:
         (self.folder / "go").touch()

@@ -119,6 +119,7 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path)
 
 @pytest.mark.long
 def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film, plain, tmp_path):
+    """Only here is a process killed between a stretch's measurement and the commit of its clips."""
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
     script = tmp_path / "killed.py"
@@ -155,6 +156,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
 
 @pytest.mark.long
 def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
+    """Only here is a film damaged in the middle of a stretch of windows."""
     data = bytearray(film.read_bytes())
     with av.open(str(film)) as container:
         victim = [packet for packet in container.demux(video=0) if packet.size][700]
@@ -173,6 +175,7 @@ def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
 
 @pytest.mark.long
 def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
+    """Only here does a worker die that measures shots beside its clips."""
     died = tmp_path / "died"
     backbone = load_backbone("descriptors", 4)
     dying = replace(backbone, prepare=Dying(backbone.prepare, died))

@@ -85,6 +85,7 @@ def alone(job, tmp_path_factory):
 def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
     held_job, hold, alone, pools, tmp_path, tree
 ):
+    """Only here are the real processes of two cards killed; test_schedule.py has pretended ones."""
     stage = begin(held_job, tmp_path / "films")
     killed, shown = [], []
 
@@ -104,6 +105,7 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 
 @pytest.mark.long
 def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
+    """Only here does the process of a card build another backbone than the one that leads."""
     stage = begin(job, tmp_path / "films")
     other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
     with pytest.raises(ExtractError, match="GPU 0"):

@@ -1,4 +1,7 @@
-"""The Ray engine: the same bytes as the local one, whoever dies on the way; only its processes are real."""
+"""The Ray engine: the same bytes as the local one, whoever dies on the way; only its processes are real.
+
+Only here do clips kill decoders and encoders that Ray holds, and Ray's workers die under a run.
+"""
 
 import contextlib
 import json
@@ -7,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 
-from .clusters import run_locally, with_backbone
+from .clusters import below, run_locally, until, with_backbone
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -172,11 +174,7 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
     ) as running:
         try:
             pieces = tmp_path / "films.staging" / "pieces"
-            deadline = time.monotonic() + 3000
-            while not (pieces.exists() and any(pieces.iterdir())):
-                assert running.poll() is None, "it ended before its workers could be killed"
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(lambda: pieces.exists() and any(pieces.iterdir()), running.poll)
             victims = workers_of(holder[0])
             assert len(victims) >= 2  # an encoder, and the decoder that gave it its first clip
             for pid in victims:
@@ -193,19 +191,9 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
 
 def workers_of(holder: int) -> list[int]:
     """Find the encoders and the busy decoders of the cluster that a process holds."""
-    parents, names = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                status = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                names[int(entry.name)] = (entry / "cmdline").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
-
-    def below(pid: int) -> bool:
-        return pid == holder or (pid in parents and below(parents[pid]))
-
-    return [
-        pid for pid, name in names.items() if re.match("ray::(RayEncoder|decode_pass)", name) and below(pid)
-    ]
+    found = []
+    for pid in below(holder):
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+            found += [pid] if re.match("ray::(RayEncoder|decode_pass)", name) else []
+    return found

@@ -1,4 +1,7 @@
-"""A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent."""
+"""A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent.
+
+Only here do nodes differ in what they find and in when they end: all the rest runs on one.
+"""
 
 import contextlib
 import json
@@ -19,7 +22,7 @@ import pytest
 from obygaze_features.store import read_stage
 from tests.ports import free_ports
 
-from .clusters import run_locally, with_backbone, write_films
+from .clusters import below, run_locally, until, with_backbone, write_films
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -144,21 +147,6 @@ class Nodes:
             self.kill(name)
 
 
-def below(pid: int) -> list[int]:
-    """List the processes below one."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
-    found, waiting = [], [pid]
-    while waiting:
-        some = children.get(waiting.pop(), [])
-        found += some
-        waiting += some
-    return found
-
-
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
     return write_films(tmp_path_factory.mktemp("films"), CLIPS, GATED)
@@ -242,14 +230,6 @@ def said(folder: Path) -> str:
     return (folder / "said").read_text(encoding="utf-8")
 
 
-def wait_for_words(folder: Path, words: str, running: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 1800
-    while words not in said(folder):
-        assert running.poll() is None, said(folder)
-        assert time.monotonic() < deadline, said(folder)
-        time.sleep(0.1)
-
-
 def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, nodes, tmp_path, tree):
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
@@ -285,7 +265,7 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
 
 def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
     with held(nodes), started(films, tmp_path, nodes.environment) as running:
-        wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
+        until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
         running.terminate()
         assert running.wait(timeout=1200) == 143, said(tmp_path)
     assert "stopped; 25 clips are left" in said(tmp_path)
@@ -336,7 +316,8 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
             started(films, folders[0], here | {"JOIN_S": "5"}, program) as patient,
             started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
         ):
-            wait_for_journal_file(folders[1], stopped)
+            # The stage is begun: the signal handlers are in place before.
+            until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
             stopped.terminate()
             assert stopped.wait(timeout=1200) == 143, said(folders[1])
             assert patient.wait(timeout=1200) == 1, said(folders[0])
@@ -350,12 +331,3 @@ def test_everything_is_said_within_a_minute():
 
     assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60
     assert ray_driver.FIRST_NOTE_S <= 60
-
-
-def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:
-    """Wait until the stage is begun: the signal handlers are in place before."""
-    deadline = time.monotonic() + 1800
-    while not list(folder.glob("films.staging/journal/*.jsonl")):
-        assert running.poll() is None, said(folder)
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

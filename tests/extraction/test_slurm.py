@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ import pytest
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import array_shard, stop_on_signals
+
+from .clusters import until
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 
@@ -106,10 +107,7 @@ class Site:
             text=True,
         ) as running:
             for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
-                deadline = time.monotonic() + 300
-                while not (self.folder / ready).exists():
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                until((self.folder / ready).exists)
                 running.send_signal(each)
             said, _ = running.communicate(timeout=600)
         return running.returncode, said

@@ -1,4 +1,7 @@
-"""The job scripts of docs/slurm under a real Slurm: one controller and three nodes on loopback."""
+"""The job scripts of docs/slurm under a real Slurm: one controller and three nodes on loopback.
+
+Only here is seen what Slurm itself makes of the scripts: its signals, turns, dependencies and lost nodes.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Codebooks are data: read, checked, written and read back as equal; their words are found by any spelling."""
+"""Codebooks are data: checked, written and read back as equal; their words are found by any spelling."""
 
 import pickle
 from contextlib import suppress

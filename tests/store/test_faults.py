@@ -234,6 +234,7 @@ def scattered(folder):
 @pytest.mark.long
 @pytest.mark.parametrize("stage", [scattered, lambda folder: staged(folder, 300)], ids=["scattered", "whole"])
 def test_twenty_kills_of_a_sealing_process_change_no_byte_of_the_store(tmp_path, stage):
+    """Only here is a sealing process really killed, up to five times in a row, in its own threads."""
     stage(tmp_path / "calm")
     steps = int(killed_sealing(tmp_path / "calm", 0).stdout)
     good = tree(tmp_path / "calm" / "toy-1.0.0")

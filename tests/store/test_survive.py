@@ -1,4 +1,7 @@
-"""Killed, started twice, on a full disk: the trials of benchmarks/survive.py, a few of each."""
+"""Killed, started twice, on a full disk: the trials of benchmarks/survive.py, a few of each.
+
+Only here are the commands themselves killed at any moment, and run against each other.
+"""
 
 import importlib.util
 import subprocess
