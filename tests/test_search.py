@@ -1,8 +1,5 @@
 """Search ranks a planted space as it was planted, from a folder or a URL, and only within one space."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -14,6 +11,7 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import SearchError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from tests.process import python
 
 from .store.serving import serving
 
@@ -126,4 +124,4 @@ def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path
 
 def test_the_function_is_public_whatever_was_imported_first():
     code = "import obygaze_features.commands.search, obygaze_features as of; assert callable(of.search)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)

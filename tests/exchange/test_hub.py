@@ -8,8 +8,6 @@ import base64
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
+from tests.process import python
 
 from ..store.serving import Handler, serving
 from ..store.toy_stores import sealed, tree
@@ -112,15 +111,8 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
         }
-        done = subprocess.run(
-            [sys.executable, "-c", CLIENT, store, tmp_path / "copy"],
-            env={**os.environ, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
         asked = site.asked
-    assert done.returncode == 0, done.stderr
     place, fingerprint, missing = done.stdout.splitlines()
     assert place == f"hf://datasets/lab/films@{COMMIT}"
     assert fingerprint == open_store(store).fingerprint

@@ -21,22 +21,7 @@ from ..store.toy_stores import group, sealed, staged, tree
 pytest.importorskip("obstore")
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
-    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
-    return folder
-
-
-@pytest.fixture
-def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
-    with serving(root) as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(root):
     return tree(root / "toy-1.0.0")
 

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +12,7 @@ import numpy as np
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.lab_package import describe
+from tests.process import python
 
 
 def until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
@@ -71,13 +70,5 @@ def write_films(folder: Path, n_clips: int, gated: int | None = None) -> Path:
 
 def run_locally(folder: Path, environment: dict[str, str], *words: str) -> Path:
     """Return the store films-1.0.0 that the local engine makes, in which some clips have failed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "obygaze", *words, "--workers", "2"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
+    python("-m", "obygaze", *words, "--workers", "2", code=3, cwd=folder, env=environment)
     return folder / "films-1.0.0"

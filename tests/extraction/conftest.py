@@ -6,7 +6,6 @@ import io
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
+from tests.process import python
 
 from .clusters import until
 
@@ -59,17 +59,9 @@ def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(wish: signal.Signals, folder: Path, lines: int, *arguments: object) -> object:
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run(
-            [sys.executable, "-c", STOPPED, *map(str, arguments)],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        expected = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
-        assert done.returncode == expected, done.stderr
-        return done
+        given = {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name}
+        code = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
+        return python("-c", STOPPED, *arguments, code=code, cwd=folder, env=os.environ | given)
 
     return run
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +16,7 @@ from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
 from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
+from tests.process import python
 
 RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
 N_FRAMES = RATE * SECONDS
@@ -125,10 +124,7 @@ def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film,
     script = tmp_path / "killed.py"
     script.write_text(KILLED, encoding="utf-8")
     for killed_at in ("measured", "commit"):
-        done = subprocess.run(
-            [sys.executable, script, tmp_path, killed_at], check=False, capture_output=True, text=True
-        )
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        python(script, tmp_path, killed_at, code=-signal.SIGKILL)
         assert not (tmp_path / "shots.csv").exists()
         assert len(list((tmp_path / "features.staging" / MEASURED).iterdir())) >= 2
     made = tmp_path / "windows.csv", tmp_path / "features"

@@ -1,8 +1,6 @@
 """`of.extract` is the command's work as one call; `of.estimate` says what it will take."""
 
 import inspect
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.manifest import TextList
 from obygaze_features.store import read_stage
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
+from tests.process import python
 
 
 @pytest.fixture
@@ -73,10 +72,7 @@ print([clip.status for clip in store.clips])
 
 def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_need(films):
     (films / "script.py").write_text(SCRIPT, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=films, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("script.py", cwd=films)
     once, refusal, statuses = done.stdout.splitlines()
     assert (once, statuses) == ("once", "['ok', 'ok', 'failed']")
     assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")

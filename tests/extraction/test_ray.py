@@ -18,6 +18,7 @@ import pytest
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
+from tests.process import execute
 
 from .clusters import below, run_locally, until, with_backbone
 
@@ -118,16 +119,7 @@ def by_ray(films, environment, holder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray")
     here, crashes = environment | {"RAY_ADDRESS": holder[1]}, Path(environment["BRITTLE_CRASHES"])
     before = crashes.read_text(encoding="utf-8")
-    done = subprocess.run(
-        command(films / "deadly.csv", "ray"),
-        cwd=folder,
-        env=here,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3000,
-    )
-    assert done.returncode == 3, done.stderr
+    done = execute(*command(films / "deadly.csv", "ray"), code=3, cwd=folder, env=here)
     return folder, done, crashes.read_text(encoding="utf-8").removeprefix(before)
 
 

@@ -30,22 +30,9 @@ def order(name: str, workers: int | None = None, *, on_gpu: bool = False) -> Sim
     return SimpleNamespace(backbones=[name], workers=workers, on_gpu=on_gpu)
 
 
-def test_decoders_take_the_cores_and_encoders_the_nodes_or_the_gpus(resources):
-    resources({"CPU": 6.0, "GPU": 3.0})
-    assert ray_driver.choose_pools(order("descriptors")) == (
-        6,
-        2,
-        ["Ray: 2 nodes with 6 cores, 6 decoders, 2 encoders"],
-    )
-    assert ray_driver.choose_pools(order("xclip", 99, on_gpu=True)) == (
-        6,
-        3,
-        ["Ray: 2 nodes with 6 cores, 6 decoders, 3 encoders"],
-    )
-
-
 def test_gpus_that_the_leading_process_cannot_use_are_said(resources):
     resources({"CPU": 2.0, "GPU": 3.0})
+    assert ray_driver.choose_pools(order("xclip", 99, on_gpu=True))[:2] == (2, 3)
     _, _, notes = ray_driver.choose_pools(order("xclip"))
     assert notes[0] == "the 3 GPUs of the cluster are not used: run this command on a node that has one"
 

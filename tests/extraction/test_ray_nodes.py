@@ -21,6 +21,7 @@ import pytest
 
 from obygaze_features.store import read_stage
 from tests.ports import free_ports
+from tests.process import execute
 
 from .clusters import below, run_locally, until, with_backbone, write_films
 
@@ -116,7 +117,7 @@ class Nodes:
     def wait(self, nodes: int) -> None:
         """Wait until the head counts so many nodes."""
         words = [sys.executable, "-c", COUNTING, str(nodes)]
-        subprocess.run(words, env=self.environment, capture_output=True, check=True, timeout=HALF_AN_HOUR_S)
+        execute(*words, env=self.environment)
 
     @contextlib.contextmanager
     def held(self, hold, lines: int) -> Iterator[None]:

@@ -10,6 +10,7 @@ import pytest
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import array_shard, stop_on_signals
+from tests.process import execute
 
 from .clusters import until
 
@@ -67,7 +68,7 @@ def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sbatch")), ids=lambda path: path.name)
 def test_the_scripts_are_shell(script):
-    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+    done = execute("bash", "-n", script, code=None)
     assert (done.returncode, done.stderr) == (0, "")
     assert script.name in (SCRIPTS.parent / "slurm.md").read_text(encoding="utf-8")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, import_folder, import_images, read_manifest, write_manifest
+from obygaze_features.manifest import Clip, import_folder, import_images, write_manifest
 from obygaze_features.manifest.clip import frame_rate, time_code
 
 
@@ -67,13 +67,6 @@ def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path
         import_folder(films, tmp_path, manifest)
     with pytest.raises(ManifestError, match=r"films.csv"):
         import_folder(manifest, tmp_path)
-
-
-@pytest.mark.parametrize("header", ["video,start_s,end_s", "clip_id,video,start_s,end_s,level"])
-def test_spans_in_place_of_a_manifest_are_refused_with_the_command(tmp_path, header):
-    (tmp_path / "spans.csv").write_text(f"{header}\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="--spans"):
-        read_manifest(tmp_path / "spans.csv")
 
 
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):

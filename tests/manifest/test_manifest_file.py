@@ -101,40 +101,39 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "where", "what"),
+    ("row", "where"),
     [
-        ("a-1,a,,,,S,,", "line 3, column clip_id", "line 2"),
-        ("a-2,a,,-1,2,S,,", "line 3, column start_s", "-1.0 is negative"),
-        ("a-2,a,,5,2,S,,", "line 3, column end_s", "2.0 is not after start_s 5.0"),
-        ("a-2,a,,5,5,S,,", "line 3, column end_s", "5.0 is not after start_s 5.0"),
-        ("a-2,a,,nan,2,S,,", "line 3, column start_s", "'nan'"),
-        ("a-2,a,,0,inf,S,,", "line 3, column end_s", "'inf'"),
-        ("a-2,a,,0,1e999,S,,", "line 3, column end_s", "'1e999'"),
-        ("a-2,a,,0,1_0,S,,", "line 3, column end_s", "'1_0'"),
-        ("a-2,a,,0,two,S,,", "line 3, column end_s", "'two'"),
-        ("a-2,a,,0,,S,,", "line 3, column end_s", "give both ends"),
-        ("a-2,a,,,,Sure,,", "line 3, column level", "did you mean 'S'"),
-        ("a-2,a,,,,S,Loook,", "line 3, column concepts", "did you mean 'Look'"),
-        ("a-2,a,,,,S,Look;,", "line 3, column concepts", "unknown concept ''"),
-        (",a,,,,S,,", "line 3, column clip_id", "is empty"),
-        ("a-2,,,,,S,,", "line 3, column movie", "is empty"),
-        ("a/2,a,,,,S,,", "line 3, column clip_id", "slash"),
-        ("a\\2,a,,,,S,,", "line 3, column clip_id", "slash"),
-        (".a,a,,,,S,,", "line 3, column clip_id", "dot"),
-        ("a\x072,a,,,,S,,", "line 3, column clip_id", "holds the control character U+0007"),
-        (" a2,a,,,,S,,", "line 3, column clip_id", "begins or ends with a space"),
-        ("a-2,a,,,,S,", "line 3", "7 cells where the header has 8"),
-        ("a-2,a,,,,S,,,,", "line 3", "10 cells where the header has 8"),
-        ('a-2,a,"x,,,S,,', "line 3", "not a well-formed table"),
+        ("a-1,a,,,,S,,", "line 3, column clip_id"),
+        ("a-2,a,,-1,2,S,,", "line 3, column start_s"),
+        ("a-2,a,,5,2,S,,", "line 3, column end_s"),
+        ("a-2,a,,5,5,S,,", "line 3, column end_s"),
+        ("a-2,a,,nan,2,S,,", "line 3, column start_s"),
+        ("a-2,a,,0,inf,S,,", "line 3, column end_s"),
+        ("a-2,a,,0,1e999,S,,", "line 3, column end_s"),
+        ("a-2,a,,0,1_0,S,,", "line 3, column end_s"),
+        ("a-2,a,,0,two,S,,", "line 3, column end_s"),
+        ("a-2,a,,0,,S,,", "line 3, column end_s"),
+        ("a-2,a,,,,Sure,,", "line 3, column level"),
+        ("a-2,a,,,,S,Loook,", "line 3, column concepts"),
+        ("a-2,a,,,,S,Look;,", "line 3, column concepts"),
+        (",a,,,,S,,", "line 3, column clip_id"),
+        ("a-2,,,,,S,,", "line 3, column movie"),
+        ("a/2,a,,,,S,,", "line 3, column clip_id"),
+        ("a\\2,a,,,,S,,", "line 3, column clip_id"),
+        (".a,a,,,,S,,", "line 3, column clip_id"),
+        ("a\x072,a,,,,S,,", "line 3, column clip_id"),
+        (" a2,a,,,,S,,", "line 3, column clip_id"),
+        ("a-2,a,,,,S,", "line 3"),
+        ("a-2,a,,,,S,,,,", "line 3"),
+        ('a-2,a,"x,,,S,,', "line 3"),
     ],
 )
-def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where, what):
+def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
     path = written(tmp_path, GOOD, row)
     with pytest.raises(ManifestError) as caught:
         read_manifest(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: {where}: ")
-    assert what in message
     assert "\n" not in message
 
 

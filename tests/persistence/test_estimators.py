@@ -224,37 +224,3 @@ def test_a_model_is_read_from_a_server_as_from_a_folder():
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError):
         read_model(tmp_path)
-
-
-class OfFrames(Kept):
-    """Reads frames [N, F, D] and takes their mean."""
-
-    def fit(self, X, y):
-        return super().fit(X.mean(axis=1), y)
-
-    def decision_function(self, X):
-        return super().decision_function(X.mean(axis=1))
-
-
-def test_a_model_of_frames_reads_frames_from_stores(tmp_path):
-    from obygaze_features.store import open_store
-    from obygaze_features.store.testing import seal_arrays
-    from obygaze_models.dataset import load_dataset
-    from obygaze_models.models.spec import ModelSpec
-    from obygaze_models.prediction.predict import predict
-
-    store, manifest = corpus(tmp_path, "films", ("a", "b", "c", "d"))
-    rows = np.nan_to_num(store["descriptors"].pooled())
-    movie_of = {clip.clip_id: clip.movie for clip in store.clips}
-    frames = {"descriptors": {"frames": np.stack([rows + 1, rows - 1], axis=1)}}
-    framed = open_store(seal_arrays(tmp_path / "framed", movie_of, frames))
-    spec = ModelSpec("lab", "Lab", lambda _: OfFrames(), reads="frames")
-    data = load_dataset(framed, manifest)
-    run = evaluate(data, [spec], "calm_violent")
-    path = save_models(run, data, ["lab"], tmp_path / "models", models=[spec])["lab"]
-    model = load_model(path, offered={"lab": spec})
-    assert (model.card.features, model.card.pool, model.card.n_features) == ("frames", "none", 8)
-    found = predict(model, [framed]).table
-    assert len(found) == 120
-    assert found["logit"].notna().all()
-    assert (found["unlike"] > 0.99).mean() < 0.05

@@ -1,7 +1,6 @@
 """The card says in plain words what a store is, and catalogues can read it."""
 
 import json
-import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -12,6 +11,7 @@ from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, seal, staging_path
 from obygaze_features.store.metadata import HUB_LICENCES
+from tests.process import execute
 
 from .toy_stores import group, sealed, staged, tree
 
@@ -79,8 +79,7 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
 def test_mlcroissant_accepts_it(path):
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
-    done = subprocess.run(command, cwd=path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = execute(*command, cwd=path)
     assert "Done." in done.stderr
     assert "error(s)" not in done.stderr
 

@@ -13,6 +13,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import Stage, metadata, read_stage, seal, staging_path
+from tests.process import execute
 
 from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
@@ -61,7 +62,7 @@ def test_twenty_kills_of_a_committing_process_change_no_byte_of_the_sealed_store
     helper = str(Path(__file__).with_name("toy_stores.py"))
     calls = [rng.randrange(1, 30) for _ in range(20)]
     words = [sys.executable, "-c", COMMITTING, helper, str(path), *map(str, calls), "0"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = execute(*words)
     assert done.stdout.split() == [str(-signal.SIGKILL)] * 20 + ["0"]
     stage = read_stage(path)
     assert stage.sweep() == 0
@@ -117,12 +118,6 @@ class Failing:
         if self.left <= 0:
             raise OSError(self.number, os.strerror(self.number))
         return self.call(descriptor, *data)
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(sealed(tmp_path_factory.mktemp("reference")))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +278,7 @@ def test_a_read_only_folder_is_named_and_untouched(tmp_path_factory, existing):
             stack.callback(parent.chmod, mode)
         helper = str(Path(__file__).with_name("toy_stores.py"))
         command = [sys.executable, "-c", READ_ONLY, helper, str(path), "8"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = execute(*command, code=None)
         if "Permission denied" in done.stderr:
             pytest.skip("this installation can't be read by another user")
         assert done.stdout.startswith(f"refused {folder}"), done.stderr

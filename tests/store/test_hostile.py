@@ -1,8 +1,6 @@
 """What fuzzing and bit flips found, once each: see benchmarks/fuzz.py and benchmarks/survive.py."""
 
 import json
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -22,6 +20,7 @@ from obygaze_features.store.store_files import (
     parse_info,
 )
 from obygaze_features.store.testing import seal_arrays
+from tests.process import python
 
 from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag
 from .toy_stores import sealed, staged
@@ -239,10 +238,7 @@ def test_every_reader_refuses_a_bomb_in_little_memory(tmp_path, bomb):
     else:
         compress_otherwise(store, 1_000_000_000)
     resealed(store)
-    done = subprocess.run(
-        [sys.executable, "-c", READERS, str(store), str(CPU_S)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", READERS, store, CPU_S)
     found = json.loads(done.stdout.splitlines()[-1])
     assert {name: use["code"] for name, use in found.items()} == {
         "open": 1,

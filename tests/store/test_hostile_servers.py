@@ -14,20 +14,11 @@ from obygaze_features.store.files_remote import _known_hosts
 from obygaze_features.store.store import locate
 
 from .serving import Handler, serving
-from .toy_stores import group, sealed
 
 pytest.importorskip("obstore")
 
 CHUNK = "data/features.zarr/toy/pooled/c/0/0"
 TOKENS = {"AWS_SESSION_TOKEN": "mark-session", "HF_TOKEN": "hf_mark", "AWS_SECRET_ACCESS_KEY": "mark-secret"}
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """A served folder with a store."""
-    folder = tmp_path_factory.mktemp("my site")
-    sealed(folder, 150, [group()])
-    return folder
 
 
 def everything(url, tmp_path):

@@ -117,17 +117,10 @@ def test_no_store_is_sealed_over_holes_that_another_machine_can_fill(nodes, corp
     assert seeing.done == []
     with pytest.raises(StoreError, match="tt1-16"):
         seal(None, tmp_path / "store", licence="CC0-1.0")
+    assert seal(None, tmp_path / "store", licence="CC0-1.0", version="0.9.0", allow_missing=True).exists()
     seeing.run()
     assert seeing.done == SECOND
     assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
-
-
-def test_holes_may_be_sealed_on_purpose(nodes, corpus, tmp_path):
-    hide(corpus)
-    nodes("n2").run()
-    show(corpus)
-    nodes("n1").run((0, 2))
-    assert seal(None, tmp_path / "store", licence="CC0-1.0", allow_missing=True).exists()
 
 
 def test_videos_that_go_away_during_a_run_stop_it_and_are_tried_again(nodes, corpus):

@@ -81,17 +81,6 @@ def test_of_a_clip_that_nobody_annotated_no_concept_is_known(store, manifest):
     assert not frame.loc["a-0", concepts].any()
 
 
-def test_a_concept_must_not_hide_a_column(store, manifest):
-    class Hiding:
-        by_id = manifest.by_id
-
-        class codebook:  # noqa: N801 - the name of an attribute
-            concept_names = ("f1",)
-
-    with pytest.raises(StoreError, match="group net"):
-        store["net"].to_frame(Hiding())
-
-
 def test_xarray_names_dimensions_and_clips(store):
     data = store["net"].to_xarray()
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}

@@ -1,14 +1,13 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, seal, staging_path
+from tests.process import python
 
 from .toy_stores import features, group, sealed, staged, status_of
 
@@ -169,7 +168,7 @@ def test_opening_loads_nothing_heavy(shelf):
         "heavy = 'torch transformers av sklearn pandas xarray obstore huggingface_hub'.split()\n"
         "print([m for m in heavy if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = python("-c", code)
     assert done.stdout.strip() == "[]"
 
 
@@ -207,7 +206,5 @@ zarr.core.sync.loop[0].call_soon_threadsafe(time.sleep, 1)
 
 
 def test_a_program_ends_in_peace_where_zarrs_thread_is_slow(shelf):
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW, str(shelf / "toy-1.0.0")], capture_output=True, text=True, check=False
-    )
+    done = python("-c", SLOW, shelf / "toy-1.0.0", code=None)
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,31 +9,13 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ObygazeError, StoreError
-from obygaze_features.exchange.publish import pack
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import HubFiles, as_url
 from obygaze_features.store.store import locate
-from obygaze_features.store.store_files import FolderFiles
 
 from .serving import serving
-from .toy_stores import group, sealed
 
 pytest.importorskip("obstore")
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    """A served folder with a store and its zip."""
-    folder = tmp_path_factory.mktemp("my site")
-    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
-    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
-    return folder
-
-
-@pytest.fixture
-def site(root):
-    with serving(root) as site:
-        yield site
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import sys
 
 import hypothesis.strategies as st
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path, verify
+from tests.process import execute
 
 from .toy_stores import (
     CORPUS,
@@ -31,12 +31,6 @@ from .toy_stores import (
 )
 
 TOY = group()
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(sealed(tmp_path_factory.mktemp("reference")))
 
 
 def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, reference):
@@ -314,7 +308,7 @@ def test_tokens_are_sealed_by_block_in_bounded_memory(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     do(stage, stage.missing(), lambda _: "ok")
     command = [sys.executable, "-c", SEALING, str(tmp_path / "big")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = execute(*command)
     assert int(done.stdout) < 25  # of 32 MB of tokens, in blocks of 3.2 MB; two threads hold one each
 
 

@@ -4,11 +4,12 @@ Only here are the commands themselves killed at any moment, and run against each
 """
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.process import execute
 
 pytestmark = pytest.mark.long
 
@@ -18,8 +19,7 @@ KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "expo
 
 def survive(*words: str) -> str:
     command = [sys.executable, str(SURVIVE), *words, "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = execute(*command)
     assert "WRONG" not in done.stdout
     return done.stdout
 

@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import zarr
 from obygaze_features.io import file_sha256
 from obygaze_features.store import verify
 from obygaze_features.store.store_files import digests_bytes, oxum, payload_files, tag_files
+from tests.process import execute
 
 from .toy_stores import group, sealed
 
@@ -194,12 +194,5 @@ def test_another_layout_with_fitting_manifests_is_found_by_full(store):
 
 def test_sha256sum_agrees_with_the_manifest_depth(store):
     edit(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
-    done = subprocess.run(
-        ["sha256sum", "-c", "--quiet", "manifest-sha256.txt"],
-        cwd=store,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
+    done = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
     assert done.stdout.startswith(verify(store).problems[0].file)
