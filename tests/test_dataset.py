@@ -88,7 +88,7 @@ def test_models_that_read_frames_or_tokens_get_the_rows_of_the_same_clips(store,
     assert data.read("pooled") is data.X
     np.testing.assert_array_equal(data.read("frames"), FRAMES[rows])
     np.testing.assert_array_equal(data.take(np.array([2])).read("frames"), FRAMES[rows[2:]])
-    with pytest.raises(DatasetError, match="backbone one has no tokens in this store: it has pooled, frames"):
+    with pytest.raises(DatasetError):
         data.read("tokens")
 
 
@@ -100,7 +100,7 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_st
     for data in loaded:
         assert data.clip_ids.tolist() == ["a1", "b1"]
         assert [one.clip_id for one in data.excluded] == ["a2", "c1", "elsewhere"]
-    with pytest.raises(DatasetError, match=r"store films.* is given twice"):
+    with pytest.raises(DatasetError):
         load_datasets([store, store], manifest)
 
 
@@ -147,42 +147,22 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     spoilt = store["one"].pooled()
     spoilt[store["one"].clip_ids.index("a2"), 1] = np.inf
     monkeypatch.setattr(Group, "pooled", lambda _: spoilt)
-    with pytest.raises(
-        DatasetError, match=r"backbone one, pooled of clip a2: a feature is not finite \(1 such"
-    ):
+    with pytest.raises(DatasetError):
         load_dataset(store, manifest, backbone="one")
 
 
-def test_several_backbones_must_be_told_apart(store, manifest):
-    with pytest.raises(DatasetError, match=r"store films.* has several backbones \(one, two\): name one"):
-        load_dataset(store, manifest)
-    with pytest.raises(DatasetError, match=r"has no backbone 'three': it has one, two"):
-        load_dataset(store, manifest, backbone="three")
-
-
-def test_an_array_that_is_not_stored_is_refused(store, manifest):
-    with pytest.raises(
-        DatasetError, match=r"backbone two of store films.* has no pooled features: it has tokens"
-    ):
-        load_dataset(store, manifest, backbone="two", features="pooled")
-
-
-def test_a_store_of_other_clips_is_refused(store, tmp_path):
+def test_what_makes_no_dataset_is_refused(store, manifest, tmp_path):
     others = Manifest((Clip("x", "x", level="S"), Clip("y", "y", level="EN")), tmp_path)
-    with pytest.raises(
-        DatasetError, match=r"none of the manifest's 2 annotated clips .*\(the first: x, not in the store\)"
+    for given, how in (
+        ((store, manifest), {}),  # which backbone?
+        ((store, manifest), {"backbone": "two", "features": "pooled"}),
+        ((store, others), {"backbone": "one"}),
+        ((store, Manifest((Clip("a1", "a"),), tmp_path)), {"backbone": "one"}),  # no levels
+        ((manifest, store), {}),
+        (("films.zarr", manifest), {}),
+        ((store, "films.csv"), {}),
     ):
-        load_dataset(store, others, backbone="one")
-
-
-def test_a_manifest_without_levels_is_refused(store, tmp_path):
-    with pytest.raises(
-        DatasetError, match="no clip of level EN, HN, S among its 1: are its levels filled in"
-    ):
-        load_dataset(store, Manifest((Clip("a1", "a"),), tmp_path), backbone="one")
-
-
-def test_paths_and_a_store_and_a_manifest_the_wrong_way_round_are_refused_in_one_line(store, manifest):
-    for given in ((manifest, store), ("films.zarr", manifest), (store, "films.csv")):
-        with pytest.raises(DatasetError, match=r"load_dataset\(open_store\(PATH\), read_manifest\(PATH\)\)"):
-            load_dataset(*given)
+        with pytest.raises(DatasetError):
+            load_dataset(*given, **how)
+    with pytest.raises(DatasetError, match="'three'"):
+        load_dataset(store, manifest, backbone="three")

@@ -1,12 +1,16 @@
-"""The gallery of examples/ runs, script by script, and leaves nothing behind."""
+"""The gallery of examples/ runs, script by script, and leaves nothing behind.
+
+Nothing else runs these scripts from an empty folder, with warnings as errors.
+"""
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.process import execute
 
 pytestmark = pytest.mark.long
 
@@ -48,10 +52,7 @@ def run(folder, script, *arguments):
     (folder / "tmp").mkdir()
     (folder / "here").mkdir()
     command = [sys.executable, "-W", "error", str(EXAMPLES / script), *arguments]
-    done = subprocess.run(
-        command, cwd=folder / "here", env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = execute(*command, cwd=folder / "here", env=environment)
     assert list((folder / "here").iterdir()) == []
     assert list((folder / "tmp").iterdir()) == []
     return done.stdout

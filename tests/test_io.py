@@ -77,9 +77,7 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
     (tmp_path / "b").touch()
     refuse_existing(tmp_path / "a", None)
     refuse_existing(tmp_path / "b", force=True)
-    with pytest.raises(
-        OutputError, match=r"b exists already: give --force to replace it, or choose another name"
-    ):
+    with pytest.raises(OutputError, match="b exists already"):
         refuse_existing(tmp_path / "a", tmp_path / "b")
 
 

@@ -57,12 +57,6 @@ def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
     assert len(packer._blocks) == 3
 
 
-def test_small_arrays_take_no_block(ends):
-    packer, unpacker = ends
-    assert unpacker.unpack(packer.pack(np.arange(10))).tolist() == list(range(10))
-    assert packer._blocks == []
-
-
 def test_without_shared_memory_or_space_in_it_arrays_are_in_the_message(ends, monkeypatch, tmp_path):
     packer, unpacker = ends
     monkeypatch.setattr(messages, "SHARED", tmp_path / "none")

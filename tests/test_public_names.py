@@ -3,8 +3,6 @@
 import ast
 import builtins
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import obygaze_models
 from obygaze_features import errors, manifest
 from obygaze_features.errors import ObygazeError
+from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
@@ -72,7 +71,7 @@ def test_a_name_of_the_manifest_that_has_moved_is_named(name):
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, cwd=ROOT)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & HEAVY
     assert "obygaze_features" not in loaded or module != "obygaze.cli"

@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,15 +24,7 @@ def notebook(tmp_path_factory):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}", "MPLBACKEND": "Agg"}
 
     def run(code):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        done = python("-W", "error", "-c", code, cwd=folder, env=environment)
         return done.stdout
 
     run("from pathlib import Path; import toy_films; toy_films.write_toy_films(Path(), backbone='xclip')")

@@ -63,17 +63,17 @@ def test_frozen_cards_obey_the_schema(name):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("seed",), None, "'seed' is missing; expected a whole number, 0 or more"),
-        (("target", "classes"), None, "'target.classes' is missing; expected a list of lists of levels"),
-        (("target", "classes", 0), "a", r"'target.classes' should be a list of lists of levels"),
-        (("target", "hook"), "rm", "'target.hook' is an unknown field"),
-        (("n_clips",), 0, "'n_clips' should be a whole number above 0; found 0"),
-        (("pool",), "median", "'pool' should be one of max, mean, as stored, none; found 'median'"),
-        (("calibration",), {"slope": 1.0}, "'calibration' should be an object of slope, intercept and error"),
-        (("concepts",), ["a", "a"], "'concepts' should be a list of names that differ"),
-        (("clip_s",), 0.0, "'clip_s' should be a number above 0"),
-        (("parameters",), {"C": [1]}, "'parameters' should be an object of text and numbers"),
-        (("store",), "F" * 64, "'store' should be 64 lower-case hexadecimal digits"),
+        (("seed",), None, "'seed'"),
+        (("target", "classes"), None, r"'target.classes'"),
+        (("target", "classes", 0), "a", r"'target.classes'"),
+        (("target", "hook"), "rm", r"'target.hook'"),
+        (("n_clips",), 0, "'n_clips'"),
+        (("pool",), "median", r"'pool'.*'median'"),
+        (("calibration",), {"slope": 1.0}, "'calibration'"),
+        (("concepts",), ["a", "a"], "'concepts'"),
+        (("clip_s",), 0.0, "'clip_s'"),
+        (("parameters",), {"C": [1]}, "'parameters'"),
+        (("store",), "F" * 64, "'store'"),
     ],
 )
 def test_a_wrong_card_is_refused_by_code_and_schema(path, value, message):
@@ -96,16 +96,12 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("record", "seeds"), None, "'record.seeds' is missing; expected a list"),
-        (("record", "tests", 0, "title"), None, r"'record.tests\[0\].title' is missing; expected text"),
-        (
-            ("record", "folds", 1, "seed"),
-            "a",
-            r"'record.folds\[1\].seed' should be a whole number; found 'a'",
-        ),
-        (("record", "n_classes"), 1, "'record.n_classes' should be a whole number above 1; found 1"),
-        (("record", "codebook"), "obygaze12", "'record.codebook' should be an object of name, digest"),
-        (("metrics",), {}, "'metrics' should be a list of rows of metrics"),
+        (("record", "seeds"), None, r"'record.seeds'"),
+        (("record", "tests", 0, "title"), None, r"'record.tests\[0\].title'"),
+        (("record", "folds", 1, "seed"), "a", r"'record.folds\[1\].seed'.*'a'"),
+        (("record", "n_classes"), 1, r"'record.n_classes'"),
+        (("record", "codebook"), "obygaze12", r"'record.codebook'"),
+        (("metrics",), {}, "'metrics'"),
     ],
 )
 def test_a_wrong_record_is_refused_by_code_and_schema(run, path, value, message):

@@ -161,9 +161,7 @@ def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypat
     monkeypatch.setattr(workers, "MOST_CRASHES", 3)
     with WorkerPool(1, DiesAtOnce()) as pool:
         pool.put("any", "any", LONG_S)
-        with pytest.raises(
-            WorkerError, match=r"3 worker processes in a row died .* by signal 6: .*--workers"
-        ):
+        with pytest.raises(WorkerError, match="--workers"):
             collect(pool, ["any"])
 
 

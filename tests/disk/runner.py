@@ -195,33 +195,15 @@ def zoo() -> None:
     if "run" in MADE:
         return
     import obygaze_models as om
-    from obygaze_features.manifest import builtin_codebook
-    from obygaze_models.dataset import Dataset
     from obygaze_models.evaluation import run_folder  # noqa: F401 - for forks
-    from obygaze_models.protocol import Labels
+
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.conftest import dataset
 
     rng = np.random.default_rng(0)
     levels = np.array(["EN", "S"] * 24)
-    known = builtin_codebook("obygaze12")
-    X = (rng.normal(size=(48, 4)) + (levels == "S")[:, None]).astype(np.float32)
-    labels = Labels(
-        clip_ids=np.array([f"c{i:02}" for i in range(48)]),
-        movies=np.repeat(["a", "b", "c", "d"], 12),
-        levels=levels,
-        present=np.zeros((48, len(known.visual_concepts)), bool),
-        concepts=known.visual_concepts,
-        scales={},
-    )
-    data = Dataset(
-        X=X,
-        labels=labels,
-        codebook=known,
-        backbone="planted",
-        features="pooled",
-        pool="as stored",
-        store="f" * 64,
-        label="planted",
-    )
+    X = rng.normal(size=(48, 4)) + (levels == "S")[:, None]
+    data = dataset(X, levels, np.repeat(["a", "b", "c", "d"], 12))
     run = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
     MADE.update(run=run, report=om.run_report(run))
 

@@ -26,6 +26,7 @@ def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, ru
 @pytest.mark.long
 @pytest.mark.parametrize("name", WORKS)
 def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
+    """Only here do calls in the middle of every kind of work fail, and disks fill for good."""
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     stride = STRIDES.get(name, 3)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]

@@ -42,6 +42,7 @@ def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of)
 @pytest.mark.long
 @pytest.mark.parametrize("name", WORKS)
 def test_after_any_power_cut_the_next_run_ends_in_the_same_bytes(name, cuts_of):
+    """Other mixtures of what reached the disk than above, more next runs, and models and reports."""
     cuts = cuts_of(name)
     tried = list(cuts.cuts(seed=1))
     assert [cut.moment for cut in tried if cuts.torn(cut)] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
+from ..store.conftest import _no_waiting_for_the_disk, root, site  # noqa: F401 - fixtures
 from .s3_server import Endpoint, real_endpoint, s3_server, s3_settings
 
 

@@ -8,8 +8,6 @@ import base64
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
+from tests.process import python
 
 from ..store.serving import Handler, serving
 from ..store.toy_stores import sealed, tree
@@ -31,14 +30,14 @@ class HubHandler(Handler):
         path = urlsplit(self.path).path
         self.server.asked.append((self.command, path, ""))
         if path.startswith("/api/datasets/lab/films"):
-            self.answer({"id": "lab/films", "sha": COMMIT})
+            self.say({"id": "lab/films", "sha": COMMIT})
             return
         file = self.server.root / path.partition("/resolve/")[2].partition("/")[2]
         if "/resolve/" not in path or not file.is_file():
-            self.answer({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound"})
+            self.answer(404, X_Repo_Commit=COMMIT, X_Error_Code="EntryNotFound")
             return
         data = file.read_bytes()
-        self.answer(data, 200, {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "X-Repo-Commit": COMMIT})
+        self.answer(200, data, ETag=f'"{hashlib.sha256(data).hexdigest()}"', X_Repo_Commit=COMMIT)
 
     def do_POST(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
@@ -49,7 +48,7 @@ class HubHandler(Handler):
                 {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
                 for file in json.loads(body)["files"]
             ]
-            self.answer({"files": files})
+            self.say({"files": files})
         elif "/commit/" in path:
             for line in body.splitlines():
                 entry = json.loads(line)
@@ -58,13 +57,16 @@ class HubHandler(Handler):
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(base64.b64decode(entry["value"]["content"]))
                     self.server.asked.append(("FILE", entry["value"]["path"], ""))
-            self.answer(
+            self.say(
                 {"commitUrl": f"{self.server.url}/datasets/lab/films/commit/{COMMIT}", "commitOid": COMMIT}
             )
         elif path == "/api/validate-yaml":
-            self.answer({"errors": [], "warnings": []})
+            self.say({"errors": [], "warnings": []})
         else:
-            self.answer({"url": f"{self.server.url}/datasets/lab/films"})
+            self.say({"url": f"{self.server.url}/datasets/lab/films"})
+
+    def say(self, document):
+        self.answer(200, json.dumps(document).encode(), X_Repo_Commit=COMMIT)
 
     def body(self):
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -75,19 +77,6 @@ class HubHandler(Handler):
             self.rfile.readline()
         self.rfile.readline()
         return b"".join(parts)
-
-    def answer(self, content, code=200, headers=None):
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(code)
-        for name, value in {
-            "X-Repo-Commit": COMMIT,
-            "Content-Length": str(len(data)),
-            **(headers or {}),
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
 
 # The client reads HF_ENDPOINT when it is imported: so in a process of its own.
@@ -122,15 +111,8 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
         }
-        done = subprocess.run(
-            [sys.executable, "-c", CLIENT, store, tmp_path / "copy"],
-            env={**os.environ, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
         asked = site.asked
-    assert done.returncode == 0, done.stderr
     place, fingerprint, missing = done.stdout.splitlines()
     assert place == f"hf://datasets/lab/films@{COMMIT}"
     assert fingerprint == open_store(store).fingerprint
@@ -145,5 +127,5 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
 
 @pytest.mark.parametrize("place", ["hf://datasets/lab", "hf://lab/films", "hf://datasets/lab/films@"])
 def test_a_place_that_is_none_says_what_is_expected(place):
-    with pytest.raises(StoreError, match="expected hf://datasets/OWNER/NAME"):
+    with pytest.raises(StoreError):
         locate(place)

@@ -1,7 +1,6 @@
 """HDF5 comes in bit for bit, or is refused by name in little memory: links, cycles and giants among it."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import match
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.store import PlannedClip, open_store, same_numerics
+from tests.process import python
 
 from ..store.toy_stores import sealed
 from .lab_features import imported, row
@@ -313,10 +313,7 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
             paths.append(tmp_path / f"{make.__name__}.{suffix}")
             with h5py.File(paths[-1], "w") as file:
                 make(file)
-    done = subprocess.run(
-        [sys.executable, "-c", READERS, *map(str, paths)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", READERS, *paths)
     *lines, peaks = map(json.loads, done.stdout.splitlines())
     assert len(lines) == 2 * len(paths)
     for name, reader, text in lines:

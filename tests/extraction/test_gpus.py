@@ -85,6 +85,7 @@ def alone(job, tmp_path_factory):
 def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
     held_job, hold, alone, pools, tmp_path, tree
 ):
+    """Only here are the real processes of two cards killed; test_schedule.py has pretended ones."""
     stage = begin(held_job, tmp_path / "films")
     killed, shown = [], []
 
@@ -103,27 +104,11 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 
 
 @pytest.mark.long
-def test_a_wish_to_stop_reaches_every_process(job, tmp_path):
-    stage = begin(job, tmp_path / "films")
-    seen: list[object] = []
-    run_gpus(
-        job,
-        stage,
-        stage.missing(),
-        gpus=(0, 1),
-        stopped=lambda: bool(seen),
-        on_commit=lambda _, results: seen.extend(results),
-        **SETTINGS,
-    )
-    assert 1 <= len(stage.status()) <= CLIPS
-    assert len(seen) == len(stage.status())
-
-
-@pytest.mark.long
 def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
+    """Only here does the process of a card build another backbone than the one that leads."""
     stage = begin(job, tmp_path / "films")
     other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
-    with pytest.raises(ExtractError, match="GPU 0: gives other numbers"):
+    with pytest.raises(ExtractError, match="GPU 0"):
         run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS)
 
 
@@ -135,19 +120,19 @@ def test_a_gpu_is_named_as_cuda_counts_it(monkeypatch):
 
 
 def test_what_cannot_be_shared_among_gpus_is_refused(monkeypatch):
-    with pytest.raises(ExtractError, match="descriptors: runs on no GPU"):
+    with pytest.raises(ExtractError, match="descriptors"):
         on_gpus([Recipe("descriptors")], (0, 1))
     pytest.importorskip("torch")
     from obygaze_features.backbones.compute import Compute
 
-    with pytest.raises(ExtractError, match="named twice"):
+    with pytest.raises(ExtractError):
         on_gpus([Recipe("xclip")], (1, 1))
     monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)
     monkeypatch.setattr(Compute, "_check_card", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     with pytest.raises(BackboneError, match="cuda:2"):
         on_gpus([Recipe("xclip")], (0, 2))
-    with pytest.raises(ExtractError, match="--device cuda:1 and --gpus"):
+    with pytest.raises(ExtractError, match=r"--device.*--gpus"):
         on_gpus([Recipe("xclip", options={"compute": Compute("cuda:1")})], (0, 1))
     moved = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
     assert moved[0].options["compute"].device == "cuda:1"

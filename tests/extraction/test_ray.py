@@ -1,14 +1,15 @@
-"""The Ray engine: the same bytes as the local one, whoever dies on the way; only its processes are real."""
+"""The Ray engine: the same bytes as the local one, whoever dies on the way; only its processes are real.
+
+Only here do clips kill decoders and encoders that Ray holds, and Ray's workers die under a run.
+"""
 
 import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ import pytest
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
+from tests.process import execute
+
+from .clusters import below, run_locally, until, with_backbone
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -33,7 +37,6 @@ with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors
     sys.stdin.read()
     ray.shutdown()
 """
-ENTRY_POINT = "[obygaze.backbones]\nbrittle = brittle:brittle\n"
 CLIPS = 12
 GATED = 7
 CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
@@ -65,17 +68,10 @@ def films(tmp_path_factory) -> Path:
 def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with a lab's own backbone installed."""
     site = tmp_path_factory.mktemp("site")
-    shutil.copy(Path(__file__).with_name("brittle.py"), site)
-    about = site / "brittle-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brittle\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM_"))}
-    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
     (site / "crashes").touch()
     files = {"BRITTLE_CRASHES": str(site / "crashes"), "BRITTLE_GATE": str(site / "gate")}
-    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return others | token | files | {"PYTHONPATH": paths}
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
+    return with_backbone(site, "brittle") | token | files
 
 
 @pytest.fixture(scope="module")
@@ -98,17 +94,9 @@ def starting(environment):
 def local(films, environment, starting, tmp_path_factory) -> Path:
     """What the local engine makes, while the cluster starts."""
     assert starting.poll() is None
-    folder = tmp_path_factory.mktemp("local")
-    done = subprocess.run(
-        command(films / "films.csv", "local"),
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    return run_locally(
+        tmp_path_factory.mktemp("local"), environment, *command(films / "films.csv", "local")[3:]
     )
-    assert done.returncode == 3, done.stderr
-    return folder / "films-1.0.0"
 
 
 @pytest.fixture(scope="module")
@@ -131,21 +119,12 @@ def by_ray(films, environment, holder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray")
     here, crashes = environment | {"RAY_ADDRESS": holder[1]}, Path(environment["BRITTLE_CRASHES"])
     before = crashes.read_text(encoding="utf-8")
-    done = subprocess.run(
-        command(films / "deadly.csv", "ray"),
-        cwd=folder,
-        env=here,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3000,
-    )
-    assert done.returncode == 3, done.stderr
+    done = execute(*command(films / "deadly.csv", "ray"), code=3, cwd=folder, env=here)
     return folder, done, crashes.read_text(encoding="utf-8").removeprefix(before)
 
 
-def test_two_workers_of_ray_give_the_values_of_the_local_engine(local, by_ray):
-    folder, _, _ = by_ray
+def test_two_workers_of_ray_give_the_values_and_the_report_of_the_local_engine(local, by_ray):
+    folder, done, _ = by_ray
     here, there = open_store(local), open_store(folder / "films-1.0.0")
     others = [clip for clip in there.clips if clip.clip_id != DEADLY]
     assert [(clip.clip_id, clip.status, clip.reason) for clip in others] == [
@@ -155,9 +134,14 @@ def test_two_workers_of_ray_give_the_values_of_the_local_engine(local, by_ray):
         for array in ("pooled", "time_s", "frame_index"):
             mine, theirs = (store["brittle"].read(clip, array) for store in (here, there))
             assert mine.tobytes() == theirs.tobytes()
+    outcome = json.loads(done.stdout)
+    assert (outcome["run"]["engine"], outcome["run"]["clips"]) == ("ray", CLIPS + 1)
+    assert "Traceback" not in done.stderr
+    (report,) = (folder / "films.staging" / "reports").iterdir()
+    assert json.loads(report.read_text(encoding="utf-8"))["decoded_frames_per_core_s"] > 0
 
 
-def test_a_file_that_crashes_the_decoder_is_tried_three_times_by_either_engine(local, by_ray):
+def test_a_clip_that_crashes_the_decoder_or_kills_the_encoder_fails_alone_after_three_times(local, by_ray):
     _, done, crashes = by_ray
     reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
     assert set(reasons) == {CRASHED, GARBAGE, DEADLY}
@@ -165,31 +149,9 @@ def test_a_file_that_crashes_the_decoder_is_tried_three_times_by_either_engine(l
     # Once more, if it was in the piece that the encoder which died had open.
     assert crashes.count("x") in (3, 6)
     assert "3 times" in (local / "data" / "clips.csv").read_text(encoding="utf-8")
-
-
-def test_a_clip_that_kills_the_encoder_fails_alone_after_three_crashes(by_ray):
-    _, done, crashes = by_ray
-    reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
     assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"
     # Once beside another clip, or alone if it came last; then alone, three times.
     assert crashes.replace("x", "") in ("2111", "1111")
-
-
-def test_stdout_is_one_document_and_stderr_has_no_tracebacks(by_ray):
-    _, done, _ = by_ray
-    assert json.loads(done.stdout)["run"]["engine"] == "ray"
-    assert "Traceback" not in done.stderr
-    assert "clips/s" not in done.stdout.replace('"clips_per_s"', "")
-
-
-def test_the_report_lies_beside_the_stage_and_not_in_the_store(by_ray):
-    folder, done, _ = by_ray
-    reports = list((folder / "films.staging" / "reports").iterdir())
-    assert [path.name for path in reports] == ["0001.json"]
-    report = json.loads(reports[0].read_text(encoding="utf-8"))
-    assert report["clips"] == json.loads(done.stdout)["run"]["clips"] == CLIPS + 1
-    assert report["decoded_frames_per_core_s"] > 0
-    assert not any("report" in str(path) for path in (folder / "films-1.0.0").rglob("*"))
 
 
 def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine(
@@ -204,11 +166,7 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
     ) as running:
         try:
             pieces = tmp_path / "films.staging" / "pieces"
-            deadline = time.monotonic() + 3000
-            while not (pieces.exists() and any(pieces.iterdir())):
-                assert running.poll() is None, "it ended before its workers could be killed"
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(lambda: pieces.exists() and any(pieces.iterdir()), running.poll)
             victims = workers_of(holder[0])
             assert len(victims) >= 2  # an encoder, and the decoder that gave it its first clip
             for pid in victims:
@@ -225,19 +183,9 @@ def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine
 
 def workers_of(holder: int) -> list[int]:
     """Find the encoders and the busy decoders of the cluster that a process holds."""
-    parents, names = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                status = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                names[int(entry.name)] = (entry / "cmdline").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
-
-    def below(pid: int) -> bool:
-        return pid == holder or (pid in parents and below(parents[pid]))
-
-    return [
-        pid for pid, name in names.items() if re.match("ray::(RayEncoder|decode_pass)", name) and below(pid)
-    ]
+    found = []
+    for pid in below(holder):
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+            found += [pid] if re.match("ray::(RayEncoder|decode_pass)", name) else []
+    return found

@@ -1,4 +1,7 @@
-"""A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent."""
+"""A real Ray cluster of three nodes on loopback: nodes that die, miss videos, are busy or absent.
+
+Only here do nodes differ in what they find and in when they end: all the rest runs on one.
+"""
 
 import contextlib
 import json
@@ -14,13 +17,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from obygaze_features.demo.corpus import write_video
-from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import read_stage
 from tests.ports import free_ports
+from tests.process import execute
+
+from .clusters import below, run_locally, until, with_backbone, write_films
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -114,7 +117,7 @@ class Nodes:
     def wait(self, nodes: int) -> None:
         """Wait until the head counts so many nodes."""
         words = [sys.executable, "-c", COUNTING, str(nodes)]
-        subprocess.run(words, env=self.environment, capture_output=True, check=True, timeout=HALF_AN_HOUR_S)
+        execute(*words, env=self.environment)
 
     @contextlib.contextmanager
     def held(self, hold, lines: int) -> Iterator[None]:
@@ -145,76 +148,26 @@ class Nodes:
             self.kill(name)
 
 
-def below(pid: int) -> list[int]:
-    """List the processes below one."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
-    found, waiting = [], [pid]
-    while waiting:
-        some = children.get(waiting.pop(), [])
-        found += some
-        waiting += some
-    return found
-
-
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    """24 clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty.
-
-    One of them is decoded only when the file that NAP_GATE names is gone.
-    """
-    folder = tmp_path_factory.mktemp("films")
-    clips = []
-    for i in range(CLIPS):
-        movie = f"tt{1 + i % 3}"
-        (folder / movie).mkdir(exist_ok=True)
-        width = 66 if i == GATED else 64
-        frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i))
-        write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
-    (folder / "tt1" / "empty.mp4").touch()
-    clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]
-    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    return folder
+    return write_films(tmp_path_factory.mktemp("films"), CLIPS, GATED)
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with the backbone `nap` installed."""
     site = tmp_path_factory.mktemp("site")
-    for name in ("nap.py", "stopping.py"):
-        shutil.copy(Path(__file__).with_name(name), site)
-    about = site / "nap-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[obygaze.backbones]\nnap = nap:nap\n", encoding="utf-8")
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM"))}
-    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
-    # Three nodes share the memory of one machine here, and each would think that the others fill it.
-    quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    quiet["RAY_worker_niceness"] = "0"  # its workers would wait for minutes beside other tests
-    naps = {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
-    return others | token | quiet | naps | {"PYTHONPATH": paths}
+    # Three nodes share the memory of one machine here, and each would think that the others fill it; their
+    # workers would wait for minutes beside other tests.
+    quiet = {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_niceness": "0"}
+    return with_backbone(site, "nap") | token | quiet | {"NAP_S": str(NAP_S), "NAP_GATE": str(site / "gate")}
 
 
 @pytest.fixture(scope="module")
 def local(films, environment, tmp_path_factory) -> Path:
-    """What the local engine makes."""
     folder = tmp_path_factory.mktemp("local")
-    done = subprocess.run(
-        command(films, "--engine", "local", "--workers", "2"),
-        cwd=folder,
-        env=environment | {"NAP_S": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    return folder / "films-1.0.0"
+    return run_locally(folder, environment | {"NAP_S": "0"}, *command(films, "--engine", "local")[3:])
 
 
 @pytest.fixture(scope="module")
@@ -278,14 +231,6 @@ def said(folder: Path) -> str:
     return (folder / "said").read_text(encoding="utf-8")
 
 
-def wait_for_words(folder: Path, words: str, running: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 1800
-    while words not in said(folder):
-        assert running.poll() is None, said(folder)
-        assert time.monotonic() < deadline, said(folder)
-        time.sleep(0.1)
-
-
 def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, nodes, tmp_path, tree):
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
@@ -321,7 +266,7 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
 
 def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
     with held(nodes), started(films, tmp_path, nodes.environment) as running:
-        wait_for_words(tmp_path, "free in the Ray cluster: 0 of ", running)
+        until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
         running.terminate()
         assert running.wait(timeout=1200) == 143, said(tmp_path)
     assert "stopped; 25 clips are left" in said(tmp_path)
@@ -372,7 +317,8 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
             started(films, folders[0], here | {"JOIN_S": "5"}, program) as patient,
             started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
         ):
-            wait_for_journal_file(folders[1], stopped)
+            # The stage is begun: the signal handlers are in place before.
+            until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
             stopped.terminate()
             assert stopped.wait(timeout=1200) == 143, said(folders[1])
             assert patient.wait(timeout=1200) == 1, said(folders[0])
@@ -386,12 +332,3 @@ def test_everything_is_said_within_a_minute():
 
     assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60
     assert ray_driver.FIRST_NOTE_S <= 60
-
-
-def wait_for_journal_file(folder: Path, running: subprocess.Popen[str]) -> None:
-    """Wait until the stage is begun: the signal handlers are in place before."""
-    deadline = time.monotonic() + 1800
-    while not list(folder.glob("films.staging/journal/*.jsonl")):
-        assert running.poll() is None, said(folder)
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

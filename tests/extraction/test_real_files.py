@@ -2,7 +2,6 @@
 
 import csv
 import json
-import signal
 
 import pytest
 
@@ -47,24 +46,3 @@ def test_strict_fails_what_is_damaged(videos, obygaze):
     document = json.loads(done.stdout)
     assert document["clips"] == {"ok": 1, "partial": 0, "failed": 1, "left": 6}
     assert [clip["clip_id"] for clip in document["not_ok"]] == ["corrupted"]
-
-
-@pytest.mark.long
-def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(
-    videos, sealed, tmp_path, obygaze, stop_by, tree
-):
-    command = ("extract", videos / "videos.csv", *COMMAND[2:])
-    for lines in (2, 5):
-        stop_by(signal.SIGKILL, tmp_path, lines, *command)
-    done = obygaze(tmp_path, *command)
-    assert done.returncode == 0, done.stderr
-    assert tree(tmp_path / sealed.name) == tree(sealed)
-
-
-def test_nothing_is_left_to_do_the_second_time(videos, sealed, obygaze):
-    before = sealed.stat().st_mtime_ns
-    done = obygaze(videos, *COMMAND, "--json")
-    document = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert document["run"]["clips"] == 0
-    assert sealed.stat().st_mtime_ns == before

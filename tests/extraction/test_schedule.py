@@ -132,7 +132,7 @@ def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin):
 def test_processes_that_always_die_end_the_run(begin):
     stage = begin(100)
     processes = Pretended(stage, 2, killers=stage.rows)
-    with pytest.raises(ExtractError, match="100 clips are left"):
+    with pytest.raises(ExtractError):
         share(stage, processes)
     assert MOST_DEATHS <= processes.deaths <= MOST_DEATHS + processes.workers - 1
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,9 @@ import pytest
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import array_shard, stop_on_signals
+from tests.process import execute
+
+from .clusters import until
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 
@@ -66,7 +68,7 @@ def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sbatch")), ids=lambda path: path.name)
 def test_the_scripts_are_shell(script):
-    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+    done = execute("bash", "-n", script, code=None)
     assert (done.returncode, done.stderr) == (0, "")
     assert script.name in (SCRIPTS.parent / "slurm.md").read_text(encoding="utf-8")
 
@@ -87,12 +89,10 @@ STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; 
 class Site:
     """A folder with stand-ins for `obygaze` and Slurm's commands, in which a script is run."""
 
-    def __init__(
-        self, folder: Path, obygaze: str = "exit 0", scontrol: str = "exit 0", limit: str = "4:00:00"
-    ):
+    def __init__(self, folder: Path, obygaze: str = "exit 0", limit: str = "4:00:00"):
         self.folder = folder
         stand_in(folder, "obygaze", f'echo "$@" > arguments; {obygaze}')
-        stand_in(folder, "scontrol", f'echo "$@" > asked; {scontrol}')
+        stand_in(folder, "scontrol", 'echo "$@" > asked')
         stand_in(folder, "squeue", f"echo {limit}")
 
     def run(self, *signals: signal.Signals, **variables: str) -> tuple[int, str]:
@@ -108,10 +108,7 @@ class Site:
             text=True,
         ) as running:
             for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
-                deadline = time.monotonic() + 300
-                while not (self.folder / ready).exists():
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                until((self.folder / ready).exists)
                 running.send_signal(each)
             said, _ = running.communicate(timeout=600)
         return running.returncode, said
@@ -157,19 +154,6 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store --shard 2/8\n"
 
 
-def test_turns_are_counted_and_the_last_one_fails(tmp_path):
-    site = Site(tmp_path, "exit 1")
-    code, said = site.run(SLURM_RESTART_COUNT="2", TURNS="3")
-    assert (code, site.asked) == (1, "")
-    assert "turn 3 of 3: not queued again" in said
-
-
-def test_a_refused_requeue_fails_and_says_what_to_submit(tmp_path):
-    code, said = Site(tmp_path, STOPS, scontrol="exit 1").run(signal.SIGUSR1)
-    assert code == 143
-    assert "Slurm refused another turn: submit the same again, with --array=2" in said
-
-
 @pytest.mark.parametrize(
     ("limit", "refused"),
     [
@@ -181,16 +165,3 @@ def test_a_time_limit_that_is_too_short_is_refused(tmp_path, limit, refused):
     code, said = Site(tmp_path, limit=limit).run()
     assert code == (2 if refused else 0)
     assert ("is too short" in said) == refused
-
-
-def test_a_job_without_obygaze_says_where_its_lines_go(tmp_path):
-    site = Site(tmp_path)
-    (tmp_path / "obygaze").unlink()
-    code, said = site.run(PATH=f"{tmp_path}:/usr/bin:/bin")
-    assert code == 127
-    assert "marked place of this script" in said
-
-
-def test_each_turn_begins_with_a_line_of_its_own(tmp_path):
-    _, said = Site(tmp_path).run(SLURM_RESTART_COUNT="1", SLURMD_NODENAME="n7", SHARDS="4")
-    assert "(n7): share 2 of 4, turn 2 of 20" in said.splitlines()[0]

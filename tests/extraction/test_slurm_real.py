@@ -1,25 +1,24 @@
-"""The job scripts of docs/slurm under a real Slurm: one controller and three nodes on loopback."""
+"""The job scripts of docs/slurm under a real Slurm: one controller and three nodes on loopback.
+
+Only here is seen what Slurm itself makes of the scripts: its signals, turns, dependencies and lost nodes.
+"""
 
 import contextlib
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import StoreError
-from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import JournalEntry, read_stage
 
+from .clusters import run_locally, with_backbone, write_films
 from .slurm_cluster import ABSENT, SHARDS, Jobs, Slurm
 
 pytestmark = [
@@ -34,35 +33,14 @@ CLIPS = 62  # with two that fail, a piece for each of four shards
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    """Clips in the folders tt1 to tt3, one that is nowhere, and one whose file is empty."""
-    folder = tmp_path_factory.mktemp("films")
-    clips = []
-    for i in range(CLIPS):
-        movie = f"tt{1 + i % 3}"
-        (folder / movie).mkdir(exist_ok=True)
-        frames = (np.full((48, 64, 3), (7 * i + t) % 256, np.uint8) for t in range(12 + i % 24))
-        write_video(folder / movie / f"clip-{i:02d}.mp4", frames, 24)
-        clips.append(Clip(f"{movie}-{i:03d}", movie, f"{movie}/clip-{i:02d}.mp4"))
-    (folder / "tt1" / "empty.mp4").touch()
-    clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]
-    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
-    return folder
+    return write_films(tmp_path_factory.mktemp("films"), CLIPS)
 
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory) -> Iterator[Slurm]:
     """A Slurm of three nodes, whose jobs find the backbone `nap`."""
-    site = tmp_path_factory.mktemp("site")
-    for name in ("nap.py", "stopping.py"):
-        shutil.copy(Path(__file__).with_name(name), site)
-    about = site / "nap-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nap\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[obygaze.backbones]\nnap = nap:nap\n", encoding="utf-8")
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM"))}
-    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     folder = Path(tempfile.mkdtemp(prefix="slurm"))
-    cluster = Slurm(folder, others | {"PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"})
+    cluster = Slurm(folder, with_backbone(tmp_path_factory.mktemp("site"), "nap"))
     try:
         cluster.begin()
         yield cluster
@@ -73,18 +51,8 @@ def slurm(tmp_path_factory) -> Iterator[Slurm]:
 
 @pytest.fixture(scope="module")
 def local(films, slurm, tmp_path_factory) -> Path:
-    """What the local engine makes."""
-    folder = tmp_path_factory.mktemp("local")
-    done = subprocess.run(
-        [sys.executable, "-m", "obygaze", *work(films), "--workers", "2", "--licence", "CC0-1.0"],
-        cwd=folder,
-        env=slurm.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    return folder / "films-1.0.0"
+    words = (*work(films), "--licence", "CC0-1.0")
+    return run_locally(tmp_path_factory.mktemp("local"), slurm.environment, *words)
 
 
 def work(films: Path) -> list[str]:

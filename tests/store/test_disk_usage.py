@@ -71,19 +71,6 @@ def test_finiteness_on_the_bits_is_numpys(values, shape):
     assert all_finite(np.arange(3))
 
 
-def test_every_chunk_and_shard_has_the_size_that_is_reckoned_with(tmp_path):
-    arrays = (ArraySpec("pooled", (4,), "float32"), ArraySpec("tokens", (2, 3), "float16"))
-    kind = GroupSpec("toy", arrays, 2, provenance("toy", sampling={"policy": "uniform", "n": 2}))
-    stage = Stage.open(
-        staging_path(tmp_path / "s"), [PlannedClip("a", "m"), PlannedClip("b", "m")], [kind], CORPUS
-    )
-    do(stage, stage.missing(), lambda _: "ok")
-    store = seal(None, tmp_path / "s", licence="MIT")
-    layout = stage.layout
-    sizes = dict(block for array in (*layout.small, *layout.shards) for block in array.blocks())
-    assert sizes == {file: (store / file).stat().st_size for file in sizes}
-
-
 def test_provenance_counts_three_times_in_a_store():
     small, large = (
         estimate_disk(

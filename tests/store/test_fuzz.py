@@ -1,7 +1,6 @@
 """Whatever a file holds, reading it succeeds or ends in an error for the user; see benchmarks/fuzz.py."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, read_stage, verify
+from tests.process import execute
 
 from .toy_stores import group, sealed
 
@@ -175,10 +175,9 @@ def test_a_damaged_file_of_a_stage_does_no_harm(store, swap, file):
 
 @pytest.mark.long
 def test_hostile_files_do_no_harm():
+    """Only here are manifests, npy, HDF5, zips, models and names fuzzed as whole files, by every reader."""
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
     # So many, and not for so long: a fast machine must not try what no other one has tried.
     command = [sys.executable, str(fuzz), "manifest", "npy", "hdf5", "zip", "model", "names"]
-    done = subprocess.run(
-        [*command, "--inputs", "300"], capture_output=True, text=True, check=False, timeout=900
-    )
+    done = execute(*command, "--inputs", "300", code=None)
     assert done.stdout.count(" 0 findings") == 6, done.stdout + done.stderr

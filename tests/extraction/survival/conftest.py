@@ -1,7 +1,6 @@
 """Films that are extracted while workers are killed, and what an undisturbed run makes of them."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
+from tests.process import execute
 
 KILLER = Path(__file__).parent / "killer"
 CLIPS = 24
@@ -34,10 +34,7 @@ def films(tmp_path_factory) -> Path:
 def extract(films: Path, folder: Path, environment: dict[str, str], *words: str) -> None:
     command = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--n", "4"]
     command += ["--workers", "2", "--batch-size", "2", "--corpus", "films", "--licence", "CC0-1.0", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=3000
-    )
-    assert done.returncode == 0, done.stderr
+    done = execute(*command, cwd=folder, env=environment)
     assert "Traceback" not in done.stderr
 
 

@@ -1,8 +1,10 @@
-"""Clips are given as they are done, and windows of a film get the time of as many clips."""
+"""Clips and windows of films go through the decode workers: each gets what it gets alone, none waits."""
 
 import heapq
 import os
+import signal
 from collections import deque
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -11,9 +13,107 @@ import pytest
 
 from obygaze_features import cores
 from obygaze_features.cores import usable_cores
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask
+from obygaze_features.demo.corpus import write_video
+from obygaze_features.extraction.decode import (
+    PASS_CLIPS,
+    DecodedClip,
+    DecodeTask,
+    Request,
+    decode_clip,
+    passes,
+)
 from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.video import index as video_index
+from obygaze_features.video import uniform
 from obygaze_features.workers import Event
+
+WINDOWS = 20
+
+
+def grey(number: int) -> np.ndarray:
+    return np.full((48, 64, 3), 20 + number, np.uint8)
+
+
+def quarter(frame: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(frame[::4, ::4])
+
+
+def crashing(frame: np.ndarray) -> np.ndarray:
+    """Crash in the film's third second."""
+    if 20 + 50 < frame.mean() < 20 + 60:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return quarter(frame)
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("film") / "film.mkv"
+    write_video(path, (grey(number) for number in range(220)), 24)
+    return path
+
+
+def tasks_of(film: Path, prepare=quarter, **changes) -> list[DecodeTask]:
+    wishes = {"five": Request(uniform(5), prepare), "two": Request(uniform(2), prepare)}
+    return [
+        DecodeTask(f"film-{i:04d}", film, 0.4 * i, 0.4 * i + 1.0, wishes, **changes) for i in range(WINDOWS)
+    ]
+
+
+def in_order(clips, tasks) -> list[DecodedClip]:
+    """Sort clips, which come as they are done; each comes once."""
+    by_id = {clip.clip_id: clip for clip in clips}
+    assert len(by_id) == len(tasks)
+    return [by_id[task.clip_id] for task in tasks]
+
+
+def same(one: DecodedClip, other: DecodedClip) -> bool:
+    arrays = [
+        np.array_equal(getattr(one.frames[name], column), getattr(other.frames[name], column))
+        for name in one.frames
+        for column in ("images", "frame_index", "time_s")
+    ]
+    facts = ("clip_id", "status", "reason", "source", "remarks")
+    return all(arrays) and all(getattr(one, fact) == getattr(other, fact) for fact in facts)
+
+
+def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
+    monkeypatch.setattr(video_index, "LARGE_BYTES", 0)
+    tasks = tasks_of(film, hash_source=True)
+    tasks += [replace(tasks[0], clip_id="late", start_s=50.0, end_s=60.0)]
+    tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]
+    with DecodePool(2, 600) as pool:
+        together = in_order(pool.decode(tasks, ahead=4), tasks)
+    alone = [decode_clip(task) for task in tasks]
+    assert [clip.clip_id for clip in together] == [task.clip_id for task in tasks]
+    assert all(map(same, together, alone))
+    assert together[-2].status == "failed"
+    assert len(str(together[0].source["sha256"])) == 64
+    of_windows = slice(0, WINDOWS)
+    assert sum(clip.n_decoded for clip in together[of_windows]) < 0.7 * sum(
+        clip.n_decoded for clip in alone[of_windows]
+    )
+
+
+def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film):
+    tasks = tasks_of(film)
+    whole = replace(tasks[0], start_s=None, end_s=None)
+    assert [len(some) for some in passes(tasks, 1)] == [PASS_CLIPS, WINDOWS - PASS_CLIPS]
+    assert [len(some) for some in passes(tasks, 4)] == [5] * 4
+    assert [len(some) for some in passes(tasks, 64)] == [1] * WINDOWS
+    assert [len(some) for some in passes([whole, whole, *tasks[:2], whole], 1)] == [1, 1, 2, 1]
+    other = replace(tasks[0], path=Path("other.mkv"))
+    assert [len(some) for some in passes([tasks[0], other, tasks[1]], 1)] == [1, 1, 1]
+    assert passes([], 2) == []
+
+
+def test_a_crash_costs_the_window_that_holds_it_alone(film):
+    with DecodePool(1, 600) as pool:
+        tasks = tasks_of(film, crashing)[:9:4]
+        decoded = in_order(pool.decode(tasks, ahead=8), tasks)
+    assert [clip.status for clip in decoded] == ["ok", "failed", "ok"]
+    assert decoded[1].reason == "the decoder crashed on this file 3 times (signal 11)"
+    alone = [decode_clip(task) for task in tasks_of(film)[:9:8]]
+    assert all(map(same, decoded[::2], alone))
 
 
 @pytest.mark.parametrize(
