@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from obygaze_features.manifest.codebook_toml import parts_of
 
 import obygaze_features.manifest
 from obygaze_features.errors import ManifestError
@@ -25,7 +24,7 @@ from obygaze_features.manifest import (
     find_codebook,
     load_codebook,
 )
-from obygaze_features.manifest.codebook import POLICIES
+from obygaze_features.manifest.codebook import POLICIES, parts_of
 from obygaze_features.manifest.codebook_parts import plain
 from tests.violence import VIOLENCE
 
