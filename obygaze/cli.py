@@ -145,7 +145,6 @@ EXTRAS = {
     "ray": "ray",
     "skops": "skops",
     "opentimelineio": "interchange",
-    "pyarrow": "ray",
 }
 
 HELP = """Features of frozen video models, kept in stores that labs can share,
