@@ -102,8 +102,9 @@ def report_output(
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def run(*, output: Output, figure: Path | None = None, **given: Any) -> Any:
-            return command(output=ReportOutput(**asdict(output), figure=figure, beside=beside), **given)
+        def run(*, output: Output, **given: Any) -> Any:
+            drawn = given.pop("figure", None) if figure else None
+            return command(output=ReportOutput(**asdict(output), figure=drawn, beside=beside), **given)
 
         if figure:
             shown = "Figure of the results to draw (.pdf, .png or .svg)."
