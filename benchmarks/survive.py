@@ -40,7 +40,7 @@ from obygaze_features.demo import write_corpus
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.arrays import row_bytes
+from obygaze_features.store.arrays import row_view
 
 # Every command runs in a fork of this process, which has imported all and opens no store itself: zarr's
 # threads would not survive a fork. A start costs milliseconds then, and a kill hits work, not imports.
@@ -188,7 +188,7 @@ def watch(place: str, truth: str, good: str, stop: Event, seen: Any) -> None:
                 for clip in np.array(group.clip_ids)[group.usable].tolist():
                     for array in group.arrays:
                         with absent:
-                            found = sha256_of(row_bytes(group.read(clip, array)))
+                            found = sha256_of(row_view(group.read(clip, array)))
                             seen[1] += found != digests[clip][f"{name}/{array}"]
 
 
