@@ -181,8 +181,8 @@ class StageWriter:
 
     def _finish(self, piece: "_Piece") -> None:
         """Make a piece durable; whole, with the rows of earlier attempts, if all its clips are done."""
-        known = piece.entries.keys() | self._best.keys()
-        whole = bool(self._layout.shards) and known >= set(self._layout.rows(piece.attempt.piece))
+        rows = self._layout.rows(piece.attempt.piece)
+        whole = bool(self._layout.shards) and all(row in piece.entries or row in self._best for row in rows)
         failure: Exception | None = None
         if whole:
             try:
