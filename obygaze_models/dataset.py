@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -388,14 +389,18 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     DatasetError
         A feature is not finite, which sealing refuses: something else wrote the store.
     """
-    if array == "pooled":
+    if array == "pooled" and 2 * (rows.max() - rows.min()) < len(group.clip_ids):  # such as one film of many
+        blocks = takewhile(lambda each: each[0] <= rows.max(), group.blocks(array, int(rows.min())))
+        starts, vectors = zip(*blocks, strict=True)
+        X = np.ascontiguousarray(np.concatenate(vectors)[rows - starts[0]], dtype=np.float32)
+    elif array == "pooled":
         X = np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
     else:
-        vectors = []
+        reduced = []
         for _, block in group.blocks(array):
             wide = block.astype(np.float32)
-            vectors.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
-        X = np.ascontiguousarray(np.concatenate(vectors)[rows])
+            reduced.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
+        X = np.ascontiguousarray(np.concatenate(reduced)[rows])
     bad = ~np.isfinite(X).all(axis=1)
     if bad.any():
         clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
