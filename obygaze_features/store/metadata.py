@@ -9,7 +9,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -69,6 +69,7 @@ def write_all_but_parts(
     *,
     version: str,
     parts: Mapping[str, str],
+    digests: Iterable[Mapping[str, str]],
 ) -> None:
     """Write a store's files other than chunks and shards.
 
@@ -82,6 +83,8 @@ def write_all_but_parts(
         The store's attributes.
     parts
         File -> SHA-256 of every chunk and shard.
+    digests
+        `group/array` -> SHA-256 of the row, of every clip.
     """
     node = zarr.create_group(LocalStore(root / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
     for group in groups:
@@ -92,7 +95,7 @@ def write_all_but_parts(
         _consolidate(root, group.name)
     _consolidate(root, None)
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
-    (root / TABLE).write_bytes(clips_csv_bytes(clips, names))
+    (root / TABLE).write_bytes(clips_csv_bytes(clips, names, digests))
     counts = Counter(clip.status for clip in clips)
     descriptions = [(group.name, group.provenance, _describe(group)) for group in groups]
     by_status = {status: counts[status] for status in STATUSES}

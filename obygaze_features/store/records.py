@@ -302,21 +302,27 @@ def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
 _ABSENT_AT = COLUMNS.index("reason") + 1
 
 
-def clips_csv_bytes(clips: Sequence[StoredClip], arrays: Sequence[str]) -> bytes:
-    """Write the table; `arrays` are the `group/array` names whose digests it has."""
+def clips_csv_bytes(
+    clips: Sequence[StoredClip], arrays: Sequence[str], digests: Iterable[Mapping[str, str]] | None = None
+) -> bytes:
+    """Write the table; `arrays` are the `group/array` names whose digests it has.
+
+    `digests` are those of every clip, if the clips have none.
+    """
+    digests = (clip.digests for clip in clips) if digests is None else digests
     extra = [TEXT_COLUMN] if any(clip.text is not None for clip in clips) else []
     absent = list(absent_counts(clips))
     columns = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent), *COLUMNS[_ABSENT_AT:]]
     table = io.BytesIO()  # a list of a million lines would take three times the memory
     table.write(csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)]).encode())
-    for row, clip in enumerate(clips):
+    for row, (clip, known) in enumerate(zip(clips, digests, strict=True)):
         source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
         span = [_cell(clip.start_s), _cell(clip.end_s)]
-        digests = [clip.digests.get(name, "") for name in arrays]
         text = [clip.text or ""] if extra else []
         reasons = [clip.reason, *(clip.absent.get(name, "") for name in absent)]
         about = [clip.clip_id, clip.status, *reasons, clip.movie]
-        table.write(csv_line([str(row), *about, *span, *source, *text, *digests]).encode())
+        cells = [str(row), *about, *span, *source, *text, *(known.get(name, "") for name in arrays)]
+        table.write(csv_line(cells).encode())
     return table.getvalue()
 
 
