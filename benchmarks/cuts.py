@@ -20,7 +20,7 @@ from decode_clips import VIDEOS
 from measure import arguments, show, verdict
 from numpy.typing import NDArray
 
-from obygaze_features.demo.corpus import CUES, LOOKS, RATE, DemoClip, draw_clip, write_video
+from obygaze.demo_corpus import CUES, LOOKS, RATE, DemoClip, draw_clip, write_video
 from obygaze_features.errors import VideoError
 from obygaze_features.video import find_shots
 

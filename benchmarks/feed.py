@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from measure import arguments, in_turn, show, verdict
 
+from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import Backbone, Output
 from obygaze_features.backbones.descriptors import descriptors
 from obygaze_features.backbones.presets import PRESETS
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, staging_path

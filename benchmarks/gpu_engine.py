@@ -141,7 +141,7 @@ def _idle(bench: Bench) -> None:
 
 def films_of(bench: Bench, n: int) -> Path:
     """Write small clips and their manifest."""
-    from obygaze_features.demo.corpus import write_video
+    from obygaze.demo_corpus import write_video
 
     folder = bench.folder / f"films-{n}"
     path = folder / "films.csv"

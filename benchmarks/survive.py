@@ -36,7 +36,7 @@ from calls import test_package
 from measure import arguments
 
 from obygaze.cli import main as obygaze
-from obygaze_features.demo import write_corpus
+from obygaze.demo_corpus import write_corpus
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, verify

@@ -147,7 +147,7 @@ def efficientnet_lite0(
 
 def write_videos(folder: Path) -> Path:
     """Draw two short videos, where there are no real ones."""
-    from obygaze_features.demo.corpus import write_video
+    from obygaze.demo_corpus import write_video
 
     folder.mkdir()
     for number in range(2):

@@ -14,7 +14,7 @@ import click
 from obygaze.safe_output import shown
 
 CONTENTS = """\
-demo | features.demo:demo | Make a small film corpus, extract, seal, verify, evaluate.
+demo | obygaze.demo:demo | Make a small film corpus, extract, seal, verify, evaluate.
 manifest | | Create and inspect manifests (tables of clips).
   obygaze manifest import folder films --out films.csv
   obygaze manifest stats films.csv
@@ -28,7 +28,7 @@ manifest import film | features.manifest_film:film | Cut films into windows or s
 manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
 manifest import judgements | film.film_score:judgements | Import judgements of scored films.
 manifest import obygaze12 | features.manifest_import:import_obygaze12_ | Import ObyGaze12's annotations.
-manifest import mobygaze | features.manifest_import:import_mobygaze_ | Import MObyGaze's segments.
+manifest import mobygaze | studies.mobygaze:import_ | Import MObyGaze's segments.
 manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.

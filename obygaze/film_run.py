@@ -4,14 +4,14 @@ import contextlib
 import hashlib
 import io
 import json
-import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+
+from obygaze.pipeline import remove, run_command, typed
 
 RECORD = "film-run.json"
 """Digest of what the folder is made with, for a run that was stopped resumes only with the same; and the exit
@@ -35,8 +35,6 @@ WRITTEN = (
     "report.html",
 )
 """Everything that a run writes into its folder."""
-
-LINE = 76  # and a backslash behind it
 
 
 @click.command()
@@ -142,16 +140,16 @@ def run(  # noqa: PLR0917 - click passes options by name
         click.echo(f"--shots {shots}: every film is decoded twice, because {SECOND_PASS[shots]}")
     if dry_run:
         for words, _ in steps:
-            click.echo(_typed(words))
+            click.echo(typed(words))
         return
     codes = _prepare(out, made_with, force=force)
     for words, made in steps:
-        click.echo("\n" + _typed(words))
+        click.echo("\n" + typed(words))
         if made.exists():
             click.echo(f"{made} is there already")
             continue
         sys.stdout.flush()
-        code = _run(ctx, words)
+        code = run_command(ctx, words)
         if code not in {0, 3} or not made.exists():
             ctx.exit(code or 1)
         codes[made.name] = code
@@ -160,18 +158,11 @@ def run(  # noqa: PLR0917 - click passes options by name
     ctx.exit(max(codes.values(), default=0))
 
 
-def _run(ctx: click.Context, words: Sequence[object]) -> int:
-    """Run a command through the same root that this one was called by; return its exit code."""
-    root = ctx.find_root().command
-    code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
-    return code if isinstance(code, int) else 0
-
-
 def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
     """Read a model's card through its command."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = _run(ctx, ["model", "inspect", model, "--json"])
+        code = run_command(ctx, ["model", "inspect", model, "--json"])
     if code:
         ctx.exit(code)
     card: Mapping[str, Any] = json.loads(printed.getvalue())
@@ -251,22 +242,5 @@ def _write_record(out: Path, made_with: str, codes: Mapping[str, int]) -> None:
 
 def _clear(out: Path) -> None:
     """Remove what an earlier run wrote, and nothing else."""
-    if not (out / RECORD).is_file():
-        return
-    for name in WRITTEN:
-        path = out / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _typed(words: Sequence[object]) -> str:
-    """Lay out a command as one types it, in lines that a terminal holds."""
-    lines = ["$ obygaze"]
-    for word in (shlex.quote(str(word)) for word in words):
-        if len(lines[-1]) + len(word) > LINE:
-            lines[-1] += " \\"
-            lines.append("   ")
-        lines[-1] += f" {word}"
-    return "\n".join(lines)
+    if (out / RECORD).is_file():
+        remove(out / name for name in WRITTEN)

@@ -12,7 +12,7 @@ import obygaze_features as of
 import obygaze_film
 import obygaze_models as om
 import obygaze_studies
-from obygaze_features.demo.corpus import write_video
+from obygaze.demo_corpus import write_video
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (of, om, obygaze_film, obygaze_studies)

@@ -13,11 +13,10 @@ from obygaze_features.commands.manifest_file import (
     videos_option,
     write_imported,
 )
-from obygaze_features.io import csv_line, refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, removed_option
 
 if TYPE_CHECKING:
-    from typing import Literal
+    pass
 
 
 @click.command()
@@ -75,56 +74,6 @@ def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None
           --videos clips --out obygaze12.csv
     """
     write_imported(manifests.import_obygaze12(source, folder_for(output), videos), output)
-
-
-@click.command("mobygaze")
-@click.argument("source", type=PATH)
-@manifest_output
-@videos_option
-@click.option(
-    "--texts", type=PATH, metavar="FILE.csv", help="Write the segments' subtitles: text_id (the clip), text."
-)
-@click.option(
-    "--records",
-    type=click.Choice(["full", "speech", "vision", "EN"]),
-    default="full",
-    help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
-    "visual concept; of the level EN.",
-)
-def import_mobygaze_(
-    source: Path,
-    videos: Path | None,
-    texts: Path | None,
-    records: "Literal['full', 'speech', 'vision', 'EN']",
-    output: Output,
-) -> None:
-    """Import MObyGaze's segments of 20 films.
-
-    Each segment is what one of two annotators marked; frames become seconds. SOURCE is
-    mobygaze_dataframe.csv, or the folder that holds it; mobygaze_movielist.csv beside it gives the films'
-    years and genres. Videos are looked up as <IMDb id>.<any suffix>.
-
-    \b
-    Examples:
-      obygaze manifest import mobygaze MObyGaze --out segments.csv
-      obygaze manifest import mobygaze MObyGaze --videos films --out segments.csv
-      obygaze manifest import mobygaze MObyGaze --records speech \\
-          --texts subtitles.csv --out speech.csv
-      obygaze extract subtitles.csv stores/subtitles --backbone sentence
-      obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
-    """
-    folder = folder_for(output)
-    refuse_existing(texts, force=output.force)
-    imported = manifests.import_mobygaze(source, folder, videos, records)
-    write_imported(imported, output)
-    if texts is not None:
-        lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
-        write_whole(texts, "".join(lines).encode())
-        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments")
-    elif imported.texts:
-        click.echo(
-            f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True
-        )
 
 
 @click.command("folder")

@@ -9,6 +9,7 @@ _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _MOVED = {
     "import_judgements": "obygaze_film",
     "import_mediaeval15": "obygaze_studies.mediaeval15",
+    "import_mobygaze": "obygaze_studies.mobygaze",
     **dict.fromkeys(
         ("PRINTED_COUNTS", "Statistics", "count_table", "grouped", "printed_count_table", "statistics"),
         "obygaze_studies.obygaze12",

@@ -125,7 +125,9 @@ def seal(
             clips = _stored_clips(stage, best)
             about |= _found(stage, best)
             digests = _digests(stage, best)
-            write_all_but_parts(root, clips, stage.groups, about, version=version, parts=parts, digests=digests)
+            write_all_but_parts(
+                root, clips, stage.groups, about, version=version, parts=parts, digests=digests
+            )
             sync_tree(root)
             root.rename(final)
             sync(final.parent)

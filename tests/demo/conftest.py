@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.commands import demo
+from obygaze import demo
 from tests.private import MARK, SECRETS
 
 

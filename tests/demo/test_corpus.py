@@ -5,9 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from obygaze_features.commands import demo
-from obygaze_features.demo import plan_corpus
-from obygaze_features.demo.corpus import (
+from obygaze.demo_corpus import (
     CORRUPT,
     CUES,
     HEIGHT,
@@ -20,7 +18,9 @@ from obygaze_features.demo.corpus import (
     Look,
     _write_movie,
     draw_clip,
+    plan_corpus,
 )
+from obygaze import demo
 from obygaze_features.manifest import builtin_codebook
 from tests.private import files_below, marked
 

@@ -4,7 +4,7 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.demo.corpus import write_video
+from obygaze.demo_corpus import write_video
 
 
 def frames(n: int) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_features.demo.corpus import RATE, Look, draw_clip, write_video
+from obygaze.demo_corpus import RATE, Look, draw_clip, write_video
 from obygaze_film.timeline import Timeline
 
 SCENE_S, N_SCENES = 10, 60

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, import_mobygaze
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.manifest.agreement import distances, mean_defined
 from obygaze_models.evaluation.unitising import (
     EMPTY,
@@ -20,6 +20,7 @@ from obygaze_models.evaluation.unitising import (
     unitised_agreement,
     unitised_gamma,
 )
+from obygaze_studies.mobygaze import import_mobygaze
 
 CODEBOOK = builtin_codebook("obygaze12")
 APART = distances(CODEBOOK)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from obygaze_features.demo.corpus import write_video
+from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.lab_package import describe
 from tests.process import python

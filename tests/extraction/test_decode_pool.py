@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from obygaze.demo_corpus import write_video
 from obygaze_features import cores
 from obygaze_features.cores import usable_cores
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.extraction.decode import (
     PASS_CLIPS,
     DecodedClip,

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from obygaze.demo_corpus import write_video
 from obygaze_features import extract
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode import DecodeTask, Request, decode_clip
 from obygaze_features.extraction.decoders import decoder_names, load_decoder

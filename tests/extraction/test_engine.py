@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import load_backbone
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job, RunReport, run_local
 from obygaze_features.extraction.report import write_report

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import load_backbone
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction import Job, Recipe, gpus, run_local
 from obygaze_features.extraction.gpus import on_gpus, run_gpus

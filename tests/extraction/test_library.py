@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
-from obygaze_features.demo.corpus import write_video
+from obygaze.demo_corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe, estimate, prepare
 from obygaze_features.extraction.cost_estimate import Estimate

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.demo.corpus import write_video
+from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.process import execute

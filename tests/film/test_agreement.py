@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from obygaze_features.manifest import import_mobygaze
 from obygaze_film.agreement import (
     Marks,
     annotated,
@@ -28,6 +27,7 @@ from obygaze_film.agreement import (
 from obygaze_film.evaluation import compare_marks, evaluation_report
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
+from obygaze_studies.mobygaze import import_mobygaze
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
 

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from obygaze.cli import main
+from obygaze.demo_corpus import write_video
 from obygaze.film_run import run as film_run
-from obygaze_features.demo.corpus import write_video
 from obygaze_features.manifest import read_manifest, write_manifest
 from obygaze_film.timeline import Timeline
 from tests.film.films import PLANTED, film_store, scored_film, shots_of

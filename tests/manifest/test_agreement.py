@@ -18,7 +18,6 @@ from obygaze_features.manifest import (
     Manifest,
     agreement,
     builtin_codebook,
-    import_mobygaze,
     import_obygaze12,
     project,
     windows,
@@ -32,6 +31,7 @@ from obygaze_features.manifest.agreement import (
     mean_defined,
 )
 from obygaze_features.manifest.agreement import gamma as gamma_of
+from obygaze_studies.mobygaze import import_mobygaze
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 LEVELS = OBYGAZE12.level_names

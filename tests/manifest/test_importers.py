@@ -10,14 +10,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     builtin_codebook,
-    import_mobygaze,
     import_obygaze12,
     read_manifest,
     write_manifest,
 )
 from obygaze_features.manifest.importers.imported import concept_list, text_list
-from obygaze_features.manifest.importers.mobygaze import RECORDS
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
+from obygaze_studies.mobygaze import RECORDS, import_mobygaze
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
 MOBY_HEADER = (

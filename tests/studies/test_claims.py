@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.manifest import Clip, Manifest, import_mobygaze, import_obygaze12, write_manifest
+from obygaze_features.manifest import Clip, Manifest, import_obygaze12, write_manifest
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.claims_report import CLAIMS, Claim, claims_report, read_inputs, verdict
 from obygaze_studies.claims.measures import Finding
 from obygaze_studies.commands.corpus_commands import claims
 from obygaze_studies.errors import AuditError
+from obygaze_studies.mobygaze import import_mobygaze
 
 WORDS = Path("audits") / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
 NAN = float("nan")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from obygaze_features.demo.corpus import LOOKS, draw_clip
+from obygaze.demo_corpus import LOOKS, draw_clip
 from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots

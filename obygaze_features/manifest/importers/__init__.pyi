@@ -10,11 +10,13 @@ from .film_windows import window_of_model as window_of_model
 from .folder import import_folder as import_folder
 from .folder import import_images as import_images
 from .imported import Imported as Imported
+from .imported import concept_list as concept_list
 from .imported import counted as counted
 from .imported import file_in as file_in
 from .imported import slug as slug
+from .imported import text_list as text_list
 from .imported import unique_id as unique_id
 from .imported import videos_found as videos_found
-from .mobygaze import import_mobygaze as import_mobygaze
+from .imported import whole_number as whole_number
 from .obygaze12 import import_obygaze12 as import_obygaze12
 from .obygaze12 import is_obygaze12 as is_obygaze12

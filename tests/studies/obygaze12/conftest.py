@@ -2,7 +2,8 @@
 
 import pytest
 
-from obygaze_features.manifest import import_mobygaze, import_obygaze12
+from obygaze_features.manifest import import_obygaze12
+from obygaze_studies.mobygaze import import_mobygaze
 
 
 @pytest.fixture(scope="session")

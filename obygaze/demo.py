@@ -1,14 +1,11 @@
 """`obygaze demo`: run the whole workflow on a synthetic corpus."""
 
-import shlex
-import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from obygaze_features.text import unescaped
+from obygaze.pipeline import remove, run_command, typed
 
 MARK = ".obygaze-demo"
 FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
@@ -26,8 +23,6 @@ WRITTEN = (
     "film",
 )
 
-
-LINE = 76  # without the trailing backslash
 
 PLANTED = """
 Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
@@ -58,8 +53,9 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     """
     from tqdm import tqdm
 
+    from obygaze.demo_corpus import UNLABELLED, compare_with_planted, plan_corpus, write_corpus
     from obygaze_features.cores import usable_cores
-    from obygaze_features.demo import UNLABELLED, compare_with_planted, plan_corpus, write_corpus
+    from obygaze_features.text import unescaped
 
     workers = workers or usable_cores()
     _clear(out)
@@ -100,25 +96,12 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
 
 
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
-    """Print a command and run it through the root command of this context."""
-    arguments = [str(word) for word in words]
-    click.echo("\n" + _typed(["$", "obygaze", *map(shlex.quote, arguments)]))
+    """Print a command and run it; stop if its exit code is another."""
+    click.echo("\n" + typed(words))
     sys.stdout.flush()
-    root = ctx.find_root().command
-    code = root.main(args=arguments, prog_name="obygaze", standalone_mode=False)
-    if (code or 0) != expected:
-        ctx.exit(code if isinstance(code, int) else 1)
-
-
-def _typed(words: Sequence[str]) -> str:
-    """Format a command as typed in a shell, wrapped to the terminal width."""
-    lines = [""]
-    for word in words:
-        if lines[-1] and len(lines[-1]) + len(word) > LINE:
-            lines[-1] += " \\"
-            lines.append("   ")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return "\n".join(lines)
+    code = run_command(ctx, words)
+    if code != expected:
+        ctx.exit(code or 1)
 
 
 def _clear(out: Path) -> None:
@@ -130,13 +113,6 @@ def _clear(out: Path) -> None:
     if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):
         raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
     stopped = mark.is_file() and mark.read_text(encoding="utf-8") == STOPPED
-    for name in WRITTEN:
-        if stopped and name == STAGE:
-            continue
-        path = out / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    remove(out / name for name in WRITTEN if not (stopped and name == STAGE))
     out.mkdir(parents=True, exist_ok=True)
     mark.write_text(STOPPED, encoding="utf-8")

@@ -13,18 +13,23 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, stored_path
-from obygaze_features.manifest.codebook import Codebook, builtin_codebook
-from obygaze_features.manifest.importers.imported import (
+from obygaze_features.manifest import (
+    Clip,
+    Codebook,
+    Collected,
     Imported,
+    Manifest,
+    Problems,
+    Row,
+    builtin_codebook,
     concept_list,
     counted,
     file_in,
+    read_table,
+    stored_path,
     text_list,
     whole_number,
 )
-from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "mobygaze_dataframe.csv"
 MOVIE_LIST = "mobygaze_movielist.csv"

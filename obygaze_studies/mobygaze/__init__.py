@@ -1,4 +1,4 @@
-"""Generate a small corpus with known labels: real H.264 files of abstract shapes."""
+"""MObyGaze (Tores et al. 2025): segments of 20 films, delimited freely by two annotators."""
 
 import lazy_loader
 

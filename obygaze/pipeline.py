@@ -1,0 +1,37 @@
+"""Print commands and run them one after the other, for commands that consist of others."""
+
+import shlex
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+LINE = 76  # and a backslash behind it
+
+
+def run_command(ctx: click.Context, words: Sequence[object]) -> int:
+    """Run a command through the same root that this one was called by; return its exit code."""
+    root = ctx.find_root().command
+    code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def typed(words: Sequence[object]) -> str:
+    """Lay out a command as one types it, in lines that a terminal holds."""
+    lines = ["$ obygaze"]
+    for word in (shlex.quote(str(word)) for word in words):
+        if len(lines[-1]) + len(word) > LINE:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return "\n".join(lines)
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files and folders that are there."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

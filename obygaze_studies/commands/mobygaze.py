@@ -1,0 +1,65 @@
+"""`obygaze manifest import mobygaze`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
+from obygaze_features.options import PATH, Output
+
+if TYPE_CHECKING:
+    from obygaze_studies.mobygaze.importer import Records
+
+
+@click.command("mobygaze")
+@click.argument("source", type=PATH)
+@manifest_output
+@videos_option
+@click.option(
+    "--texts", type=PATH, metavar="FILE.csv", help="Write the segments' subtitles: text_id (the clip), text."
+)
+@click.option(
+    "--records",
+    type=click.Choice(["full", "speech", "vision", "EN"]),
+    default="full",
+    help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
+    "visual concept; of the level EN.",
+)
+def import_(
+    source: Path,
+    videos: Path | None,
+    texts: Path | None,
+    records: "Records",
+    output: Output,
+) -> None:
+    """Import MObyGaze's segments of 20 films.
+
+    Each segment is what one of two annotators marked; frames become seconds. SOURCE is
+    mobygaze_dataframe.csv, or the folder that holds it; mobygaze_movielist.csv beside it gives the films'
+    years and genres. Videos are looked up as <IMDb id>.<any suffix>.
+
+    \b
+    Examples:
+      obygaze manifest import mobygaze MObyGaze --out segments.csv
+      obygaze manifest import mobygaze MObyGaze --videos films --out segments.csv
+      obygaze manifest import mobygaze MObyGaze --records speech \\
+          --texts subtitles.csv --out speech.csv
+      obygaze extract subtitles.csv stores/subtitles --backbone sentence
+      obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
+    """
+    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_studies.mobygaze import import_mobygaze
+
+    folder = folder_for(output)
+    refuse_existing(texts, force=output.force)
+    imported = import_mobygaze(source, folder, videos, records)
+    write_imported(imported, output)
+    if texts is not None:
+        lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
+        write_whole(texts, "".join(lines).encode())
+        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments")
+    elif imported.texts:
+        click.echo(
+            f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True
+        )

@@ -1,0 +1,2 @@
+from .importer import RECORDS as RECORDS
+from .importer import import_mobygaze as import_mobygaze
