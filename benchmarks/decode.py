@@ -23,7 +23,6 @@ import av
 import decord
 import numpy as np
 from decode_clips import CLIPS, VIDEOS, make, repeat
-from decode_limit import limit
 from measure import arguments, in_turn, show, verdict
 from numpy.typing import NDArray
 
@@ -45,7 +44,6 @@ AT_LEAST: dict[str, tuple[str, float]] = {
 }
 """The reader to which a clip is compared, and the least ratio of its time to ours."""
 
-OF_LIMIT = 1.15
 """The largest ratio of our time to FFmpeg's on exactly the packets that are needed. None is asked of MPEG-2:
 reading the packets that are not needed takes more than that by itself."""
 
@@ -99,7 +97,7 @@ def keep_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, 1 << 25)
 
 
-def clips_table(paths: Sequence[Path], repeats: int, folder: Path) -> list[dict[str, Any]]:
+def clips_table(paths: Sequence[Path], repeats: int) -> list[dict[str, Any]]:
     """Measure every reader on every clip."""
     rows = []
     for path in paths:
@@ -107,14 +105,8 @@ def clips_table(paths: Sequence[Path], repeats: int, folder: Path) -> list[dict[
         works: dict[str, Callable[[], object]] = {
             name: partial(reader, path) for name, reader in READERS.items()
         }
-        if frames.method == "sparse" and path.suffix != ".avi":
-            decode = limit(path, frames.index.tolist(), folder / f"{path.stem}.needed.mkv")
-            if not all(map(np.array_equal, decode(), frames.images)):
-                raise ValueError(f"{path.name}: the limit gives other frames")
-            works["limit"] = decode
         took = milliseconds(works, repeats)
         speed = {f"to {name}": took[name] / took["ours"] for name in READERS if name != "ours"}
-        speed["of limit"] = took["ours"] / took.get("limit", float("nan"))
         facts = {"clip": path.name, "decoded": f"{frames.decoded} of {frames.total}", "equal": equal(path)}
         rows.append(facts | took | speed)
     return rows
@@ -210,7 +202,7 @@ def main() -> None:
                 folder, list(dict.fromkeys((*names, *(FILMED if films else ())))), asked.videos, asked.seconds
             )
             paths = [folder / each for each in names]
-        rows = clips_table(paths, asked.repeats, folder)
+        rows = clips_table(paths, asked.repeats)
         show(rows)
         spans = films_table(folder, asked.repeats) if films else []
         show(spans)
@@ -221,8 +213,6 @@ def main() -> None:
         reader, goal = AT_LEAST[row["clip"]]
         if row[f"to {reader}"] < goal:
             wrong.append(f"{row['clip']}: {row[f'to {reader}']:.2f} times {reader}, {goal} asked")
-        if row["of limit"] > OF_LIMIT and row["clip"] != "mpeg2.mkv":
-            wrong.append(f"{row['clip']}: {row['of limit']:.2f} of the limit, {OF_LIMIT} asked")
     wrong += [f"{row['what']}: {row['ratio']:.2f}" for row in spans if row["ratio"] > row["at most"]]
     verdict(wrong, check=asked.check)
 

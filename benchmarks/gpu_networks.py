@@ -9,6 +9,7 @@ import gpu_checks as checks
 import numpy as np
 import torch
 from gpu_bench import NAMES, Bench
+from torch.utils.flop_counter import FlopCounterMode
 
 from obygaze_features.backbones.compute import card_of, card_record
 from obygaze_features.extraction.encode import warm_up
@@ -91,17 +92,14 @@ def model_only(bench: Bench) -> None:
         pixels = torch.from_numpy(np.zeros((at_once, *runner.shape), np.uint8)).to(runner.device)
         taken = bench.timed(lambda r=runner, p=pixels: r._forward(p))
         facts: dict[str, Any] = {"clips_per_s": round(at_once / taken, 1)}
-        import gpu_counts
-
-        counted = None if bench.tiny else gpu_counts.count(name, way.get("precision", "float32"), at_once)
-        if counted is not None and (ceiling := ceilings.get(of.get(precision, "bf16"))):
-            facts["percent_of_ceiling"] = round(100 * counted.flop * at_once / taken / 1e12 / ceiling, 1)
-        if bench.on_card and counted is not None:
-            peak = torch.cuda.max_memory_allocated()
-            facts["peak_GB"] = round(peak / 1e9, 2)
-            facts["counted_GB"] = round((counted.weights + counted.activations * at_once) / 1e9, 2)
+        if ceiling := ceilings.get(of.get(precision, "bf16")):
+            with FlopCounterMode(display=False) as counted:
+                runner._forward(pixels)
+            facts["percent_of_ceiling"] = round(100 * counted.get_total_flops() / taken / 1e12 / ceiling, 1)
+        if bench.on_card:
+            facts["peak_GB"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
             if at_once == 8:
-                facts["kernels"], facts["counted_kernels"] = _kernels(runner, pixels), counted.kernels
+                facts["kernels"] = _kernels(runner, pixels)
         bench.row("model", network=name, precision=precision, at_once=at_once, **facts)
         del runner, pixels
         if bench.on_card:

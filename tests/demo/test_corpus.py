@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from obygaze import demo
 from obygaze.demo_corpus import (
     CORRUPT,
     CUES,
@@ -20,7 +21,6 @@ from obygaze.demo_corpus import (
     draw_clip,
     plan_corpus,
 )
-from obygaze import demo
 from obygaze_features.manifest import builtin_codebook
 from tests.private import files_below, marked
 

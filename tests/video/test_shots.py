@@ -79,7 +79,7 @@ def test_black_bars_hide_no_cut(tmp_path):
 
 
 def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
-    """With the shares of `benchmarks/cuts.py`: 80 of 121 cuts in flicker, 205 of 229 others."""
+    """At least 80 of 121 cuts in flicker, 205 of 229 others."""
     rng, pictures, planted_cuts = np.random.default_rng(8), [], {}
     flicker = "Expression of emotion"
     lights = [flicker, "", "", "Activity", flicker, "", flicker]
