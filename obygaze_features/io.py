@@ -1,8 +1,11 @@
 """Write files so that they survive a kill, a full disk and a power cut; CSV, JSON, journals and digests."""
 
+import ctypes
+import errno
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import zlib
@@ -59,6 +62,7 @@ NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or not visible from this machine."""
 
 SYNC_THREADS = 16
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux, for renameat2
 
 
 # --- one file, one folder
@@ -74,7 +78,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     OSError
         Naming `path`.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+    partial = _temporary(path, "partial")
     try:
         partial.unlink(missing_ok=True)
         yield partial
@@ -134,20 +138,21 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """
     folder = folder.absolute()
     make_folder(folder.parent)
-    partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("partial", "old"))
+    partial, old = _temporary(folder, "partial"), _temporary(folder, "old")
     remove_tree(partial, ignore_errors=True)
     try:
         partial.mkdir()
         yield partial
         sync_tree(partial)
-        if folder.exists():
-            folder.replace(old)
-        try:
+        if not folder.exists():
             partial.replace(folder)
-        except OSError:
-            if old.exists():
+        elif not _exchange(partial, folder):
+            folder.replace(old)
+            try:
+                partial.replace(folder)
+            except OSError:
                 old.replace(folder)
-            raise
+                raise
         sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
     except OSError as error:
         if error.filename is None or Path(error.filename).is_relative_to(partial):
@@ -157,6 +162,53 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         remove_tree(partial, ignore_errors=True)
         if folder.exists():
             remove_tree(old, ignore_errors=True)
+
+
+def _exchange(path: Path, other: Path) -> bool:
+    """Exchange two names in one step; return False where the system or the file system cannot."""
+    with suppress(AttributeError):  # another system, or a C library older than glibc 2.28
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0:
+            return True
+        if ctypes.get_errno() not in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
+    return False
+
+
+def _temporary(path: Path, state: str) -> Path:
+    """Return the name beside a path under which this process prepares what replaces it."""
+    if path.parent not in _SWEPT:  # once a process: a folder may have as many files as there are clips
+        _SWEPT.add(path.parent)
+        with suppress(OSError):
+            _sweep(path.parent)
+    return path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{state}")
+
+
+_TEMPORARY = re.compile(r"\.(.+)\.([0-9a-f]{8})\.(\d+)\.(partial|old)", re.DOTALL)
+_HOST = f"{zlib.crc32(platform.node().encode()):08x}"
+_SWEPT: set[Path] = set()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes of this machine left that have ended; put back what one had moved away."""
+    for node in list(folder.iterdir()):
+        if (match := _TEMPORARY.fullmatch(node.name)) and match[2] == _HOST and not _runs(int(match[3])):
+            if match[4] == "old" and not (target := folder / match[1]).exists():
+                node.replace(target)
+            elif node.is_dir() and not node.is_symlink():
+                remove_tree(node, ignore_errors=True)
+            else:
+                node.unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        pass
+    return True
 
 
 def make_folder(folder: Path) -> None:

@@ -3,6 +3,10 @@
 import csv
 import hashlib
 import io
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -45,6 +49,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_is_whole_though_each_call_writes_a_part(tmp_path, monkeypatch):
+    """As nearly full disks and NFS do."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data)[:3]))
+    write_whole(tmp_path / "a", b"ten bytes.")
+    assert (tmp_path / "a").read_bytes() == b"ten bytes."
+
+
 def test_a_file_whose_folder_is_gone_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "gone" / "a", b"")
@@ -71,6 +83,30 @@ def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
         raise RuntimeError("stopped")
     assert [path.name for path in folder.iterdir()] == ["a"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_that_is_replaced_has_its_name_at_every_moment_or_gets_it_back(tmp_path, exchanges):
+    """Where the system can't exchange names, the next who writes there puts back what a kill left away."""
+    folder = tmp_path / "run"
+    child = (
+        "import os, sys; from pathlib import Path; from obygaze_features import io\n"
+        f"folder = Path({str(folder)!r})\n"
+        "for text in 'ab':\n"
+        "    with io.whole_folder(folder) as partial:\n"
+        "        (partial / text).touch()\n"
+        "        if text == 'b':\n"
+        f"            if not {exchanges}: io._exchange = lambda *_: False\n"
+        "            kill = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+        "            real = Path.replace\n"
+        "            Path.replace = lambda a, b: real(a, b) if b.name.endswith('.old') else kill()\n"
+        "            io.remove_tree = kill\n"
+    )
+    assert subprocess.run([sys.executable, "-c", child], check=False).returncode == -signal.SIGKILL
+    assert folder.is_dir() is exchanges
+    write_whole(tmp_path / "other", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
+    assert [path.name for path in folder.iterdir()] == (["b"] if exchanges else ["a"])
 
 
 def test_what_exists_is_not_overwritten_unless_forced(tmp_path):

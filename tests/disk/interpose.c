@@ -164,22 +164,27 @@ static int making(int folder, const char *path, mode_t mode) {
 int mkdir(const char *path, mode_t mode) { return making(AT_FDCWD, path, mode); }
 int mkdirat(int folder, const char *path, mode_t mode) { return making(folder, path, mode); }
 
-static int moving(int from_folder, const char *from, int to_folder, const char *to, int links) {
+enum { RENAMES, LINKS, EXCHANGES };
+static int moving(int from_folder, const char *from, int to_folder, const char *to, int how) {
     char a[PATH_MAX], b[PATH_MAX];
     int counted = counts_at(to_folder, to, b);
     counts_at(from_folder, from, a);
-    if (counted && !links && failing(RENAME, b, 1)) return refuse();
+    if (counted && how != LINKS && failing(RENAME, b, 1)) return refuse();
     if (counted) pthread_mutex_lock(&lock);
-    int code = links ? (int)syscall(SYS_linkat, from_folder, from, to_folder, to, 0)
-                     : (int)syscall(SYS_renameat, from_folder, from, to_folder, to);
-    if (counted && !code) note(links ? 'L' : 'R', a, b, 0, NULL, 0);
+    int code = how == LINKS ? (int)syscall(SYS_linkat, from_folder, from, to_folder, to, 0)
+                            : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to,
+                                           how == EXCHANGES ? RENAME_EXCHANGE : 0);
+    if (counted && !code) note("RLE"[how], a, b, 0, NULL, 0);
     if (counted) pthread_mutex_unlock(&lock);
     return code;
 }
-int rename(const char *from, const char *to) { return moving(AT_FDCWD, from, AT_FDCWD, to, 0); }
-int renameat(int f, const char *from, int t, const char *to) { return moving(f, from, t, to, 0); }
-int link(const char *from, const char *to) { return moving(AT_FDCWD, from, AT_FDCWD, to, 1); }
-int linkat(int f, const char *from, int t, const char *to, int flags) { (void)flags; return moving(f, from, t, to, 1); }
+int rename(const char *from, const char *to) { return moving(AT_FDCWD, from, AT_FDCWD, to, RENAMES); }
+int renameat(int f, const char *from, int t, const char *to) { return moving(f, from, t, to, RENAMES); }
+int renameat2(int f, const char *from, int t, const char *to, unsigned flags) {
+    return moving(f, from, t, to, flags & RENAME_EXCHANGE ? EXCHANGES : RENAMES);
+}
+int link(const char *from, const char *to) { return moving(AT_FDCWD, from, AT_FDCWD, to, LINKS); }
+int linkat(int f, const char *from, int t, const char *to, int flags) { (void)flags; return moving(f, from, t, to, LINKS); }
 
 static int removing(int folder, const char *path, int flags) {
     char full[PATH_MAX];

@@ -110,7 +110,7 @@ class Log:
                 each.forced = min(each.forced, len(self.moments))
             self.moments.append(None)
             return
-        change = self._name_change(op, a, b) if op in "ODURL" else self._byte_change(op, a, b, offset, data)
+        change = self._name_change(op, a, b) if op in "ODURLE" else self._byte_change(op, a, b, offset, data)
         self.moments.append(change)
         for where, called, then, _ in change.names:
             self._folders.setdefault(where, []).append(change)
@@ -128,8 +128,10 @@ class Log:
             return Change([(folder, name, Node(b"" if op == "O" else None), None)])
         if op == "U":
             return Change([removed])
-        there, called, _ = self._find(b)
+        there, called, other = self._find(b)
         given = (there, called, node, None)
+        if op == "E":
+            return Change([given, (folder, name, other, None)])
         return Change([given] if op == "L" else [removed, given])
 
     def _byte_change(self, op: str, a: str, b: str, offset: int, data: bytes) -> Change:
