@@ -4,8 +4,10 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 """
 
 import importlib
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -269,14 +271,40 @@ def fail(message: str) -> int:
     return 1
 
 
+@contextmanager
+def interrupted() -> Iterator[list[int]]:
+    """Have SIGTERM and SIGHUP end a command as Ctrl-C does; list those that came."""
+    caught: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        caught.append(number)
+        raise KeyboardInterrupt
+
+    taken = []
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP; nohup has it ignored
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with suppress(ValueError):  # in another thread than the first
+                signal.signal(number, stop)
+                taken.append(number)
+    try:
+        yield caught
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped, 141 when
-    the reader of the output has closed it, as in `obygaze store ls | head -1` (the shell's convention).
+    Exit codes: 0 done, 1 error, 2 usage, 3 done with failed clips or problems found, 130 stopped (129 when
+    the terminal was closed, 143 by SIGTERM), 141 when the reader of the output has closed it, as in
+    `obygaze store ls | head -1` (the shell's convention).
     """
-    with shown(sys.argv if arguments is None else arguments):
+    with shown(sys.argv if arguments is None else arguments), interrupted() as caught:
         code = _run(arguments)
+    if caught and code == 128 + signal.SIGINT:
+        code = 128 + caught[0]
     sys.exit(code if isinstance(code, int) else 0)
 
 

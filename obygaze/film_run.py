@@ -1,7 +1,6 @@
 """Run the steps from a film's file to its page: each step is a command, printed before it runs."""
 
 import contextlib
-import hashlib
 import io
 import json
 import sys
@@ -14,8 +13,7 @@ import click
 from obygaze.pipeline import remove, run_command, typed
 
 RECORD = "film-run.json"
-"""Digest of what the folder is made with, for a run that was stopped resumes only with the same; and the exit
-code of each step that is done, as a resumed run ends with the worst of all."""
+"""What the windows and the features are made of: a run that was stopped resumes only with the same."""
 
 SECOND_PASS = {
     "scenedetect": "PySceneDetect needs all frames in order, from the first on",
@@ -24,8 +22,6 @@ SECOND_PASS = {
 """Detectors of shots that see the film before its windows are decoded, and why."""
 
 WRITTEN = (
-    RECORD,
-    "exit-codes.json",  # of earlier checkouts
     "windows.csv",
     "windows.shots.csv",
     "features.staging",
@@ -33,6 +29,7 @@ WRITTEN = (
     "scored",
     "pictures",
     "report.html",
+    RECORD,  # the last, so that a removal that was stopped can go on
 )
 """Everything that a run writes into its folder."""
 
@@ -94,7 +91,8 @@ def run(  # noqa: PLR0917 - click passes options by name
 
     Commands, printed before they run: cut films into windows, extract the features that the models read and
     find the shots, score, take pictures if asked for, and write the page. A run that was stopped resumes
-    where it was.
+    where it was. Windows and features are made once; scores, pictures and page each time, so that another
+    model that reads the same features, title or language needs no other folder.
 
     \b
     Exit codes: as of the commands; 3 if windows failed, or if a film is
@@ -106,32 +104,32 @@ def run(  # noqa: PLR0917 - click passes options by name
       obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
+    from obygaze_features.io import file_sha256
+    from obygaze_features.store import open_store
+
     if title is not None and len(films) > 1:
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
-    # A digest, as the folder may be passed on and paths of this machine may not.
-    settings = json.dumps([films, models, window, hop, shots, flags, thumbnails])
-    made_with = hashlib.sha256(settings.encode()).hexdigest()
     cards = [_card(ctx, model) for model in models]
     features = _features(cards, models)
     windows, store = out / "windows.csv", out / "features"
-    sealed, scored, page = out / "features-1.0.0", out / "scored", out / "report.html"
+    sealed, scored, pictures, page = (out / name for name in WRITTEN[3:7])
+    table = out / "windows.shots.csv"
     length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
     # Shots of our own are found while the windows are decoded; other detectors see the film before.
     first = "none" if shots == "own" else shots
     cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", first, "--out", windows]
-    beside = [] if shots == "none" else ["--shots", out / "windows.shots.csv"]
-    shot_options = beside if shots == "own" else []
-    flagged = [] if flags is None else ["--flags", flags]
+    beside = [] if shots == "none" else ["--shots", table]
     parallel = ["--workers", workers] if workers else []
-    named = [] if title is None else ["--title", title]
+    score = ["film", "score", *models, sealed, *beside]
+    score += [] if flags is None else ["--flags", flags]
+    score += [] if title is None else ["--title", title]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
-        (["extract", windows, store, *features, *shot_options, *parallel], sealed),
-        (["film", "score", *models, sealed, *beside, *flagged, *named, "--out", scored], scored),
+        (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
+        ([*score, "--out", scored], scored),
     ]
-    pictures = out / "pictures"
     if thumbnails:
         steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
     stills = ["--thumbnails", pictures] if thumbnails else []
@@ -142,20 +140,30 @@ def run(  # noqa: PLR0917 - click passes options by name
         for words, _ in steps:
             click.echo(typed(words))
         return
-    codes = _prepare(out, made_with, force=force)
+    made_of = {
+        "films": [[Path(film).name, file_sha256(Path(film))] for film in films],
+        "windows": [cards[0].get("clip_s") if window == "train" else window, hop],
+        "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
+        "features": [str(word) for word in features],
+    }
+    _prepare(out, made_of, force=force)
+    code = 0
     for words, made in steps:
-        click.echo("\n" + typed(words))
-        if made.exists():
+        once = made in {windows, sealed}
+        remains = made.exists() or (made == windows and table.exists())
+        command = [*words, "--force"] if remains and made != sealed else words
+        click.echo("\n" + typed(command))
+        if once and made.exists():
             click.echo(f"{made} is there already")
             continue
         sys.stdout.flush()
-        code = run_command(ctx, words)
-        if code not in {0, 3} or not made.exists():
-            ctx.exit(code or 1)
-        codes[made.name] = code
-        _write_record(out, made_with, codes)
+        ended = run_command(ctx, command)
+        if ended not in {0, 3} or not made.exists():
+            ctx.exit(ended or 1)
+        code = max(code, 0 if once else ended)
     click.echo(f"\nThe page: {page}")
-    ctx.exit(max(codes.values(), default=0))
+    failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
+    ctx.exit(3 if failed else code)
 
 
 def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
@@ -206,41 +214,33 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
     return options
 
 
-def _prepare(out: Path, made_with: str, *, force: bool) -> dict[str, int]:
-    """Make the folder; return the exit codes of the steps that a run with the same settings left.
+def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
+    """Make the folder, with the record of what its windows and features are made of.
 
     Raises
     ------
     UsageError
-        The folder holds something else.
+        The folder holds something else, or was made of something else.
     """
-    if force:
-        _clear(out)
-    record: dict[str, Any] = {"made_with": made_with, "codes": {}}
-    if (out / RECORD).is_file():
-        with contextlib.suppress(ValueError):  # another's: refused below
-            record = {}
-            record = json.loads((out / RECORD).read_text(encoding="utf-8"))
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise click.UsageError(f"{out} holds something else: choose another --out")
-    if record.get("made_with") != made_with:
-        raise click.UsageError(
-            f"{out} was made with other films, models or windows ({RECORD}): choose another --out, "
-            "or replace it with --force"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    codes: dict[str, int] = record["codes"]
-    _write_record(out, made_with, codes)
-    return codes
+    from obygaze_features.io import json_bytes, write_whole
 
-
-def _write_record(out: Path, made_with: str, codes: Mapping[str, int]) -> None:
-    partial = out / f".{RECORD}"  # replaced as a whole, as a run may be killed while it writes
-    partial.write_text(json.dumps({"made_with": made_with, "codes": codes}) + "\n", encoding="utf-8")
-    partial.replace(out / RECORD)
-
-
-def _clear(out: Path) -> None:
-    """Remove what an earlier run wrote, and nothing else."""
-    if (out / RECORD).is_file():
+    record = out / RECORD
+    if force and record.is_file():
         remove(out / name for name in WRITTEN)
+    if record.is_file():
+        try:
+            made = json.loads(record.read_bytes())
+            differing = [name for name, value in made_of.items() if made[name] != value]
+        except (ValueError, TypeError, KeyError):
+            raise click.UsageError(
+                f"{record} is damaged, or of another version: choose another --out"
+            ) from None
+        if differing:
+            raise click.UsageError(
+                f"{out} was made with other {' and '.join(differing)} ({RECORD}): choose another --out"
+            )
+        return
+    if out.exists() and (not out.is_dir() or any(not path.name.startswith(".") for path in out.iterdir())):
+        raise click.UsageError(f"{out} holds something else: choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(record, json_bytes(made_of))

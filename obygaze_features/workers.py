@@ -356,7 +356,9 @@ def run_worker() -> None:
     """Do the tasks that come through the standard input, until it ends."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to every process of a terminal
+    for name in ("SIGINT", "SIGHUP"):  # which a terminal sends to all its processes; ours ends this one
+        if (number := getattr(signal, name, None)) is not None:
+            signal.signal(number, signal.SIG_IGN)
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = Path(os.devnull).open("r+b")  # noqa: SIM115 - as long as this process runs
     os.dup2(nothing.fileno(), 0)  # programs that a library starts may read their standard input

@@ -117,11 +117,11 @@ def film(
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    write_imported(imported, output)
     if beside is not None:
-        write_whole(beside, table)
-        if not output.as_json:
-            click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
+        write_whole(beside, table)  # before the manifest, which says that both are there
+    write_imported(imported, output)
+    if beside is not None and not output.as_json:
+        click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
     if output.as_json:
         clips = Counter(clip.movie for clip in imported.manifest)
         cut = [

@@ -1,4 +1,4 @@
-"""Stop cleanly on Ctrl-C or on the scheduler's SIGTERM before the time limit."""
+"""Stop cleanly on Ctrl-C, on the scheduler's SIGTERM before the time limit, or when a terminal closes."""
 
 import signal
 from collections.abc import Iterator
@@ -24,22 +24,25 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turn SIGINT and SIGTERM into a stop request; a second SIGINT has its usual effect.
+    """Turn SIGINT, SIGTERM and SIGHUP into a stop request; a second SIGINT has its usual effect.
 
     A second SIGTERM is ignored: schedulers send several for one request, to the script and its children.
     """
     stop = Stop()
-    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
+    wanted = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]  # None on Windows
+    before = {number: signal.getsignal(number) for number in wanted if number is not None}
+    # As nohup has the hangup ignored.
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, _: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number)
         if number == signal.SIGINT:
             signal.signal(number, before[signal.SIGINT])
 
-    for wanted in before:
-        signal.signal(wanted, ask)
+    for number in before:
+        signal.signal(number, ask)
     try:
         yield stop
     finally:
-        for wanted, handler in before.items():
-            signal.signal(wanted, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -50,7 +50,11 @@ def obygaze() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-STOPPED = "import sys, stopping; stopping.arm(); from obygaze.cli import main; main(sys.argv[1:])"
+# The tests may run under nohup.
+STOPPED = (
+    "import signal, sys, stopping; signal.signal(signal.SIGHUP, signal.SIG_DFL); stopping.arm(); "
+    "from obygaze.cli import main; main(sys.argv[1:])"
+)
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +64,7 @@ def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(wish: signal.Signals, folder: Path, lines: int, *arguments: object) -> object:
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         given = {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name}
-        code = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM) else -wish
+        code = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else -wish
         return python("-c", STOPPED, *arguments, code=code, cwd=folder, env=os.environ | given)
 
     return run

@@ -141,7 +141,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_
     assert tree(tmp_path / "films-1.0.0") == tree(undisturbed[2])
 
 
-@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by, wish):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--workers", 1, "--batch-size", 1]
     said = stop_by(wish, tmp_path, 1, *command).stderr
