@@ -31,6 +31,7 @@ from obygaze_features.video.bitstream import (
     vop_type,
 )
 from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 
 # Containers with presentation time stamps; AVI and raw streams store none.
@@ -207,6 +208,9 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         shown = shown[np.argsort(rank[shown], kind="stable")]
     time_s, note = _times(source, packets, ~discard)
     guessed = "" if unique or not by_kind else "not every picture has a time of its own: some are estimates"
+    # A table of frames has one for each, whatever is lost; and long steps that were meant.
+    times = FrameTimes(np.arange(len(shown)), time_s, None)
+    holes = np.zeros((0, 2)) if packets.declared else times.holes()
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
         pts=pts,
@@ -217,6 +221,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         shown=shown,
         time_s=time_s,
         key=flagged[shown] if ordered else None,
+        holes=holes,
         codec=source.codec,
         unsafe=unsafe,
         labelled=labelled,

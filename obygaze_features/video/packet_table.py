@@ -33,6 +33,8 @@ class PacketTable:
         Shape [L]: their presentation times in seconds of the player's clock; NaN where unknown.
     key
         Shape [L]: whether they are key frames; None if the display order is unknown.
+    holes
+        Shape [H, 2]: starts and ends, in seconds, of where the file lacks frames.
     codec
         Name of the codec.
     unsafe
@@ -57,6 +59,7 @@ class PacketTable:
     shown: NDArray[np.int64]
     time_s: NDArray[np.float64]
     key: NDArray[np.bool_] | None
+    holes: NDArray[np.float64]
     codec: str
     unsafe: str
     labelled: bool

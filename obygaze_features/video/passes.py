@@ -260,7 +260,8 @@ class WindowReader(Generic[T]):
     def _finished(self, window: Window[T], why: str) -> tuple[Frames[T], ...] | VideoError:
         """Build the result of a window that has all its frames."""
         collected, frame_times = window.collected, self.frame_times
-        losses = [loss for loss in (self.table.truncated, *self._losses(collected)) if loss]
+        gap = window.span.gap(self.table.frame_times, self.table.holes)
+        losses = [loss for loss in (self.table.truncated, gap, *self._losses(collected)) if loss]
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
         overhang = window.span.overhang(frame_times)

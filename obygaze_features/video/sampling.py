@@ -11,6 +11,12 @@ from obygaze_features.errors import VideoError
 
 # A span with a smaller share inside the video is probably wrong.
 SPAN_COVERED = 0.98
+LONG_STEP = 3.0
+"""Times the usual step between frames, from which on frames may be missing."""
+MOST_LONG_STEPS = 0.02
+"""Share of such steps, above which the rate is variable."""
+LONGEST_HOLE_S, LARGEST_HOLE = 1.0, 0.1
+"""Seconds, or share, of a span without frames that make it damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,18 @@ class FrameTimes:
         """Median seconds between frames, 0 for a single frame."""
         return float(np.median(np.diff(self.time_s))) if len(self) > 1 else 0.0
 
+    def holes(self) -> NDArray[np.float64]:
+        """Find where frames are missing that a steady rate would have: starts and ends in seconds, [H, 2].
+
+        Of variable rates and slide shows, where long steps are usual, nothing is said.
+        """
+        steps = np.diff(self.time_s)  # NaN where a time is unknown
+        usual = self.step_s
+        long = np.flatnonzero(steps > LONG_STEP * usual)
+        if not usual > 0 or len(long) > MOST_LONG_STEPS * len(steps):
+            return np.zeros((0, 2))
+        return np.stack([self.time_s[long] + usual, self.time_s[long + 1]], axis=1)
+
     def within(self, start_s: float | None, end_s: float | None) -> "FrameTimes":
         """Keep the frames shown at start_s or later and before end_s.
 
@@ -152,6 +170,21 @@ class TimeSpan:
         if end - start >= SPAN_COVERED * (self.end_s - start):
             return ""
         return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
+
+    def gap(self, frame_times: FrameTimes, holes: NDArray[np.float64]) -> str:
+        """Return a note if holes [H, 2] take more than a second or a tenth of the span; else empty."""
+        if not len(holes):
+            return ""
+        start = frame_times.time_s[0] if self.start_s is None else self.start_s
+        end = frame_times.time_s[-1] + frame_times.step_s if self.end_s is None else self.end_s
+        inside = np.clip(holes, start, end)
+        inside = inside[inside[:, 0] < inside[:, 1]]
+        without = float(np.sum(inside[:, 1] - inside[:, 0]))
+        if without <= min(LONGEST_HOLE_S, LARGEST_HOLE * (end - start)):
+            return ""
+        return f"no pictures for {without:.2f} s, from {inside[0, 0]:.2f} to {inside[0, 1]:.2f} s" + (
+            f" and {len(inside) - 1} times more" if len(inside) > 1 else ""
+        )
 
 
 def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:

@@ -1,0 +1,64 @@
+"""A video that lacks pictures in the middle is no whole one, whatever its container counts."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import read_frames, read_windows, uniform
+
+RATE, N = 24, 240
+
+
+def written(path: Path, codec: str, moments: list[int]) -> Path:
+    """Write pictures at these moments (in frames of a steady rate), a key frame each half second."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=RATE, options={"g": "12", "crf": "40", "cpu-used": "8"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        stream.time_base = stream.codec_context.time_base = Fraction(1, RATE)
+        rng = np.random.default_rng(0)
+        for moment in moments:
+            frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (48, 64, 3), dtype=np.uint8))
+            frame.pts, frame.time_base = moment, Fraction(1, RATE)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
+    """Copy a video without the packets of a time, as a lost block leaves it."""
+    with av.open(str(source)) as given, av.open(str(path), "w") as copy:
+        stream = copy.add_stream_from_template(given.streams.video[0])
+        for packet in given.demux(video=0):
+            if packet.dts is not None and not start_s <= packet.pts * packet.time_base < end_s:
+                packet.stream = stream
+                copy.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize(("codec", "suffix"), [("libvpx-vp9", ".webm"), ("libx265", ".mkv")])
+def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, codec, suffix):
+    whole = written(tmp_path / f"whole{suffix}", codec, list(range(N)))
+    assert read_frames(whole, uniform(8)).status == "ok"
+    path = without(tmp_path / f"hole{suffix}", whole, 4, 6.5)
+    frames = read_frames(path, uniform(8))
+    assert frames.status == "partial"
+    assert "no pictures for 2.5" in frames.notes[0]
+    spans = [(0, 3), (2, 6), (3, 4.6), (6.5, 10)]
+    windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
+    assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]
+
+
+SLIDES = [0, 70, 72, 130, 135, 170, 220]
+STILL = [*range(100), *range(190, 240)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec", "moments"),
+    [(".mkv", "libx264", SLIDES), (".mkv", "libx264", list(range(0, 10 * N, N))), (".mp4", "libx264", STILL)],
+    ids=["slides", "one slide each ten seconds", "a picture held on purpose, in a table of frames"],
+)
+def test_long_steps_that_were_meant_are_not_accused(tmp_path, suffix, codec, moments):
+    assert read_frames(written(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"
