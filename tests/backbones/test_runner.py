@@ -1,7 +1,5 @@
 """The runner: any batch, any memory, one result."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -70,15 +68,6 @@ def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch):
     network.fits = 1000
     run(clips(8))
     assert network.sizes == [8, 8, 4, 4, 4, 8]  # the last 4 clips are filled up to 8 again
-
-
-def test_each_further_try_of_a_size_that_failed_waits_twice_as_long(monkeypatch):
-    monkeypatch.setattr(computing, "PATIENCE", 2)
-    network = Small()
-    network.fits = 1
-    runner(network, clips_at_once=2)(clips(12))
-    tries = [place for place, n in enumerate(network.sizes) if n == 2 and network.sizes[place + 1] == 2]
-    assert [network.sizes[a:b].count(1) for a, b in pairwise(tries)] == [2, 4]
 
 
 @pytest.mark.parametrize(

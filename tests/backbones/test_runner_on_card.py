@@ -181,20 +181,6 @@ def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
     assert (found[0].at_once.min() == 2) == (times == 2)  # which clips got fewer is known
 
 
-def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_tried():
-    pins = []
-
-    def fails(what, _number):
-        pins.extend([what] * (what == "pin"))
-        second_slot = what == "pin" and len(pins) in (6, 7)
-        return out_of_memory("driver") if second_slot else None
-
-    card = Card(fails=fails)
-    run, found = on_the_card([clips(10)], card, clips_at_once=4)
-    same(found, on_a_cpu([clips(10)]))
-    assert (run.clips_at_once, card.alive_at_release) == (2, [0, 0])
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
@@ -272,14 +258,6 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
         on_the_card([clips(2)], Card(fails=fails))
 
 
-def test_what_compiling_wraps_is_recognised():
-    wrapped = RuntimeError("backend='inductor' raised:")
-    wrapped.__cause__ = out_of_memory("allocator")
-    assert computing.is_out_of_memory(wrapped)
-    assert computing.is_out_of_memory(MemoryError())
-    assert not computing.is_out_of_memory(ValueError("out of memory"))
-
-
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
     card = Card()
     on_the_card([clips(4)] * 3, card, ahead=1, clips_at_once=4)
@@ -332,13 +310,6 @@ def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, p
         return
     with pytest.raises(BackboneError, match=place):
         compute.torch_device()
-
-
-def test_the_recipe_names_the_kind_of_device_and_the_model_only_if_asked(monkeypatch):
-    Card().install(monkeypatch)
-    record = Compute().record("sdpa")
-    assert (record["device"], record["clips_at_once"]) == ("cuda", 8)
-    assert Compute(same_device=True).record("sdpa")["device"] == NAME
 
 
 @pytest.mark.parametrize(

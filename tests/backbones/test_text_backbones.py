@@ -149,12 +149,6 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     np.testing.assert_allclose(several.encode(ids), alone, atol=1e-5)
 
 
-def test_threads_are_as_before(folders):
-    before = torch.get_num_threads()
-    vectors(load("sentence", folders["sentence"]), TEXTS)
-    assert torch.get_num_threads() == before
-
-
 @pytest.mark.parametrize(
     ("family", "name"), [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc",) * 2]
 )
@@ -190,14 +184,6 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     assert cut.n_tokens > LIMIT
     assert cut.ids[-1] == whole.ids[-1]  # the end token is kept
     assert not whole.is_cut
-
-
-def test_the_files_of_a_sentence_encoder_decide_on_limit_and_case(folders, tmp_path):
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    write_modules(folder, max_seq_length=5, do_lower_case=True)
-    backbone = load("sentence", folder)
-    assert [one.limit for one in backbone.tokenize(["a b c d e f"])] == [5]
-    assert backbone.provenance["tokenizer"]["lower_case"] is True
 
 
 def test_files_of_newer_and_of_older_versions_say_the_same(folders, tmp_path):

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import os
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -43,13 +42,6 @@ def installed(monkeypatch):
     return pretend
 
 
-def test_a_version_outside_of_its_bounds_is_a_fault(installed):
-    finding = only(installed("av", "15.0.0"), "extra video")
-    assert finding.level == "fault"
-    assert "av 15.0.0 (needed: " in finding.text
-    assert "pip install 'obygaze[video]'" in finding.text
-
-
 @pytest.mark.parametrize(
     ("name", "about", "level"),
     [("av", "extra video", "fault"), ("zarr", "base install", "fault"), ("torch", "extra extract", "note")],
@@ -59,25 +51,6 @@ def test_what_is_not_installed_is_a_fault_only_where_no_backbone_runs_without_it
 ):
     finding = only(installed(name, None), about)
     assert (finding.level, finding.text.partition(";")[0]) == (level, f"not installed: {name}")
-
-
-def test_a_torchvision_of_another_build_is_a_fault(tmp_path, monkeypatch):
-    """PyPI's torchvision, built for CUDA, beside PyTorch's CPU build."""
-    (tmp_path / "torchvision-0.28.0.dist-info").mkdir()
-    (tmp_path / "torchvision-0.28.0.dist-info" / "METADATA").write_text(
-        "Name: torchvision\nVersion: 0.28.0\n"
-    )
-    file = tmp_path / "torchvision.py"
-    file.write_text("raise RuntimeError('operator torchvision::nms does not exist')")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "torchvision", raising=False)
-    (finding,) = doctor.torchvision()
-    assert (finding.about, finding.level) == ("torchvision", "fault")
-    assert "0.28.0 does not work with the installed torch (operator torchvision::nms" in finding.text
-    file.write_text("")
-    importlib.invalidate_caches()
-    assert list(doctor.torchvision()) == [Finding("torchvision", "ok", "0.28.0")]
-    del sys.modules["torchvision"]
 
 
 # --- GPUs and codecs
@@ -111,58 +84,12 @@ def test_gpus(monkeypatch, cuda, environment, level, words):
     assert words in finding.text
 
 
-def test_without_torch_there_are_descriptors(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert only(doctor.devices({}), "gpu").level == "note"
-
-
 @pytest.mark.parametrize(("absent", "level"), [("h264", "fault"), ("av1", "note"), ("", "ok")])
 def test_codecs(monkeypatch, absent, level):
     there = {name for name in doctor.CODECS if name != absent}
     av = SimpleNamespace(codecs_available=there, library_versions={"libavcodec": (61, 3, 100)})
     monkeypatch.setitem(sys.modules, "av", av)
     assert only(doctor.codecs(), "codecs").level == level
-
-
-# --- weights
-# ---------------------------------------------------------------------------
-def cached(cache: Path) -> Path:
-    """Make a hub's cache with one commit of X-CLIP."""
-    folder = cache / "models--microsoft--xclip-base-patch16-zero-shot"
-    snapshot = folder / "snapshots" / ("a" * 40)
-    for each in (folder / "blobs", folder / "refs", snapshot):
-        each.mkdir(parents=True)
-    (folder / "refs" / "main").write_text("a" * 40, encoding="utf-8")
-    for name in ("config.json", "model.safetensors"):
-        (folder / "blobs" / name).write_text("bytes", encoding="utf-8")
-        (snapshot / name).symlink_to(folder / "blobs" / name)
-    return cache
-
-
-def of_xclip(found: list[Finding]) -> Finding:
-    (finding,) = [each for each in found if each.text.startswith("xclip ")]
-    return finding
-
-
-@pytest.fixture(autouse=True)
-def hub():
-    pytest.importorskip("huggingface_hub")
-
-
-def test_weights_are_pinned_by_a_commit_or_offline_and_nowhere_is_a_note(tmp_path):
-    finding = of_xclip(doctor.weights({}, cached(tmp_path)))
-    assert finding.level == "note"
-    assert f"--weights xclip=microsoft/xclip-base-patch16-zero-shot@{'a' * 40}" in finding.text
-    assert of_xclip(doctor.weights({"HF_HUB_OFFLINE": "1"}, tmp_path)).level == "ok"
-    assert {finding.level for finding in doctor.weights({}, tmp_path / "none")} == {"note"}
-
-
-# --- cores and Slurm
-# ---------------------------------------------------------------------------
-def test_a_task_that_is_bound_to_fewer_cores_than_it_asked_for(monkeypatch):
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "4096")
-    finding = only(doctor.cores(os.environ), "cores")
-    assert (finding.level, "--cpu-bind=none" in finding.text) == ("note", True)
 
 
 # --- the place of a store
@@ -217,11 +144,6 @@ def mounted(options):
 def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
     monkeypatch.setattr(f"obygaze_features.extraction.doctor.{name}", pretended)
     assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
-
-
-def test_a_file_in_the_way_of_a_place_is_a_fault(tmp_path):
-    (tmp_path / "file").touch()
-    assert only(doctor.examine_place(tmp_path / "file" / "films"), "path").level == "fault"
 
 
 # --- the command

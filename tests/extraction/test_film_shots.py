@@ -1,8 +1,6 @@
 """Shots are found on the frames decoded for a film's windows: each once, and nothing else changes."""
 
-import os
 import signal
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
@@ -148,52 +145,6 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     work.run()
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
-
-
-@pytest.mark.long
-def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
-    """Only here is a film damaged in the middle of a stretch of windows."""
-    data = bytearray(film.read_bytes())
-    with av.open(str(film)) as container:
-        victim = [packet for packet in container.demux(video=0) if packet.size][700]
-    start = data.index(bytes(victim))
-    data[start : start + victim.size] = b"\xff" * victim.size
-    damaged = tmp_path / "film.mp4"
-    damaged.write_bytes(data)
-    notes: list[str] = []
-    settings = {"n_frames": 4, "workers": 2, **NAMED, "note": notes.append}
-    with_shots = extract(windows(damaged), tmp_path / "with", shots=tmp_path / "s.csv", **settings)
-    assert any("decoded a second time" in note for note in notes)
-    without = extract(windows(damaged), tmp_path / "without", **settings)
-    assert content(with_shots.path) == content(without.path)
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(damaged)
-
-
-@pytest.mark.long
-def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
-    """Only here does a worker die that measures shots beside its clips."""
-    died = tmp_path / "died"
-    backbone = load_backbone("descriptors", 4)
-    dying = replace(backbone, prepare=Dying(backbone.prepare, died))
-    out = tmp_path / "features"
-    store = extract(windows(film), out, [dying], workers=2, shots=tmp_path / "s.csv", **NAMED)
-    assert died.exists()
-    assert content(store.path) == plain
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
-
-
-class Dying:
-    """Prepare frames; the first process that prepares its 10th dies."""
-
-    def __init__(self, prepare, mark: Path) -> None:
-        self.prepare, self.mark, self.calls = prepare, mark, 0
-
-    def __call__(self, frame):
-        self.calls += 1
-        if self.calls == 10 and not self.mark.exists():
-            self.mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.prepare(frame)
 
 
 def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):

@@ -11,10 +11,8 @@ import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe, estimate, prepare
-from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.manifest import TextList
 from obygaze_features.store import read_stage
-from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from tests.process import python
 
 
@@ -151,17 +149,3 @@ def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatc
     assert found.gpu_s is None
     alone = 32 * estimate(windows(film, 1), film / "s", n_frames=2, workers=1).cpu_s
     assert found.cpu_s < alone
-
-
-def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
-    found = estimate(windows(film, 4), film / "s", n_frames=2, workers=1)
-    names = [name for name, _ in found.facts()]
-    assert names[-4:] == ["CPU hours", "store on disk", "peak disk", "files on disk"]
-    assert found.room.peak_bytes > found.room.store_bytes > found.feature_bytes
-    assert found.obstacle() is None
-    tight = Estimate(
-        *(4, 1, 0, 1, 9, 9, 1),
-        room=DiskEstimate(10**9, 10**9, 2 * 10**9, 9, 9, links=True),
-        free=FreeSpace(10**9, 5),
-    )
-    assert "2 GB are needed at the peak, 1 GB are free" in tight.obstacle()

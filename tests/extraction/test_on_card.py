@@ -19,12 +19,8 @@ from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode import DecodedClip, Prepared
 from obygaze_features.extraction.encode import (
     Encoder,
-    clips_at_once,
     encode_batch,
     fallback,
-    gpu_record,
-    uses_gpu,
-    warm_up,
 )
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.manifest import Clip, Manifest
@@ -113,10 +109,6 @@ def test_networks_and_batches_overlap_and_give_what_one_by_one_gives_on_a_cpu(ca
     assert expected[0].source == {}
 
 
-def test_on_a_cpu_results_come_at_once():
-    assert [len(each) for each in encode_all([backbone()], batches_of(4))] == [4, 4, 2, 0]
-
-
 def stage_of(tmp_path, some):
     job = Job(Manifest(tuple(Clip(i, "tt1", f"{i}.mp4") for i in IDS), tmp_path), "films", (some,))
     return Stage.open(tmp_path / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
@@ -162,17 +154,6 @@ def test_same_device_refuses_another_card_and_any_recipe_refuses_the_cpu(card, m
         stage_of(tmp_path, backbone(card, same_device=True))
     with pytest.raises(StoreError):
         stage_of(tmp_path, backbone())
-
-
-def test_a_card_is_warmed_up_and_described(card):
-    some = backbone(card, clips_at_once=16)
-    warm_up([some])
-    assert some.encode.network.sizes == [16]
-    assert uses_gpu(some)
-    assert clips_at_once([some]) == 16
-    about = gpu_record([some])["NVIDIA Pretended"]
-    assert (about["peak_memory_mb"], about["clips_at_once"]) == (3000, {"net": 16})
-    assert gpu_record([backbone()]) == {}
 
 
 def test_that_auto_means_the_cpu_is_said_before_the_work(tmp_path, checkpoint):

@@ -1,7 +1,6 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
 import json
-import logging
 import os
 import shutil
 import sys
@@ -14,11 +13,7 @@ from PIL import Image
 from obygaze_features.backbones import BACKBONES
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
-from obygaze_features.commands.extract_output import logs_as_notes
-from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.prepared import what_forbids_writing
-from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store, verify
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
@@ -37,11 +32,6 @@ def toys(monkeypatch):
     monkeypatch.setitem(sys.modules, "toys", module)
     for name in ("one", "two"):
         monkeypatch.setitem(BACKBONES, name, "toys:network")
-
-
-def test_nothing_asked_for_is_nothing_handed_on():
-    (recipe,) = read_recipes(["descriptors"], None, NONE, PLAIN)
-    assert (recipe.name, recipe.n_frames, recipe.options) == ("descriptors", None, {})
 
 
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
@@ -88,11 +78,6 @@ def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, 
         read_recipes(names, None, NONE | named, PLAIN | way)
 
 
-def test_an_unknown_backbone_is_named():
-    with pytest.raises(BackboneError, match="'three'"):
-        read_recipes(["three"], None, NONE, PLAIN)
-
-
 def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monkeypatch):
     assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
     (tmp_path / "file").touch()
@@ -109,21 +94,6 @@ def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     assert choose_shard(None) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err
-
-
-def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
-    pytest.importorskip("ray")
-    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
-    recipe = Recipe("one", None, {"compute": Compute(device="cuda:1")})
-    with pytest.raises(ExtractError, match=r"--device.*'ray'"):
-        prepare(manifest, tmp_path / "s", [recipe], engine="ray")
-
-
-def test_what_the_library_logs_is_a_note_while_the_command_runs(capsys):
-    with logs_as_notes():
-        logging.getLogger("obygaze_features.backbones.compute").warning("xclip: out of %s", "memory")
-    assert capsys.readouterr().err == "obygaze: note: xclip: out of memory\n"
-    assert not logging.getLogger("obygaze_features").handlers
 
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.report import RunReport, added, unwatched
+from obygaze_features.extraction.report import RunReport, unwatched
 from obygaze_features.extraction.schedule import MOST_DEATHS, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
@@ -144,11 +144,3 @@ def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):
     assert len(processes.begun) == 3
     assert {key for key, _ in processes.stops} == {0, 1, 2}
     assert 0 < len(stage.missing()) < 200
-
-
-def test_reports_add_up():
-    one = RunReport(ok=2, failed=1, wall_s=3.0, infer_s=1.0, gpu_busy_s=2.0, remarks=Counter(hdr=1))
-    other = RunReport(ok=1, wall_s=5.0, infer_s=0.5, remarks=Counter(hdr=2, bars=1))
-    both = added([one, other])
-    assert (both.clips, both.wall_s, both.infer_s, both.gpu_busy_s) == (4, 5.0, 1.5, 2.0)
-    assert both.remarks == {"hdr": 3, "bars": 1}

@@ -141,17 +141,6 @@ def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_a_failed_task_is_queued_again_by_scontrol_with_its_share(slurm, films, tmp_path, hold):
-    one = ["--array=1"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, TURNS=1, **hold.at(1))
-    os.kill(hold.wait(1)[0], signal.SIGKILL)
-    hold.release()
-    assert states(slurm.wait(array))["1"][0] == "FAILED"
-    assert slurm.ask("scontrol", "requeue", f"{array}_1") == ""
-    slurm.wait(array)
-    assert "share 1 of 4, turn 2" in logs(tmp_path)
-
-
 def test_a_task_that_dies_is_queued_again(slurm, films, tmp_path, hold):
     one = ["--array=2"]
     array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, **hold.at(1))
@@ -169,20 +158,6 @@ def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
     assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
     assert "Slurm refused another turn" in logs(tmp_path)
-
-
-def test_a_time_limit_that_is_too_short_and_a_share_that_is_none_are_usage_errors(slurm, films, tmp_path):
-    short = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=0", "--time=3"])
-    beyond = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=7"])
-    for array, words in ((short, r"--time=3:00 is too short"), (beyond, "'7/4' is not i/n")):
-        assert [code for _, code in states(slurm.wait(array)).values()] == ["2"], logs(tmp_path)
-        assert re.search(words, logs(tmp_path))
-
-
-def test_a_job_that_finds_no_obygaze_says_where_to_put_the_lines(slurm, films, tmp_path):
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=0", "--export=NONE"])
-    assert [code for _, code in states(slurm.wait(array)).values()] == ["127"], logs(tmp_path)
-    assert "marked place of this script" in logs(tmp_path)
 
 
 def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
