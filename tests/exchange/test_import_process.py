@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange import import_hdf5, import_items
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import DAMAGED, end_reader
@@ -134,16 +133,3 @@ def test_a_bug_of_a_reader_is_no_error_of_the_file(tmp_path, monkeypatch):
         with pytest.raises(RuntimeError, match=r"(?s)Traceback .*KeyError: 'planted'"):
             found["c"].load()
         assert found["d"].load()[""].tolist() == [ord("d")] * 4
-
-
-def test_files_are_open_side_by_side_and_a_crash_in_one_harms_no_other_clip(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
-    for name in "xy":
-        (tmp_path / f"{name}.h5").write_text("clip b:die:11" if name == "x" else "never:", encoding="utf-8")
-    with hdf5_items(tmp_path / "x.h5") as (x, _), hdf5_items(tmp_path / "y.h5") as (y, _):
-        with pytest.raises(StoreError, match=r"x\.h5, clip b"):
-            x["b"].load()
-        for items in (x, y):
-            assert items["d"].load()[""].tolist() == [ord("d")] * 4
-    with pytest.raises(StoreError, match=r"y\.h5, clip a"):
-        y["a"].load()

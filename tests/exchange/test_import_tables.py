@@ -2,7 +2,6 @@
 
 import json
 import struct
-import sys
 import zipfile
 
 import h5py
@@ -11,9 +10,8 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata, export_hdf5
-from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import files_below, match, read_npy
-from obygaze_features.exchange.import_tables import read_ids, table_items
+from obygaze_features.exchange.import_items import match
+from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.store import PlannedClip, open_store
 
 from ..store.toy_stores import sealed
@@ -178,38 +176,6 @@ def test_a_damaged_npz_is_refused_by_name(tmp_path, write, message):
     write(tmp_path / "a.npz")
     with pytest.raises(StoreError, match=message), table_items(tmp_path / "a.npz", None):
         pass
-
-
-def test_parquet_without_pyarrow_is_one_sentence(tmp_path, monkeypatch):
-    (tmp_path / "a.parquet").touch()
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with (
-        pytest.raises(StoreError),
-        table_items(tmp_path / "a.parquet", None),
-    ):
-        pass
-
-
-def test_a_matrix_given_as_a_folder_of_files_points_to_the_table(tmp_path):
-    np.save(tmp_path / "all.npy", MATRIX)
-    with pytest.raises(StoreError, match=r"all\.npy"):
-        files_below(tmp_path / "all.npy", ".npy", read_npy)
-    write_hdf5(tmp_path / "a.h5")
-    with pytest.raises(StoreError, match="--from"), hdf5_items(tmp_path / "a.h5"):
-        pass
-
-
-def test_a_list_of_ids_that_is_no_table_is_refused_by_name(tmp_path):
-    (tmp_path / "ids.csv").write_text("clip_id\n" + "a" * 200_000 + "\n", encoding="utf-8")
-    with pytest.raises(StoreError, match=r"ids\.csv"):
-        read_ids(tmp_path / "ids.csv")
-
-
-def test_columns_that_are_no_features_are_named(tmp_path):
-    (tmp_path / "a.csv").write_text("movie,clip_id,f0,level\nm,a,1,S\n", encoding="utf-8")
-    with table_items(tmp_path / "a.csv", None) as (found, said):
-        assert list(found) == ["a"]
-        assert said == {"left_out": "columns that are no features: movie, level"}
 
 
 def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_path):

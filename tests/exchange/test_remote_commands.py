@@ -64,29 +64,3 @@ def test_a_run_from_a_server_leaves_the_same_bytes_and_fetches_only_pooled_featu
         sent = site.sent
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     assert 0 < sent < 0.05 * sum(map(len, tree(shelf / "films-1.0.0").values()))
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("pack", "URL"),
-        ("pack", "STORE", "--out", "URL"),
-        ("unpack", "URL"),
-        ("push", "URL", "copy"),
-        ("seal", "URL", "--licence", "MIT"),
-        ("import", "films.csv", "URL", "x", "--from", "npy", "--licence", "MIT"),
-        ("merge", "STORE", "STORE", "--out", "URL"),
-        ("export", "STORE", "URL", "--to", "hdf5"),
-        ("card", "STORE", "--out", "URL"),
-        ("pull", "STORE", "URL"),
-        ("ls", "URL"),
-    ],
-    ids=" ".join,
-)
-def test_what_needs_a_path_here_says_so_and_makes_nothing(shelf, obygaze, tmp_path, command):
-    url = "s3://bucket/films-1.0.0.zip"
-    words = {"URL": url, "STORE": shelf / "films-1.0.0"}
-    code, out, err = obygaze("store", *(words.get(word, word) for word in command))
-    assert (code, out) == (2, "")
-    assert url in err
-    assert list(tmp_path.iterdir()) == []

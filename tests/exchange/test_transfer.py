@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange import transfer as transferring
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
@@ -16,7 +15,7 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
 from ..store.serving import serving
-from ..store.toy_stores import group, sealed, staged, tree
+from ..store.toy_stores import sealed, staged, tree
 
 pytest.importorskip("obstore")
 
@@ -147,13 +146,6 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
     assert not (tmp_path / "copy").exists()
 
 
-def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
-    site.ranges, site.drops = False, {CHUNK: 1}
-    begin(whole[CHUNK][:99])
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert tree(tmp_path / "copy") == whole
-
-
 def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
@@ -164,14 +156,6 @@ def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
     with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", other)
     assert tree(other) == before
-
-
-def test_two_pulls_to_one_place_do_not_mix(site, tmp_path):
-    from obygaze_features.locks import locked
-
-    (tmp_path / "copy.pulling").mkdir()
-    with locked(tmp_path / "copy.pulling", wait=False), pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
 
 
 # --- partial copies
@@ -242,14 +226,6 @@ def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
     assert tree(copy) == whole
 
 
-def test_what_the_store_has_not_cannot_be_asked_for(site, tmp_path):
-    with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", clips=["nobody"])
-    bare = sealed(tmp_path, 8, [group(arrays=["frames"])])
-    with pytest.raises(StoreError):
-        download(FolderFiles(bare), tmp_path / "copy", arrays=["pooled"])
-
-
 def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
@@ -285,44 +261,6 @@ def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_th
     pull(there, copy)
     assert verify(copy, "full").ok
     assert not (copy / "fetch.txt").exists()
-
-
-def test_the_addresses_of_a_partial_copy_are_percent_encoded(root, tmp_path):
-    shutil.copytree(root / "toy-1.0.0", tmp_path / "site/a ü b/toy-1.0.0")
-    with serving(tmp_path / "site") as site:
-        pull(f"{site.url}/a%20%C3%BC%20b/toy-1.0.0", tmp_path / "one", arrays=["pooled"])
-        pull(f"{site.url}/a ü b/toy-1.0.0", tmp_path / "two", arrays=["pooled"])
-        for copy in (tmp_path / "one", tmp_path / "two"):
-            assert verify(copy, "full").ok
-            assert f"{site.url}/a%20%C3%BC%20b/toy-1.0.0/data/" in (copy / "fetch.txt").read_text("ascii")
-
-
-def test_a_partial_copy_of_an_earlier_version_is_still_read(root, tmp_path):
-    copy = tmp_path / "copy"
-    download(FolderFiles(root / "toy-1.0.0"), copy, arrays=["pooled"])
-    left = absent_files(FolderFiles(copy))
-    lines = "".join(f"/my films/a - b/{name} - {name}\n" for name in left)
-    (copy / "fetch.txt").write_text(lines, encoding="utf-8")
-    assert absent_files(FolderFiles(copy)).keys() == left.keys()
-    assert verify(copy, "full").ok
-
-
-def test_a_store_that_arrives_between_the_check_and_the_lock_is_not_mixed_with(root, tmp_path, monkeypatch):
-    other, copy = sealed(tmp_path, 8, name="other"), tmp_path / "copy"
-    real = transferring.alone_in
-
-    def late(folder, work):
-        with monkeypatch.context() as patch:
-            patch.setattr(transferring, "alone_in", real)
-            download(FolderFiles(root / "toy-1.0.0"), copy)
-        return real(folder, work)
-
-    monkeypatch.setattr(transferring, "alone_in", late)
-    with pytest.raises(StoreError):
-        download(FolderFiles(other), copy)
-    assert verify(copy, "full").ok
-    assert tree(copy) == tree(root / "toy-1.0.0")
-    assert not (tmp_path / "copy.pulling").exists()
 
 
 # --- pushing to a folder

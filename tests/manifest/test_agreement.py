@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     Codebook,
@@ -156,8 +155,3 @@ def test_labels_only_drop_what_either_called_not_sure():
     assert pairs[0].all_levels.n_clips == 3
     assert pairs[0].labels_only.n_clips == 1
     assert pairs[0].labels_only.value is None
-
-
-def test_nobody_to_compare_is_said():
-    with pytest.raises(ManifestError):
-        agreement(labelled(("m", 0, "a", "S"), ("n", 0, "b", "S")))

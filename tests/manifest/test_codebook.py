@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,38 +36,6 @@ def test_every_codebook_of_the_package_is_listed():
         f"{name}.codebook.toml" for name in BUILTIN
     }
     assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
-
-
-def test_levels_of_obygaze12_rise_from_easy_negative_to_sure():
-    assert OBYGAZE12.level_names == ("EN", "HN", "NS", "S")
-    assert [OBYGAZE12.rank(level) for level in OBYGAZE12.level_names] == [0, 1, 2, 3]
-    assert OBYGAZE12.labels == ("EN", "HN", "S")
-    assert [level.title for level in OBYGAZE12.levels] == [
-        "Easy Negative",
-        "Hard Negative",
-        "Not Sure",
-        "Sure",
-    ]
-
-
-def test_the_concepts_of_obygaze12_are_table_1():
-    visual = OBYGAZE12.concepts[:8]
-    assert tuple(concept.name for concept in visual) == OBYGAZE12.visual_concepts
-    assert OBYGAZE12.non_visual_concepts == ("Speech", "Voice", "Soundtrack", "Narratology")
-    assert len(OBYGAZE12.sub_constructs) == 5
-    assert [len(concept.instances) for concept in visual] == [3, 2, 4, 6, 4, 1, 1, 1]
-    assert all(instance.examples for concept in visual for instance in concept.instances)
-    assert "CVPR 2024, Table 1" in OBYGAZE12.source
-
-
-def test_mobygaze_has_the_same_levels_and_concepts_and_its_own_thesaurus():
-    moby = builtin_codebook("mobygaze")
-    assert moby.levels == OBYGAZE12.levels
-    assert moby.concept_names == OBYGAZE12.concept_names
-    assert moby.visual_concepts == OBYGAZE12.visual_concepts
-    assert Instance("Woman off screen in action scene") in moby.concepts[0].instances
-    assert moby.concepts[8].instances[-1] == Instance("Mansplaining")
-    assert moby.policies == ("raw", "paper")
 
 
 @pytest.mark.parametrize(
@@ -165,20 +132,6 @@ def test_a_word_like_no_other_gets_the_whole_list_and_the_codebooks_name():
         builtin_codebook("mediaeval15").concept_named("Gun")
 
 
-def test_concepts_are_put_in_canonical_order_each_once():
-    assert OBYGAZE12.in_order(["Speech", "Body", "Look", "Body"]) == ("Look", "Body", "Speech")
-    assert OBYGAZE12.visual(OBYGAZE12.concept_names) == OBYGAZE12.visual_concepts
-
-
-def test_tasks_hold_levels_and_make_labels():
-    task = OBYGAZE12.task("enhn_s")
-    levels = np.array(["EN", "HN", "NS", "S"])
-    assert task.title == "(EN u HN) vs S"
-    assert task.levels == ("EN", "HN", "S")
-    assert task.holds(levels).tolist() == [True, True, False, True]
-    assert task.labels(levels).tolist() == [0, 0, 0, 1]
-
-
 def loaded(folder, text):
     path = folder / "mine.codebook.toml"
     path.write_text(text, encoding="utf-8")
@@ -268,29 +221,6 @@ def test_a_damaged_file_is_a_codebook_or_refused(data):
     )
     with suppress(ManifestError):
         Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
-
-
-@pytest.mark.parametrize("number", ["nan", "inf", "9" * 400, "9" * 5000, "true", '"1"'])
-def test_a_position_that_is_no_finite_number_is_refused(tmp_path, number):
-    with pytest.raises(ManifestError) as caught:
-        loaded(tmp_path, f'name = "a"\nversion = "1"\nlevels = [{{name = "calm", position = {number}}}]\n')
-    assert len(str(caught.value)) < 400
-
-
-def test_a_codebook_without_levels_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match="codebook 'a'"):
-        loaded(tmp_path, 'name = "a"\nversion = "1"\n')
-    with pytest.raises(ManifestError, match="codebook 'a'"):
-        Codebook("a", "1", ())
-
-
-def test_what_is_neither_a_file_nor_built_in_is_said(tmp_path):
-    with pytest.raises(ManifestError, match="nowhere"):
-        find_codebook("nowhere")
-    with pytest.raises(FileNotFoundError):
-        find_codebook(str(tmp_path / "nowhere.toml"))
-    with pytest.raises(ManifestError):
-        find_codebook(str(tmp_path))
 
 
 def test_a_copy_of_a_built_in_codebook_is_that_codebook(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import builtin_codebook, import_eaf
+from obygaze_features.manifest import import_eaf
 from obygaze_film.exchange import export
 from tests.film.page.invented import invented_film
 
@@ -120,10 +120,3 @@ def test_what_is_wrong_is_named(tmp_path, untouched, change, message):
     path.write_text(change(untouched), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
         import_eaf([path], tmp_path)
-
-
-def test_a_models_tier_cannot_be_asked_for(tmp_path, untouched):
-    path = tmp_path / "film.eaf"
-    path.write_text(untouched, encoding="utf-8")
-    with pytest.raises(ManifestError, match="'human:'"):
-        import_eaf([path], tmp_path, level_tier="obygaze: segments", codebook=builtin_codebook("obygaze12"))

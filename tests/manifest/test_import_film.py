@@ -77,18 +77,6 @@ def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
 
 
-def test_seconds_at_the_end_that_fill_no_window_are_counted_by_film():
-    films = [Film(ROOT / f"{name}.mkv", end_s) for name, end_s in (("a", 32.5), ("b", 30.0), ("c", 7.0))]
-    windows = import_film(films, ROOT, 10.0, 5.0)
-    assert windows.remainder_s == {"a": 2.5, "b": 0.0, "c": 7.0}
-    assert [notice.partition(":")[0] for notice in windows.notices[:-1]] == [
-        "a.mkv",
-        "c.mkv is shorter (7.0 s) than a window",
-    ]
-    scenes = {"a": [FilmPart(0, 30)], "b": [FilmPart(0, 30.2)], "c": [FilmPart(1, 3), FilmPart(4, 5)]}
-    assert import_film(films, ROOT, scenes=scenes).remainder_s == {"a": 2.5, "b": 0.0, "c": 2.0}
-
-
 @settings(deadline=None)
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 2))
 def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window_s, share):
@@ -161,21 +149,6 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
     assert code != 0
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--window", "train"),
-        ("--window", "4", "--model", "a.model"),
-        ("--window", "4", "--scenes", "a.csv"),
-        ("--window", "four"),
-        ("--window", "4", "--hop", "none"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words):
-    assert run(wrestling, *words, "--out", tmp_path / "a.csv")[0] == 2
-
-
 def test_scenes_become_clips(wrestling, tmp_path):
     scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
@@ -232,17 +205,3 @@ def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling
     code, output = run(wrestling, "--window", "4", "--out", out)
     assert code == 1
     assert "windows.shots.csv exists already" in output
-
-
-def test_shots_from_a_table_are_written_with_its_name(wrestling, tmp_path):
-    shots = table(tmp_path / "cuts.csv", "start_s,end_s\n0,4\n4,10\n")
-    code, output = run(wrestling, "--window", "4", "--shots", shots, "--out", tmp_path / "w.csv")
-    assert code == 0
-    assert (tmp_path / "w.shots.csv").read_text().splitlines()[1:] == [
-        "arm_wrestling,0.0,4.0,cuts.csv,",
-        "arm_wrestling,4.0,10.0,cuts.csv,",
-    ]
-    code, output = run(wrestling, "--window", "4", "--shots", "mine", "--out", tmp_path / "x.csv")
-    assert code == 1
-    assert "mine" in output
-    assert not (tmp_path / "x.csv").exists()

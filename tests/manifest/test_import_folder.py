@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, import_folder, import_images, write_manifest
+from obygaze_features.manifest import Clip, import_folder, import_images
 from obygaze_features.manifest.clip import frame_rate, time_code
 
 
@@ -52,21 +52,6 @@ def test_a_folder_without_videos_and_what_is_no_folder_are_refused(films, tmp_pa
         import_folder(films / "one.mp4", tmp_path)
     with pytest.raises(ManifestError):
         import_folder(tmp_path / "nowhere", tmp_path)
-
-
-def test_a_table_of_no_spans_is_refused(films, tmp_path):
-    (tmp_path / "spans.csv").write_text("video,start_s,end_s\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match=r"spans.csv"):
-        import_folder(films, tmp_path, tmp_path / "spans.csv")
-
-
-def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path):
-    manifest = tmp_path / "films.csv"
-    write_manifest(import_folder(films, tmp_path).manifest, manifest)
-    with pytest.raises(ManifestError, match=r"films.csv"):
-        import_folder(films, tmp_path, manifest)
-    with pytest.raises(ManifestError, match=r"films.csv"):
-        import_folder(manifest, tmp_path)
 
 
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
@@ -155,15 +140,6 @@ def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp
     assert clips[0].clip_id == "one-0.5-90.5"
 
 
-def test_spans_may_name_videos_by_absolute_paths(films, tmp_path):
-    spans = tmp_path / "spans.csv"
-    spans.write_text(f"video,start_s,end_s\n{films / 'two' / 'a.MKV'},1,2\n", encoding="utf-8")
-    imported = import_folder(films, tmp_path, spans)
-    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
-        ("a-1.0-2.0", "a", "films/two/a.MKV")
-    ]
-
-
 @pytest.mark.parametrize(
     ("row", "what"),
     [
@@ -207,16 +183,3 @@ def test_every_image_below_a_folder_becomes_a_clip_without_a_span(stills, tmp_pa
         "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
         "left out 1 hidden file or folder",
     )
-
-
-def test_a_folder_of_videos_leaves_images_out_and_counts_them(stills, tmp_path):
-    imported = import_folder(stills, tmp_path)
-    assert [clip.clip_id for clip in imported.manifest] == ["film"]
-    assert "5 files that are no video by name" in imported.notices[0]
-
-
-def test_a_folder_without_images_and_what_is_no_folder_are_refused(films, tmp_path):
-    with pytest.raises(ManifestError):
-        import_images(films, tmp_path)
-    with pytest.raises(ManifestError):
-        import_images(tmp_path / "nowhere", tmp_path)

@@ -146,11 +146,6 @@ def test_split_files_that_are_missing_are_named(tmp_path):
     assert "fold_movieset_hn_s: the folds of 1 clip" in imported.notices
 
 
-def test_a_folder_without_annotations_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match=r"ObyGaze12_thresh_02\.csv"):
-        import_obygaze12(tmp_path, tmp_path)
-
-
 def test_lists_are_read_and_never_run():
     assert text_list("['a', ' b']") == ("a", " b")
     assert concept_list("['']", builtin_codebook("obygaze12")) == ()
@@ -205,20 +200,6 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
 def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, what):
     with pytest.raises(ManifestError, match=what):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
-
-
-def test_a_year_of_mobygazes_list_of_films_that_is_none_is_named(tmp_path):
-    path = moby_file(tmp_path, moby_row())
-    films = tmp_path / "mobygaze_movielist.csv"
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt9;2001;Drama, Family\n", encoding="utf-8")
-    assert import_mobygaze(path, tmp_path).manifest.clips[0].extras["genres"] == "drama;family"
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;soon;Drama\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="line 2, column release_date"):
-        import_mobygaze(path, tmp_path)
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;2001;Drama\n", encoding="utf-8")
-    imported = import_mobygaze(path, tmp_path)
-    assert imported.manifest.clips[0].extras["year"] == ""
-    assert imported.notices[0] == "mobygaze_movielist.csv has no year and genre of tt9"
 
 
 def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_data, tmp_path):

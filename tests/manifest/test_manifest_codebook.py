@@ -26,7 +26,6 @@ from obygaze_features.manifest import (
     read_manifest,
     write_manifest,
 )
-from obygaze_studies.obygaze12.statistics import count_table, statistics
 
 VIOLENCE = Codebook(
     "violence",
@@ -71,26 +70,6 @@ def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
         assert (tmp_path / "films.csv").read_text() == f"{header}\na,a,,,,S,,{column}\n"
         assert read_manifest(tmp_path / "films.csv").codebook.name == name
     assert [path.name for path in tmp_path.iterdir()] == ["films.csv"]
-
-
-def test_the_digest_of_a_manifest_holds_the_name_of_its_codebook(tmp_path):
-    clip = Clip("a", "a", level="S")
-    digests = {
-        manifest(tmp_path, clip, codebook=builtin_codebook(name)).digest()
-        for name in ("mobygaze", "obygaze12")
-    }
-    assert len(digests) == 2
-
-
-def test_other_clips_and_other_places_keep_the_codebook(tmp_path):
-    assert manifest(tmp_path).with_clips(()).codebook == VIOLENCE
-    assert manifest(tmp_path).placed_in(tmp_path / "elsewhere").codebook == VIOLENCE
-
-
-def test_a_codebook_beside_a_manifest_without_the_column_is_taken(tmp_path):
-    written(tmp_path / "films.csv", ROW, header=HEADER)
-    (tmp_path / "films.codebook.toml").write_text(VIOLENCE.to_toml(), encoding="utf-8")
-    assert read_manifest(tmp_path / "films.csv") == manifest(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -155,23 +134,6 @@ def test_policies_are_for_codebooks_that_list_them(tmp_path):
         apply_policy(manifest(tmp_path), LabelPolicy.PAPER)
 
 
-def test_statistics_count_the_levels_and_concepts_of_the_codebook(tmp_path):
-    clips = Clip("a", "a", level="violent", concepts=("Gun",)), Clip("b", "a", level="calm")
-    counted = statistics(manifest(tmp_path, *clips))
-    assert counted.clips == {"calm": 1, "unsure": 0, "violent": 1}
-    assert [(number.name, number.shown) for number in count_table(counted)] == [
-        ("calm of all clips", "50.0%"),
-        ("unsure of all clips", "0.0%"),
-        ("violent of all clips", "50.0%"),
-        ("calm without unsure", "50.0%"),
-        ("violent without unsure", "50.0%"),
-        ("violent of calm and violent", "50.0%"),
-        ("visual concepts per calm clip", "0.00"),
-        ("visual concepts per unsure clip", "undefined"),
-        ("visual concepts per violent clip", "1.00"),
-    ]
-
-
 def test_projection_takes_the_codebook_of_the_annotations(tmp_path):
     assert merge([], VIOLENCE) == Label("calm")
     scenes = Manifest((Clip("s", "a", "", 0, 2), Clip("t", "a", "", 5, 6)), tmp_path)
@@ -222,12 +184,3 @@ def test_cells_of_a_scale_are_checked_and_kept_verbatim(films, tmp_path):
         import_folder(
             films, tmp_path, spans(tmp_path, "a.mp4,0,1,high", header=header), imported.manifest.codebook
         )
-
-
-def test_spans_of_another_codebook_are_refused(films, tmp_path):
-    with pytest.raises(ManifestError, match="line 2, column level"):
-        import_folder(films, tmp_path, spans(tmp_path, "a.mp4,0,1,violent,"))
-    table = spans(tmp_path, "a.mp4,0,1,violence", header="video,start_s,end_s,codebook")
-    with pytest.raises(ManifestError, match="line 2, column codebook"):
-        import_folder(films, tmp_path, table)
-    assert len(import_folder(films, tmp_path, table, VIOLENCE).manifest) == 1

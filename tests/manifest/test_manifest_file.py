@@ -137,12 +137,6 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
     assert "\n" not in message
 
 
-def test_the_first_problems_are_told_and_the_others_counted(tmp_path):
-    path = written(tmp_path, *(f"a-{number},a,,,,X,," for number in range(10)))
-    with pytest.raises(ManifestError, match=r"line 2.*line 3.*line 4"):
-        read_manifest(path)
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
@@ -164,11 +158,6 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, what):
         read_manifest(path)
 
 
-def test_a_folder_is_no_manifest(tmp_path):
-    with pytest.raises(ManifestError):
-        read_manifest(tmp_path)
-
-
 def test_clips_made_in_code_are_checked_too():
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
@@ -180,14 +169,6 @@ def test_clips_made_in_code_are_checked_too():
         Manifest((Clip("a", "a"), Clip("a", "b")), Path())
     with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
-
-
-def test_a_video_beneath_or_beside_the_manifest_is_stored_relative_to_it(tmp_path):
-    manifests = tmp_path / "project" / "manifests"
-    manifests.mkdir(parents=True)
-    assert stored_path(manifests / "films" / "a.mp4", manifests) == "films/a.mp4"
-    assert stored_path(tmp_path / "project" / "films" / "a.mp4", manifests) == "../films/a.mp4"
-    assert stored_path(tmp_path / "films" / "a.mp4", manifests) == (tmp_path / "films" / "a.mp4").as_posix()
 
 
 def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_link(tmp_path):

@@ -86,13 +86,6 @@ def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path):
     assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
 
 
-def test_a_manifest_of_new_clips_alone_will_do(tmp_path):
-    path = sealed(tmp_path, OLD)
-    made = grown(tmp_path, path, NEW)
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
-    assert dict(open_store(made).attributes["corpus"]) == {"name": "Toy films"}  # no manifest has all clips
-
-
 def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path):
     path = sealed(tmp_path, OLD, failed={"a0007"})
     stage = growing(tmp_path, path, [*OLD, *NEW])

@@ -11,7 +11,6 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
-from obygaze_features.store.sealing import seal
 from obygaze_features.store.store_files import (
     FolderFiles,
     digests_bytes,
@@ -42,15 +41,6 @@ def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name)
     with pytest.raises(StoreError, match=f"{MANIFEST}"):
         download(FolderFiles(store), tmp_path / "copy")
     assert not (tmp_path / "copy.pulling").exists()
-
-
-def test_a_folder_in_place_of_a_listed_file_is_missed_in_words(store, tmp_path):
-    digests, _ = parse_digests((store / MANIFEST).read_bytes())
-    (store / MANIFEST).write_bytes(digests_bytes(digests | {"data/empty": "0" * 64}))
-    (store / "data/empty").mkdir()
-    retag(store)
-    with pytest.raises(StoreError, match="data/empty"):
-        download(FolderFiles(store), tmp_path / "copy")
 
 
 @pytest.mark.parametrize(
@@ -118,16 +108,6 @@ def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(st
         open_store(store)["toy"]
 
 
-def test_memory_that_is_not_there_is_a_message(store, monkeypatch):
-    def no_memory(*_):
-        raise MemoryError("Unable to allocate 6 GiB")
-
-    opened = open_store(store)["toy"]
-    monkeypatch.setattr("obygaze_features.store.group.read_shards", no_memory)
-    with pytest.raises(StoreError, match="toy/tokens"):
-        opened.tokens()
-
-
 def test_a_chunk_that_is_larger_than_any_is_not_read(store):
     opened = open_store(store)["toy"]
     with (store / "data/features.zarr/toy/pooled/c/0/0").open("r+b") as chunk:
@@ -172,17 +152,6 @@ def test_a_stage_that_asks_for_terabytes_a_clip_is_refused(tmp_path):
         with pytest.raises(StoreError, match=r"stage.json: damaged|numbers of one clip|frame to"):
             read_stage(stage)
         about.write_text(good, encoding="utf-8")
-
-
-def test_rows_beyond_memory_are_said_at_sealing(tmp_path, monkeypatch):
-    stage = staged(tmp_path)
-
-    def no_memory(*_, **__):
-        raise MemoryError("Unable to allocate 512 MiB")
-
-    monkeypatch.setattr("obygaze_features.store.sealing._seal_rows", no_memory)
-    with pytest.raises(StoreError):
-        seal(stage.path, tmp_path / "memory", licence="CC0-1.0")
 
 
 MOST_MB = 200

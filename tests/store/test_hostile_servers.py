@@ -161,13 +161,6 @@ class Elsewhere(Handler):
         self.answer(307, Location=self.to or self.path)
 
 
-def test_a_circle_of_redirections_is_left_soon(root, tmp_path):
-    with serving(root, Elsewhere) as site:
-        with pytest.raises(StoreError, match="redirect"):
-            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
-        assert len(site.asked) < 20
-
-
 class Notes(Handler):
     """Keeps the headers of every request, and has nothing."""
 

@@ -1,6 +1,5 @@
 """Stores and groups in a notebook: pandas tables, xarray, HTML."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -123,20 +122,3 @@ def test_xarray_refuses_rows_that_are_gone(tmp_path):
     (path / "data/features.zarr/net/pooled/c/0/0").unlink()
     with pytest.raises(StoreError, match="pooled"):
         data.pooled.load()
-
-
-def test_without_xarray_one_sentence_helps(store, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xarray", None)
-    for thing in (store, store["net"]):
-        with pytest.raises(StoreError, match="to_xarray needs xarray"):
-            thing.to_xarray()
-
-
-def test_html_names_what_there_is_and_is_escaped(tmp_path):
-    path = seal_arrays(tmp_path / "R&D", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
-    html = open_store(path)._repr_html_()
-    assert "R&amp;D 1.0.0" in html
-    assert "R&D" not in html
-    assert "<td>pooled [3]</td>" in html
-    assert "<td>4 of 4</td>" in html
-    assert "<td>clip x feature</td>" in open_store(path)["net"]._repr_html_()

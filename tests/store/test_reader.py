@@ -77,12 +77,6 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
 
 
-def test_stores_that_hold_the_same_have_the_same_fingerprint_and_others_another(tmp_path):
-    one, two = open_store(sealed(tmp_path / "a", 8)), open_store(sealed(tmp_path / "b", 8, version="2.0.0"))
-    assert one.fingerprint == two.fingerprint
-    assert open_store(sealed(tmp_path / "c", 9)).fingerprint != one.fingerprint
-
-
 def respecify(path, **changes):
     file = path / "data/features.zarr/zarr.json"
     document = json.loads(file.read_bytes())
@@ -119,14 +113,6 @@ def test_what_is_not_a_sealed_store_says_what_to_do(tmp_path):
     ):
         with pytest.raises(StoreError, match=message):
             open_store(path)
-
-
-def test_a_place_beside_a_store_names_the_store(tmp_path):
-    path = sealed(tmp_path, 8)
-    with pytest.raises(StoreError):
-        open_store(tmp_path)
-    with pytest.raises(StoreError, match="data"):
-        open_store(path / "data")
 
 
 def read_all(path):
@@ -172,30 +158,6 @@ def test_opening_loads_nothing_heavy(shelf):
     )
     done = python("-c", code)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_staging_path_is_beside_the_store(tmp_path):
-    assert staging_path(tmp_path / "films.v2") == tmp_path / "films.v2.staging"
-
-
-@pytest.mark.parametrize(("key", "of", "to"), [("shape", 20, 2**40), ("shape", 4, 2**33), ("both", 4, 2**33)])
-def test_metadata_that_ask_for_absurd_memory_are_refused_before_it_is_taken(tmp_path, key, of, to):
-    path = sealed(tmp_path)
-
-    def inflate(value):
-        if isinstance(value, dict):
-            return {
-                name: [to if size == of else size for size in inner]
-                if name == "shape" or (key == "both" and name == "chunk_shape")
-                else inflate(inner)
-                for name, inner in value.items()
-            }
-        return [inflate(inner) for inner in value] if isinstance(value, list) else value
-
-    for file in (path / "data" / "features.zarr").rglob("zarr.json"):
-        file.write_text(json.dumps(inflate(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
-    with pytest.raises(StoreError):
-        open_store(path)["toy"].pooled()
 
 
 SLOW = """

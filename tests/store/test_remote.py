@@ -1,7 +1,6 @@
 """Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
 
 import importlib.abc
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,10 +9,7 @@ import pytest
 
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import HubFiles, as_url
-from obygaze_features.store.store import locate
-
-from .serving import serving
+from obygaze_features.store.files_remote import as_url
 
 pytest.importorskip("obstore")
 
@@ -108,15 +104,6 @@ def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
         assert found
 
 
-def test_one_wrong_byte_is_an_error(site):
-    site.flips = {"/toy/frames/c/1/0/0"}
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    with pytest.raises(StoreError, match="toy/frames"):
-        found.frames()
-    problems = verify(f"{site.url}/toy-1.0.0").problems
-    assert [problem.file for problem in problems] == ["data/features.zarr/toy/frames/c/1/0/0"]
-
-
 def test_a_dropped_connection_is_tried_again(root, site):
     site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
     found = open_store(f"{site.url}/toy-1.0.0")["toy"]
@@ -150,21 +137,3 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
             open_store(place)
         assert "\n" not in str(said.value)
         assert "secret" not in str(said.value)
-
-
-def test_a_place_names_its_store(root, site):
-    assert {locate(place).name for place in (root / "toy", f"{site.url}/toy-1.0.0")} == {"toy-1.0.0"}
-
-
-@pytest.mark.parametrize(("folder", "name"), [("stores/films-1.0.0/", "films-1.0.0"), ("", "films")])
-def test_a_store_on_the_hub_is_named_by_its_folder_or_its_repository(folder, name):
-    assert HubFiles("lab/films", "0" * 40, folder).name == name
-
-
-def test_a_zip_that_went_is_named_by_its_url(root, tmp_path):
-    shutil.copy(root / "toy-1.0.0.zip", tmp_path / "films.zip")
-    with serving(tmp_path) as site:
-        store = open_store(f"{site.url}/films.zip")
-        (tmp_path / "films.zip").unlink()
-        with pytest.raises((StoreError, FileNotFoundError), match=f"{site.url}/films.zip"):
-            store["toy"].pooled()

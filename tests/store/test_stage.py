@@ -202,16 +202,6 @@ def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage,
     assert stage.missing() == ids[16:32] + ids[33:]
 
 
-def test_two_runs_may_sweep_at_once(stage, ids, monkeypatch):
-    killed = stage.writer(ids[:2])
-    killed.commit([result(ids[0], [TOY])])
-    killed._journal.close()
-    other = read_stage(stage.path)
-    monkeypatch.setattr(stage, "missing", lambda: other.sweep() and [])
-    stage.sweep()
-    assert files(stage) == set()
-
-
 # --- journals
 # ---------------------------------------------------------------------------
 @pytest.fixture
@@ -261,23 +251,6 @@ def test_a_journal_of_another_plan_is_refused(stage):
     (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
     with pytest.raises(StoreError, match=r"plan.jsonl"):
         stage.status()
-
-
-# --- the plan and stage.json
-# ---------------------------------------------------------------------------
-def test_the_draft_of_a_killed_creation_is_swept(stage):
-    draft = stage.path.with_name("new.staging.partial")
-    draft.mkdir()
-    Stage.open(stage.path.with_name("new.staging"), plan(40), [TOY], CORPUS)
-    assert not draft.exists()
-
-
-def test_a_folder_that_is_no_stage_is_refused(tmp_path):
-    (tmp_path / "film.mp4").touch()
-    for path in (tmp_path, tmp_path / "film.mp4"):
-        with pytest.raises(StoreError, match=r"not a staging folder|file is in the way"):
-            Stage.open(path, plan(8), [TOY], CORPUS)
-    assert (tmp_path / "film.mp4").exists()
 
 
 @pytest.mark.parametrize(

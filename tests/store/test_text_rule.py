@@ -96,11 +96,3 @@ def test_full_verification_finds_them_in_the_table_of_clips(tmp_path, place):
     assert verify(store).ok
     whats = [problem.what for problem in verify(store, "full").problems]
     assert any(f"{place} holds the bidirectional character U+202E" in what for what in whats)
-
-
-def test_a_directory_of_odd_names_is_listed_without_harm(tmp_path, capsys):
-    (tmp_path / f"a{CLEAR}\nb" / "data" / "features.zarr").mkdir(parents=True)
-    with pytest.raises(SystemExit):
-        main(["store", "ls", str(tmp_path)])
-    out, err = capsys.readouterr()
-    assert unsuitable(out + err, lines=True) is None

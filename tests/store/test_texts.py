@@ -1,7 +1,6 @@
 """Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
 
 import csv
-import json
 
 import h5py
 import numpy as np
@@ -72,17 +71,6 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     assert verify(store.path, "full").ok
 
 
-def test_the_table_and_the_card_speak_of_texts(tmp_path):
-    path = sealed(tmp_path / "texts")
-    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
-        assert {line["clip"]: line["text"] for line in csv.DictReader(file)} == TEXTS
-    card = (path / "README.md").read_text(encoding="utf-8")
-    assert "format 1.1: 4 texts" in card
-    assert "Decoded by" not in card
-    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
-    assert fields[-1]["name"] == "text"
-
-
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
 def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, tmp_path):
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
@@ -92,29 +80,11 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
         assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
 
 
-def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):
-    store = open_store(
-        seal_arrays(tmp_path / "clips", {"a": "m"}, {"toy": {"pooled": np.ones((1, 2), "f4")}})
-    )
-    assert store.attributes["spec_version"] == "1.0"
-    assert store["toy"].text is None
-    assert "text" not in (store.path / "data/clips.csv").read_text(encoding="utf-8").splitlines()[0]
-
-
 def test_a_stage_of_texts_resumes_with_its_texts_alone(tmp_path):
     staged(tmp_path / "texts", TEXTS)
     assert staged(tmp_path / "texts", TEXTS).missing() == []
     with pytest.raises(StoreError):
         staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
-
-
-def test_rows_are_all_texts_or_all_clips(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
-    stage = staging_path(tmp_path / "texts")
-    planned = [*(PlannedClip(name, "", text=text) for name, text in TEXTS.items()), PlannedClip("z", "m")]
-    groups = [GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, toy_provenance("toy"))]
-    with pytest.raises(StoreError):
-        Stage.open(stage, planned, groups, {"name": "prompts"})
 
 
 @pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])

@@ -182,16 +182,6 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
     assert any(message in problem.what for problem in problems), problems
 
 
-def test_another_layout_with_fitting_manifests_is_found_by_full(store):
-    root = store / "data/features.zarr"
-    shutil.rmtree(root / "toy/pooled")
-    node = zarr.open_group(zarr.storage.LocalStore(root), mode="r+", use_consolidated=False)["toy"]
-    node.create_array("pooled", shape=(20, 4), dtype="float32", chunks=(1, 4), fill_value=0)
-    rebag(store)
-    problems = verify(store, "full").problems
-    assert any("chunk_grid, codecs" in problem.what for problem in problems), problems
-
-
 def test_sha256sum_agrees_with_the_manifest_depth(store):
     edit(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
     done = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)

@@ -10,7 +10,7 @@ import pytest
 from av.codec import codecs_available
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import keyframes, probe, read_frames, uniform
+from obygaze_features.video import probe, read_frames, uniform
 from obygaze_features.video.picture import Converter, black_bars
 from tests.priority import ordinary_priority
 from tests.video.test_decoding import plainly
@@ -96,16 +96,6 @@ def test_text_and_lists_of_other_files_are_refused_with_their_reason(films):
         path.unlink()
 
 
-def test_pictures_and_sound_that_ffmpeg_could_open_are_no_videos(tmp_path):
-    picture = tmp_path / "a.mp4"
-    encoder = av.CodecContext.create("png", "w")
-    encoder.width = encoder.height = 16
-    encoder.pix_fmt, encoder.time_base = "rgb24", Fraction(1, 25)
-    frame = av.VideoFrame.from_ndarray(np.zeros((16, 16, 3), np.uint8), format="rgb24")
-    picture.write_bytes(b"".join(bytes(packet) for packet in encoder.encode(frame)))
-    assert "not a video file that can be read" in refused(picture)
-
-
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
 def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
     (tmp_path / name).write_bytes(films["b1.mp4"].read_bytes())
@@ -120,24 +110,6 @@ def test_huge_pictures_and_colours_without_a_rule_are_refused(tmp_path):
         encoded(tmp_path / "huge.mov", [av.VideoFrame(16000, 16000, "gray")], "png")
     )
     assert "ICtCp" in refused(encoded(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
-
-
-def test_pixels_that_are_not_square_are_said(tmp_path):
-    path = encoded(tmp_path / "a.mp4", plain(64, 48), sample_aspect_ratio=Fraction(16, 11))
-    frames = read_frames(path, uniform(1))
-    assert (frames.width, frames.height, frames.status) == (64, 48, "ok")
-    assert "16:11" in frames.notes[0]
-    assert "93x48" in frames.notes[0]
-
-
-def test_hdr_and_more_than_8_bits_are_said(tmp_path):
-    tags = {"color_trc": 16, "colorspace": 9, "color_primaries": 9}
-    path = encoded(tmp_path / "a.mp4", plain(64, 48, pix_fmt="yuv420p10le"), **tags)
-    frames = read_frames(path, uniform(1))
-    assert frames.matrix == "bt2020"
-    assert not frames.full_range
-    assert any("HDR (PQ)" in note for note in frames.notes)
-    assert any("10 bits" in note for note in frames.notes)
 
 
 @pytest.mark.parametrize(
@@ -177,11 +149,3 @@ def test_a_picture_is_freed_at_once_after_its_conversion():
         assert frames() == before
     finally:
         gc.enable()
-
-
-def test_key_frames_that_repeat_are_counted(films):
-    frames = read_frames(films["b1.mp4"], keyframes(12))
-    assert frames.distinct == frames.record()["distinct"] == 5
-    assert any("5 of the 12" in note for note in frames.notes)
-    assert not read_frames(films["b1.mp4"], keyframes(4)).notes
-    assert not read_frames(films["b1.mp4"], uniform(200)).notes

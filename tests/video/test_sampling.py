@@ -1,14 +1,12 @@
 """Which frames are taken, on timelines made up here."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import Sampling, at, fps, keyframes, uniform
+from obygaze_features.video import at, fps, keyframes, uniform
 from obygaze_features.video.sampling import FrameTimes, choose, nearest
 
 LENGTHS = st.integers(1, 5000)
@@ -28,10 +26,6 @@ def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
     assert (np.diff(chosen) >= 0).all()
     assert chosen.min() == 0
     assert chosen.max() < length
-
-
-def test_fewer_frames_than_asked_for_repeat():
-    assert choose(uniform(6), frame_times([0.0, 0.1, 0.2])).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @given(STEPS, COUNTS, st.integers(0, 40000), st.integers(1, 40000))
@@ -84,14 +78,6 @@ def test_nearest_is_nearest(steps, wanted):
     wanted_s = np.array(wanted) / 1000
     distance = np.abs(times[nearest(times, wanted_s)] - wanted_s)
     assert np.allclose(distance, np.abs(times[None] - wanted_s[:, None]).min(axis=1))
-
-
-def test_a_sampling_is_recorded_by_name_and_parameters():
-    assert uniform(32).record() == {"policy": "uniform", "n": 32}
-    assert fps(2).record() == {"policy": "fps", "rate": 2.0}
-    assert keyframes(8).record() == {"policy": "keyframes", "n": 8}
-    assert json.loads(json.dumps(at([5, 0]).record())) == {"policy": "indices", "indices": [5, 0]}
-    assert at(range(2)) == Sampling("indices", indices=(0, 1))
 
 
 def test_senseless_samplings_are_refused():

@@ -74,17 +74,6 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
     assert n_frames <= decoded <= n_frames + 3
 
 
-def test_shots_of_parts_are_those_of_the_whole(film):  # noqa: F811 - the fixture
-    path, cuts = film
-    edges = (-np.inf, *np.arange(1.0, 60.0, 2.3), np.inf)
-    _, measured, _ = in_stretches(path, [], edges=edges)
-    assert joined_shots(measured) == find_shots(path)
-    assert len(cuts) == len(find_shots(path)) - 1
-    assert joined_shots(measured[:-1]) is None
-    full = [part for part in measured if len(part.time_s)]
-    assert joined_shots([full[0], *full[2:]]) is None
-
-
 def test_parts_of_any_length_join_to_the_same_cuts():
     rng = np.random.default_rng(3)
     pictures = [rng.integers(0, 256, (54, 96), dtype=np.uint8) for _ in range(4)]
