@@ -24,10 +24,9 @@ COMMANDS = (
 )
 """What README.md shows, on the demo's films."""
 
-"""What prints tables. Prose is wrapped where it is printed, and would tear a table's rows."""
-
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.split()[:2]))
+def test_no_line_is_wider_than_the_terminal(demo_folder, command):
     code, output = in_terminal(command.split(), demo_folder.parent)
     assert code == (3 if command.startswith("extract") else 0), output
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output))
