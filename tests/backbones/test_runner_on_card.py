@@ -310,27 +310,3 @@ def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, p
         return
     with pytest.raises(BackboneError, match=place):
         compute.torch_device()
-
-
-@pytest.mark.parametrize(
-    ("cuda", "warned", "words"),
-    [
-        (None, None, "was built without CUDA"),
-        ("13.0", "CUDA initialization: The NVIDIA driver on your system is too old", "driver on your system"),
-        ("13.0", None, "no CUDA device is visible to this process"),
-    ],
-)
-def test_why_there_is_no_card_is_said(monkeypatch, cuda, warned, words):
-    def is_available():
-        if warned:
-            import warnings
-
-            warnings.warn(warned, stacklevel=1)
-        return False
-
-    monkeypatch.setattr(torch.cuda, "is_available", is_available)
-    monkeypatch.setattr(torch.version, "cuda", cuda)
-    assert words in Compute().fallback()
-    assert Compute(device="cpu").fallback() is None
-    with pytest.raises(BackboneError, match=words):
-        Compute(device="cuda").torch_device()

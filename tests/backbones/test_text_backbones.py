@@ -167,15 +167,6 @@ def test_lsmdc_text_is_padded_with_zeros_and_cut_before_the_end_token(folders):
     assert (long.is_cut, len(long.ids), long.ids[-1]) == (True, 8, 98)
 
 
-def test_lsmdc_weights_without_a_tokenizer_beside_them_are_refused(folders, tmp_path):
-    path = tmp_path / "pytorch_model.bin.4"
-    shutil.copy(folders["xclip-lsmdc"], path)
-    with pytest.raises(BackboneError, match="tokenizer beside the weights"):
-        load("xclip-lsmdc-text", path)
-    with pytest.raises(BackboneError, match="no public weights"):
-        load_text_backbone("xclip-lsmdc-text")
-
-
 @pytest.mark.parametrize(("name", "folder"), READERS[:3])
 def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     backbone = load(name, folders[folder])

@@ -66,8 +66,4 @@ def stop_the_import(path, importing):
         time.sleep(60)
 
 
-def bug(_):
-    {}["planted"]
-
-
-ACTIONS = {"die": die, "hang": hang, "flood": flood, "stop": stop_the_import, "bug": bug}
+ACTIONS = {"die": die, "hang": hang, "flood": flood, "stop": stop_the_import}

@@ -11,7 +11,6 @@ import pytest
 
 from obygaze.cli import main
 from obygaze_features.exchange import import_hdf5, import_items
-from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import DAMAGED, end_reader
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
@@ -124,12 +123,3 @@ def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
     with (here / "x.h5").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # waits for the end of the process that holds it
     import_what_is_whole(here)
-
-
-def test_a_bug_of_a_reader_is_no_error_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
-    (tmp_path / "x.h5").write_text("clip c:bug", encoding="utf-8")
-    with hdf5_items(tmp_path / "x.h5") as (found, _):
-        with pytest.raises(RuntimeError, match=r"(?s)Traceback .*KeyError: 'planted'"):
-            found["c"].load()
-        assert found["d"].load()[""].tolist() == [ord("d")] * 4

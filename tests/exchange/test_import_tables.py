@@ -2,7 +2,6 @@
 
 import json
 import struct
-import zipfile
 
 import h5py
 import numpy as np
@@ -92,15 +91,6 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
         }
 
 
-def test_arrays_named_as_the_formats_come_in_together(tmp_path):
-    frames = np.stack([row(clip, (2, D)) for clip in IDS])
-    np.savez(tmp_path / "a.npz", pooled=MATRIX, frames=frames, ids=np.array(IDS), fps=np.zeros((3, 1)))
-    with table_items(tmp_path / "a.npz", None) as (found, _):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
-    assert store["lab"].read("a", "frames").tobytes() == row("a", (2, D)).tobytes()
-    assert store["lab"].read("a", "pooled").tobytes() == row("a").tobytes()
-
-
 @pytest.mark.parametrize("kind", ["h5", "h5ad"])
 def test_our_own_exports_come_back_as_a_table(tmp_path, kind):
     source = open_store(sealed(tmp_path, 9, name="source"))
@@ -147,34 +137,13 @@ def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, id
         pass
 
 
-def write_what_is_no_array(path):
-    np.savez(path, x=MATRIX)
-    with zipfile.ZipFile(path, "a") as file:
-        file.writestr("ids.npy", b"b a c")
-
-
-def write_no_characters(path):
-    np.savez(path, x=MATRIX, ids=np.array([0x110000, 1, 2], "<u4").view("<U1"))
-
-
-def write_a_giant_claim(path):
+def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.npz"
     np.savez(path, x=MATRIX, ids=np.array(IDS))
     data = bytearray(path.read_bytes())
     struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 20, 0x70000000)  # the compressed size of the ids
     path.write_bytes(data)
-
-
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (write_what_is_no_array, r"a\.npz"),
-        (write_no_characters, r"a\.npz, ids"),
-        (write_a_giant_claim, r"a\.npz"),
-    ],
-)
-def test_a_damaged_npz_is_refused_by_name(tmp_path, write, message):
-    write(tmp_path / "a.npz")
-    with pytest.raises(StoreError, match=message), table_items(tmp_path / "a.npz", None):
+    with pytest.raises(StoreError, match=r"a\.npz"), table_items(path, None):
         pass
 
 

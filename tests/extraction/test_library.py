@@ -10,7 +10,7 @@ import pytest
 import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import Recipe, estimate, prepare
+from obygaze_features.extraction import estimate, prepare
 from obygaze_features.manifest import TextList
 from obygaze_features.store import read_stage
 from tests.process import python
@@ -34,16 +34,6 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     said = obygaze(films, "extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
     assert said.returncode == 3, said.stderr
     assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
-
-
-def test_a_backbone_may_be_a_name_a_recipe_or_built(films):
-    made = [
-        of.extract(of.read_manifest(films / "films.csv"), films / f"{i}", [how], workers=1, licence="CC0-1.0")
-        for i, how in enumerate((Recipe("descriptors", 3), of.load_backbone("descriptors", 3)))
-    ]
-    assert [store["descriptors"].time_s.shape for store in made] == [(3, 3), (3, 3)]
-    with pytest.raises(ExtractError):
-        prepare(films / "films.csv", films / "x", [of.load_backbone("descriptors", 3)], engine="ray")
 
 
 SCRIPT = """

@@ -1,7 +1,5 @@
 """Extraction on the pretended card: look-ahead, mixed cards in one stage, and no silent CPU."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,15 +12,12 @@ from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
-from obygaze_features.errors import StoreError
 from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode import DecodedClip, Prepared
 from obygaze_features.extraction.encode import (
     Encoder,
     encode_batch,
-    fallback,
 )
-from obygaze_features.extraction.extract import prepare
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
 
@@ -145,32 +140,3 @@ def test_another_card_finishes_a_stage_and_the_store_counts_the_cards(card, monk
     assert verify(sealed, "full").ok
     assert "- 6 clips computed on NVIDIA H200" in (sealed / "README.md").read_text(encoding="utf-8")
     assert open_store(sealed)["net"].provenance["compute"]["device"] == "cuda"
-
-
-def test_same_device_refuses_another_card_and_any_recipe_refuses_the_cpu(card, monkeypatch, tmp_path):
-    stage_of(tmp_path, backbone(card, same_device=True))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
-    with pytest.raises(StoreError):
-        stage_of(tmp_path, backbone(card, same_device=True))
-    with pytest.raises(StoreError):
-        stage_of(tmp_path, backbone())
-
-
-def test_that_auto_means_the_cpu_is_said_before_the_work(tmp_path, checkpoint):
-    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
-    said = []
-    some = load_backbone("clip", 1, weights=checkpoint, compute=Compute(device="auto"))
-    if some.encode.device.type == "cuda":
-        pytest.skip("there is a CUDA device")
-    prepare(manifest, tmp_path / "s", [some], note=said.append)
-    assert len(said) == 1
-    assert said[0].startswith("clip on cpu: no CUDA device")
-    asked = replace(some, encode=load_backbone("clip", 1, weights=checkpoint, compute=Compute("cpu")).encode)
-    assert fallback([asked]) is None
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    from tests.tiny_checkpoints import tiny_checkpoint
-
-    return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("clip")))

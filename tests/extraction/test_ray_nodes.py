@@ -22,7 +22,7 @@ from obygaze_features.store import read_stage
 from tests.ports import free_ports
 from tests.process import execute
 
-from .clusters import below, run_locally, until, with_backbone, write_films
+from .clusters import below, run_locally, with_backbone, write_films
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -254,15 +254,6 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
     assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in said(tmp_path)
     nodes.wait(2)  # the head takes a while to notice
     assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
-    with held(nodes), started(films, tmp_path, nodes.environment) as running:
-        until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
-        running.terminate()
-        assert running.wait(timeout=1200) == 143, said(tmp_path)
-    assert "stopped; 25 clips are left" in said(tmp_path)
-    assert "Traceback" not in said(tmp_path)
 
 
 def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(

@@ -141,25 +141,6 @@ def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_a_task_that_dies_is_queued_again(slurm, films, tmp_path, hold):
-    one = ["--array=2"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, **hold.at(1))
-    os.kill(hold.wait(1)[0], signal.SIGKILL)
-    hold.release()
-    ended = slurm.wait(array)
-    assert states(ended) == {"2": ("COMPLETED", "0")}, logs(tmp_path)
-    assert ended["2"]["Restarts"] == "1"
-
-
-def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
-    limits = ["--array=0", "--no-requeue"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
-    hold.wait(1)
-    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
-    assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
-    assert "Slurm refused another turn" in logs(tmp_path)
-
-
 def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
     spread = ["--array=0-3", "--cpus-per-task=2"]  # two tasks fill a node of four cores
     array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.at(1))

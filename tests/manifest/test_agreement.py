@@ -1,6 +1,5 @@
 """Gamma: 1 for perfect agreement, 0 for chance; the closed form is what the paper's shuffles estimate."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 
 from obygaze_features.manifest import (
     Clip,
-    Codebook,
-    Level,
     Manifest,
     agreement,
     builtin_codebook,
@@ -44,12 +41,6 @@ def test_the_distances_are_those_of_equation_2():
     assert np.array_equal(DISTANCES, DISTANCES.T)
     assert not DISTANCES.diagonal().any()
     assert DISTANCES.tolist() == [[0, 0.3, 0.7, 1], [0.3, 0, 0.4, 0.7], [0.7, 0.4, 0, 0.3], [1, 0.7, 0.3, 0]]
-
-
-def test_levels_without_positions_are_equal_steps_apart():
-    three = Codebook("three", "1", tuple(map(Level, ("calm", "unsure", "violent"))))
-    assert distances(three).tolist() == [[0, 0.5, 1], [0.5, 0, 0.5], [1, 0.5, 0]]
-    assert distances(replace(three, levels=three.levels[:1])).tolist() == [[0]]
 
 
 def test_agreement_gives_one_chance_zero_and_opposition_less():

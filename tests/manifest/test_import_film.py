@@ -183,13 +183,6 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     assert message in str(caught.value)
 
 
-def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
-    path = table(tmp_path / "p.csv", "movie,start_s,end_s,flags\nb,0,1,\na,0,2,bars;black\nc,0,9,\n")
-    assert read_parts(path, ["a", "b"]) == {"a": [FilmPart(0, 2, ("bars", "black"))], "b": [FilmPart(0, 1)]}
-    with pytest.raises(ManifestError, match="movie"):
-        read_parts(table(tmp_path / "q.csv", "start_s,end_s\n0,1\n"), ["a", "b"])
-
-
 def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling, tmp_path):
     out, beside = tmp_path / "windows.csv", tmp_path / "windows.shots.csv"
     code, output = run(wrestling, "--window", "4", "--out", out)

@@ -10,19 +10,12 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Concept,
-    Label,
-    LabelPolicy,
     Level,
     Manifest,
     Task,
-    agreement,
-    apply_policy,
     builtin_codebook,
     codebook_file,
     import_folder,
-    merge,
-    policies_of,
-    project,
     read_manifest,
     write_manifest,
 )
@@ -95,14 +88,6 @@ def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, be
     assert "\n" not in str(caught.value)
 
 
-def test_clips_made_in_code_are_checked_against_the_codebook(tmp_path):
-    with pytest.raises(ManifestError, match="clip 'a'") as caught:
-        manifest(tmp_path, Clip("a", "a", level="S"))
-    assert caught.value.column == "level"
-    with pytest.raises(ManifestError):
-        Clip("a", "a", extras={"codebook": "violence"})
-
-
 def test_a_written_codebook_keeps_its_comments_and_another_is_replaced(tmp_path):
     beside = tmp_path / "films.codebook.toml"
     beside.write_text("# remark\n" + VIOLENCE.to_toml(), encoding="utf-8")
@@ -124,30 +109,6 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
 
 
 # What is made of labels
-
-
-def test_policies_are_for_codebooks_that_list_them(tmp_path):
-    assert policies_of(VIOLENCE) == (LabelPolicy.RAW,)
-    assert policies_of(builtin_codebook("mobygaze")) == (LabelPolicy.PAPER, LabelPolicy.RAW)
-    assert apply_policy(manifest(tmp_path), LabelPolicy.RAW) == manifest(tmp_path)
-    with pytest.raises(ManifestError, match="label policy paper"):
-        apply_policy(manifest(tmp_path), LabelPolicy.PAPER)
-
-
-def test_projection_takes_the_codebook_of_the_annotations(tmp_path):
-    assert merge([], VIOLENCE) == Label("calm")
-    scenes = Manifest((Clip("s", "a", "", 0, 2), Clip("t", "a", "", 5, 6)), tmp_path)
-    result = project(manifest(tmp_path), scenes).manifest
-    assert result.codebook == VIOLENCE
-    assert [(clip.level, clip.concepts) for clip in result] == [("violent", ("Gun", "Scream")), ("calm", ())]
-
-
-def test_agreement_leaves_out_levels_that_are_no_label(tmp_path):
-    rows = [("x", 0, "calm"), ("x", 1, "unsure"), ("y", 0, "violent"), ("y", 1, "violent")]
-    clips = [Clip(f"{by}{at}", "a", "", at, at + 1, level, (), by) for by, at, level in rows]
-    (pair,) = agreement(manifest(tmp_path, *clips))
-    assert (pair.all_levels.observed, pair.labels_only.observed) == (0.75, 1.0)
-    assert pair.labels_only.n_clips == 1
 
 
 # Import
