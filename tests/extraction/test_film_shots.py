@@ -1,10 +1,9 @@
 """Shots are found on the frames decoded for a film's windows: each once, and nothing else changes."""
 
 import signal
-from fractions import Fraction
+from collections.abc import Iterator
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ from obygaze_features.extraction.films import MEASURED
 from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
 from tests.process import python
+from tests.video.encoding import encode
 
 RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
 N_FRAMES = RATE * SECONDS
@@ -47,27 +47,16 @@ if __name__ == "__main__":
 """
 
 
-def write_film(path: Path) -> Path:
-    """Shots of 1 to 4 s of moving texture; a key frame every second."""
+def pictures() -> Iterator[np.ndarray]:
+    """Shots of 1 to 4 s of moving texture."""
     rng = np.random.default_rng(4)
-    with av.open(str(path), "w") as output:
-        options = {"preset": "ultrafast", "g": str(RATE), "bf": "2", "sc_threshold": "0"}
-        stream = output.add_stream("libx264", rate=RATE, options=options)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        stream.codec_context.thread_count = 1
-        left = 0
-        for number in range(N_FRAMES):
-            if not left:
-                left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
-                wide = wide.repeat(8, axis=0).repeat(8, axis=1)
-            left -= 1
-            frame = av.VideoFrame.from_ndarray(
-                np.ascontiguousarray(wide[:, left : left + 96]), format="rgb24"
-            )
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+    left = 0
+    for _ in range(N_FRAMES):
+        if not left:
+            left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
+            wide = wide.repeat(8, axis=0).repeat(8, axis=1)
+        left -= 1
+        yield np.ascontiguousarray(wide[:, left : left + 96])
 
 
 def windows(film: Path) -> Manifest:
@@ -89,7 +78,8 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> Path:
-    return write_film(tmp_path_factory.mktemp("film") / "film.mp4")
+    options = {"preset": "ultrafast", "g": str(RATE), "bf": "2", "sc_threshold": "0"}
+    return encode(tmp_path_factory.mktemp("film") / "film.mp4", pictures(), rate=RATE, options=options)
 
 
 @pytest.fixture(scope="module")

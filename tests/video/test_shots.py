@@ -1,7 +1,6 @@
 """Shots of a planted film: cuts where they were made, and nothing else taken for one."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from obygaze_features.demo.corpus import LOOKS, draw_clip
 from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
+from tests.video.encoding import encode
 
 RATE, WIDTH, HEIGHT = 24, 160, 90
 N_CUTS = 58
@@ -39,16 +39,7 @@ def planted(rng: np.random.Generator) -> Iterator[tuple[bool, np.ndarray]]:
 
 
 def written(path: Path, pictures: list[np.ndarray]) -> Path:
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream("libx264", rate=RATE, options={"preset": "ultrafast", "crf": "28"})
-        stream.height, stream.width = pictures[0].shape[:2]
-        stream.pix_fmt, stream.codec_context.thread_count = "yuv420p", 1
-        for number, picture in enumerate(pictures):
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+    return encode(path, pictures, rate=RATE, options={"preset": "ultrafast", "crf": "28"})
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from obygaze_features.video import (
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.shots import Measured
 from tests.video.test_decoding import plainly
-from tests.video.test_shots import film, planted, written  # noqa: F401 - a fixture
 from tests.video.test_windows import assert_same, damaged
 
 FILMS = [
