@@ -81,12 +81,3 @@ def test_an_unknown_name_and_an_unknown_option_list_those_there_are():
         load_backbone("descriptors", weights="random:0")
     with pytest.raises(BackboneError, match="weights, preset, tokens, compute"):
         load_backbone("vivit", layers=3)
-
-
-def test_a_missing_library_is_named_so_that_the_command_can_name_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for module in [name for name in sys.modules if name.startswith("obygaze_features.backbones.")]:
-        monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(ModuleNotFoundError) as error:
-        load_backbone("clip")
-    assert error.value.name == "torch"

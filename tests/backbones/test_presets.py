@@ -74,12 +74,6 @@ def test_obygaze12_takes_the_normalisation_of_the_backbone_and_presets_are_those
         choose_preset("vivit-hub", ("xclip", "obygaze12"))
 
 
-def test_a_larger_network_gets_the_same_preset_scaled_and_the_record_shows_it():
-    preset = choose_preset("clip", ("clip",), size=336)
-    assert preset.geometry(noise(360, 400)).shape == (336, 336, 3)
-    assert preset.record()["resize"] == "shortest edge to 336, pillow-bicubic"
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_geometry_goes_to_a_worker_and_equal_ones_are_equal(name):
     geometry = PRESETS[name].geometry

@@ -265,18 +265,6 @@ def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
     assert order == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
 
 
-def test_warming_up_moves_and_calls_the_network_before_the_clock_runs(monkeypatch):
-    card = Card()
-    card.install(monkeypatch)
-    run = runner("cuda", card)
-    assert card.calls == []  # a process that only plans holds nothing on the card
-    run.warm_up()
-    assert card.calls[0] == "weights"
-    assert run.network.sizes == [8]
-    assert run.busy_s == 0
-    assert (run.card, run.card_record()["peak_memory_mb"]) == (NAME, 3000)
-
-
 def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
     card = Card()
     card.install(monkeypatch)

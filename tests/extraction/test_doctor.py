@@ -5,7 +5,6 @@ import importlib
 import importlib.metadata
 import json
 import os
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -51,45 +50,6 @@ def test_what_is_not_installed_is_a_fault_only_where_no_backbone_runs_without_it
 ):
     finding = only(installed(name, None), about)
     assert (finding.level, finding.text.partition(";")[0]) == (level, f"not installed: {name}")
-
-
-# --- GPUs and codecs
-# ---------------------------------------------------------------------------
-def card(free: int = 100 * GB, major: int = 9) -> dict[str, object]:
-    return {
-        "is_available": lambda: True,
-        "device_count": lambda: 1,
-        "get_device_properties": lambda _: SimpleNamespace(name="H200", major=major, minor=0),
-        "mem_get_info": lambda _: (free, 140 * GB),
-    }
-
-
-@pytest.mark.parametrize(
-    ("cuda", "environment", "level", "words"),
-    [
-        (card(), {}, "ok", "cuda:0 H200, 100.0 of 140.0 GB free"),
-        (card(free=GB), {}, "fault", "others use it"),
-        (card(major=7), {}, "note", "compute capability 7.0: no fast bf16 or TF32"),
-        ({"is_available": lambda: False}, {}, "note", "networks run on the CPU"),
-        ({"is_available": lambda: False}, {"SLURM_GPUS_ON_NODE": "2"}, "fault", "built without CUDA"),
-    ],
-)
-def test_gpus(monkeypatch, cuda, environment, level, words):
-    torch = SimpleNamespace(
-        cuda=SimpleNamespace(**cuda), version=SimpleNamespace(cuda=None), __version__="2.9.0"
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    finding = only(doctor.devices(environment), "gpu")
-    assert finding.level == level
-    assert words in finding.text
-
-
-@pytest.mark.parametrize(("absent", "level"), [("h264", "fault"), ("av1", "note"), ("", "ok")])
-def test_codecs(monkeypatch, absent, level):
-    there = {name for name in doctor.CODECS if name != absent}
-    av = SimpleNamespace(codecs_available=there, library_versions={"libavcodec": (61, 3, 100)})
-    monkeypatch.setitem(sys.modules, "av", av)
-    assert only(doctor.codecs(), "codecs").level == level
 
 
 # --- the place of a store

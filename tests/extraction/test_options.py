@@ -41,15 +41,6 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
     assert two.options == {"preset": "a", "weights": "random:2"}
 
 
-def test_weights_that_are_a_path_are_found_from_elsewhere_too(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a=b.bin").touch()
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("a=b.bin",)}, PLAIN)
-    assert recipe.options == {"weights": str(tmp_path / "a=b.bin")}
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("lab/model@main",)}, PLAIN)
-    assert recipe.options == {"weights": "lab/model@main"}
-
-
 def test_device_and_precision_go_to_those_that_compute():
     way = PLAIN | {
         "device": "cpu",

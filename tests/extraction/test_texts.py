@@ -131,22 +131,3 @@ def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, t
     finally:
         torch.set_num_threads(threads)
     assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
-
-
-def test_shards_limits_and_dry_runs_are_as_with_clips(folders, obygaze, tmp_path):
-    captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]  # a piece of 16, and one of 4
-    (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
-    how = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
-    dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
-    assert json.loads(dry.stdout)["texts"] == 16
-    assert not (tmp_path / "captions.staging").exists()
-    for shard, left in (("1/2", 16), ("0/2", 0)):
-        said = obygaze(tmp_path, *how, "--shard", shard, "--json")
-        assert json.loads(said.stdout)["clips"]["left"] == left, said.stderr
-    assert obygaze(tmp_path, "store", "seal", "captions", "--licence", "CC0-1.0").returncode == 0
-    store = open_store(tmp_path / "captions")
-    assert store["clip-text"].text == tuple(captions)
-    assert store.attributes["corpus"]["name"] == "captions"
-    shown = obygaze(tmp_path, "store", "inspect", "captions").stdout
-    assert "rows                    texts" in shown
-    assert "text         string   20" in shown

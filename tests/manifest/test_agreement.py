@@ -134,15 +134,3 @@ def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
     pairs = agreement(labelled(*rows, ("m", 2, "a", "NS")))
     assert [pair.annotators for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert {pair.all_levels.n_clips for pair in pairs} == {2}
-
-
-def test_labels_only_drop_what_either_called_not_sure():
-    pairs = agreement(
-        labelled(
-            *(("m", i, "a", x) for i, x in enumerate(["EN", "S", "NS"])),
-            *(("m", i, "b", x) for i, x in enumerate(["EN", "NS", "S"])),
-        )
-    )
-    assert pairs[0].all_levels.n_clips == 3
-    assert pairs[0].labels_only.n_clips == 1
-    assert pairs[0].labels_only.value is None

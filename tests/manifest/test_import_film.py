@@ -87,17 +87,6 @@ def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window
     assert round(1000 * film.remainder_s["a"]) == end - (ends[-1] if ends else 0)
 
 
-def test_films_of_one_name_and_lengths_that_are_none_are_refused():
-    with pytest.raises(ManifestError, match="'a'"):
-        import_film([Film(ROOT / "a.mkv", 9.0), Film(ROOT / "a.mp4", 9.0)], ROOT, 3.0)
-    with pytest.raises(ManifestError, match="window 0"):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 0.0)
-    with pytest.raises(ManifestError, match="hop nan"):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 3.0, float("nan"))
-    with pytest.raises(ManifestError):
-        import_film([Film(ROOT / "a.h264", float("nan"))], ROOT, 3.0)
-
-
 def model_file(path: Path, **card: object) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("card.json", json.dumps(card))

@@ -30,13 +30,6 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     )
 
 
-@pytest.mark.parametrize("twin", ["one.mkv", "two-a.mp4"])
-def test_files_that_would_share_an_id_are_both_named(films, tmp_path, twin):
-    (films / twin).touch()
-    with pytest.raises(ManifestError):
-        import_folder(films, tmp_path)
-
-
 def test_a_name_that_is_no_clip_id_is_refused_with_the_file(films, tmp_path):
     (films / "bad\nname.mp4").touch()
     with pytest.raises(ManifestError) as caught:

@@ -88,16 +88,6 @@ def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, be
     assert "\n" not in str(caught.value)
 
 
-def test_a_written_codebook_keeps_its_comments_and_another_is_replaced(tmp_path):
-    beside = tmp_path / "films.codebook.toml"
-    beside.write_text("# remark\n" + VIOLENCE.to_toml(), encoding="utf-8")
-    write_manifest(manifest(tmp_path), tmp_path / "films.csv")
-    assert beside.read_text().startswith("# remark")
-    newer = replace(VIOLENCE, version="2")
-    write_manifest(manifest(tmp_path, codebook=newer), tmp_path / "films.csv")
-    assert read_manifest(tmp_path / "films.csv").codebook == newer
-
-
 def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_path):
     write_manifest(manifest(tmp_path), tmp_path / "films.csv")
     before = (tmp_path / "films.csv").read_bytes()

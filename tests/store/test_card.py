@@ -8,7 +8,6 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, seal, staging_path
-from obygaze_features.store.metadata import HUB_LICENCES
 
 from .toy_stores import group, sealed, staged, tree
 
@@ -32,25 +31,6 @@ def test_the_front_matter_is_what_the_hub_reads(path):
     assert json.loads(found["pretty_name"]) == "Features of Toy films"
     assert json.loads(found["size_categories"]) == ["n<1K"]
     assert "toy" in json.loads(found["tags"])
-
-
-@pytest.mark.parametrize(
-    ("licence", "known", "name"),
-    [
-        ("MIT", "mit", None),
-        ("NOASSERTION", "unknown", None),
-        ("ODbL-1.0", "odbl", None),
-        ("MIT AND CC-BY-4.0", "other", "MIT AND CC-BY-4.0"),
-        ("LicenseRef-lab", "other", "LicenseRef-lab"),
-    ],
-)
-def test_licences_are_given_by_the_names_the_hub_knows(tmp_path, licence, known, name):
-    staged(tmp_path, 2)
-    path = seal(None, tmp_path / "toy", licence=licence)
-    found = front_matter((path / "README.md").read_text(encoding="utf-8"))
-    assert found["license"] == known
-    assert json.loads(found.get("license_name", "null")) == name
-    assert known in {*HUB_LICENCES.values(), "other"}
 
 
 def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):

@@ -1,6 +1,5 @@
 """A store grows without its stage: new clips are staged, files whose rows do not change are linked."""
 
-import os
 import shutil
 
 import pytest
@@ -63,20 +62,6 @@ def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_p
     zarr = "data/features.zarr/toy"
     same = {name for name in payload(path) if (path / name).samefile(made / name)}
     assert same == {f"{zarr}/tokens/c/{shard}/0/0" for shard in range(5)}  # of 80 clips; 16 in each
-
-
-def test_without_links_files_are_copied(tmp_path, monkeypatch):
-    path = sealed(tmp_path, OLD)
-
-    def no_link(source, target, real=os.link):
-        if "/c/" in str(source):
-            raise OSError(1, "no links here")
-        real(source, target)  # zarr moves files so
-
-    monkeypatch.setattr(os, "link", no_link)
-    made = grown(tmp_path, path, [*OLD, *NEW])
-    assert verify(made, "full").ok
-    assert not any((path / name).samefile(made / name) for name in payload(path))
 
 
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path):
@@ -152,13 +137,3 @@ def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clip
         seal(None, tmp_path / "toy", version="1.1.0", **WITH)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
-
-
-def test_a_damaged_row_of_a_parent_does_not_cost_the_new_clips_of_its_piece(tmp_path):
-    path = sealed(tmp_path, OLD[:70])
-    stage = growing(tmp_path, path, OLD)
-    file = path / "data/features.zarr/toy/tokens/c/4/0/0"
-    file.write_bytes(b"x" + file.read_bytes()[1:])
-    with pytest.raises(StoreError):
-        do(stage, stage.missing(), lambda _: "ok")
-    assert stage.missing() == []

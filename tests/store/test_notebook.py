@@ -69,17 +69,6 @@ def test_a_manifest_adds_levels_and_concepts(store, manifest):
     assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
 
 
-def test_of_a_clip_that_nobody_annotated_no_concept_is_known(store, manifest):
-    frame = store["net"].to_frame(manifest).set_index("clip")
-    concepts = list(builtin_codebook("obygaze12").concept_names)
-    assert frame.loc["a-0", concepts].isna().all()
-    assert frame.loc["a-1", concepts].notna().all()
-    unmarked = Manifest((Clip("a-0", "a", level="EN"), Clip("a-1", "a", concepts=("Body",))), Path())
-    frame = store["net"].to_frame(unmarked).set_index("clip")
-    assert frame[concepts].notna().all(axis=None)
-    assert not frame.loc["a-0", concepts].any()
-
-
 def test_xarray_names_dimensions_and_clips(store):
     data = store["net"].to_xarray()
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}

@@ -59,16 +59,6 @@ def test_a_clip_without_features_is_never_handed_out(shelf):
         found.read("nobody", "pooled")
 
 
-def test_names_that_are_not_there_say_what_is(shelf, tmp_path):
-    store = open_store(shelf / "toy")
-    assert (list(store), len(store), "toy" in store, "clip" in store) == (["toy"], 1, True, False)
-    with pytest.raises(StoreError):
-        store["xclip"]
-    bare = open_store(sealed(tmp_path, 8, [group(arrays=["frames"])]))["toy"]
-    with pytest.raises(StoreError):
-        bare.pooled()
-
-
 def test_a_name_without_version_opens_the_highest(tmp_path):
     staged(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):

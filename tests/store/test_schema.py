@@ -97,19 +97,6 @@ def test_what_is_sealed_merged_and_imported_today_obeys_it(tmp_path):
     )
 
 
-def test_a_line_of_the_table_has_digests_where_no_group_is_absent():
-    with (FROZEN / "format-1.2-1.0.0/data/clips.csv").open(encoding="utf-8", newline="") as file:
-        ok, partial, failed, *_ = csv.DictReader(file)
-    assert accepts("clip", partial)
-    for line in (
-        ok | {"sha256:wave/pooled": ""},
-        partial | {"absent:wave": ""},
-        failed | {"absent:wave": "no sound track"},
-        ok | {"absent:../wave": ""},
-    ):
-        assert not accepts("clip", line)
-
-
 FILLED = {"storage": {"pooled": "float32"}, "source": CORPUS}
 WHOLE = {**provenance(), **FILLED}
 FIELDS = [(name,) for name in WHOLE if name not in FILLED] + [

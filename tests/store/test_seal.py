@@ -163,18 +163,6 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, wha
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
-def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, reference):
-    stage = staged(tmp_path)
-    for path in (stage.path / "pieces").glob("1.*.toy.tokens"):
-        path.unlink()
-    lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
-    with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(None, tmp_path / "toy", **WITH)
-    assert stage.missing() == lost
-    do(stage, lost)
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
-
-
 def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, reference):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
     todo = stage.missing()
@@ -237,18 +225,6 @@ def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, reference):
     do(stage, stage.missing(retry_failed=True), lambda _: "ok")
     seal(None, tmp_path / "toy", version="1.0.1", **WITH)
     assert tree(store) == reference
-
-
-def test_a_disk_that_is_too_small_is_said_before_a_byte_is_written(tmp_path, monkeypatch):
-    staged(tmp_path, 150)
-
-    class Disk:
-        f_bavail, f_frsize, f_blocks = 3, 4096, 9
-
-    monkeypatch.setattr(os, "statvfs", lambda _path: Disk)
-    with pytest.raises(StoreError):
-        seal(None, tmp_path / "toy", **WITH)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
 
 def test_two_processes_never_seal_in_the_same_place(tmp_path):

@@ -25,7 +25,7 @@ from obygaze_features.store import (
     verify,
 )
 from obygaze_features.store.growth import plan_growth
-from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.testing import toy_provenance
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
 SAMPLING = {"policy": "texts", "n": None}
@@ -80,13 +80,6 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
         assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
 
 
-def test_a_stage_of_texts_resumes_with_its_texts_alone(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
-    assert staged(tmp_path / "texts", TEXTS).missing() == []
-    with pytest.raises(StoreError):
-        staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
-
-
 @pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])
 def test_what_is_no_text_is_refused(text):
     with pytest.raises(StoreError, match="clip a, text"):
@@ -139,12 +132,3 @@ def test_a_text_that_is_not_the_tables_is_found(tmp_path):
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")
     whats = {problem.file: problem.what for problem in verify(path, "full").problems}
     assert "clip é-03: 'ein Mädchen', but 'ein Junge'" in whats["data/features.zarr/toy/text"]
-
-
-def test_a_backbone_of_clips_has_no_texts(tmp_path):
-    name = dict.fromkeys(TEXTS, "")
-    rows = {"toy": {"pooled": np.ones((4, 3), np.float32)}}
-    wrong = {"sampling": {"policy": "uniform", "n": 1}}
-    assert verify(seal_arrays(tmp_path / "good", name, rows, texts=TEXTS), "full").ok
-    (problem,) = verify(seal_arrays(tmp_path / "texts", name, rows, texts=TEXTS, **wrong), "full").problems
-    assert problem.what.startswith("'sampling.policy' should be texts")

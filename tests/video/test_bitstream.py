@@ -48,12 +48,6 @@ def test_decoding_starts_at_an_idr_or_at_a_recovery_point_of_zero_frames(join, l
     assert not is_h264_random_access(join(SPS), length_size)
 
 
-def test_a_recovery_point_is_found_behind_other_messages():
-    unregistered = bytes([5, 0xFF, 3]) + b"x" * 258
-    assert recovery_frames(unregistered + recovery_sei(2)[1:]) == 2
-    assert recovery_frames(unregistered + b"\x80") is None
-
-
 @given(st.integers(0, 60000))
 def test_exp_golomb_numbers_are_read_back(value):
     code = f"{value + 1:b}"

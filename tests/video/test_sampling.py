@@ -86,18 +86,6 @@ def test_senseless_samplings_are_refused():
             make(value)
 
 
-def test_what_needs_times_is_refused_without_them():
-    untimed = frame_times([np.nan, np.nan], [True, False])
-    assert choose(uniform(2), untimed).tolist() == [0, 1]
-    for question in (
-        lambda: choose(fps(1), untimed),
-        lambda: choose(keyframes(1), untimed),
-        lambda: untimed.within(0, 1),
-    ):
-        with pytest.raises(VideoError, match="no times"):
-            question()
-
-
 def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
     frames = frame_times([0.0, 0.5])
     with pytest.raises(VideoError, match="2 to 1 s"):
