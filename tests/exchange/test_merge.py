@@ -113,6 +113,18 @@ def test_a_clip_that_is_not_the_same_in_both_is_refused_by_clip_and_array(tmp_pa
     refused([first, part(tmp_path, "c", range(N), groups=[group("other")])], tmp_path, "same backbones")
 
 
+def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
+    with stage.writer() as writer:
+        for clip in plan(N)[:8]:
+            writer.commit([result(clip.clip_id, [group()], status_of(clip.clip_id))])
+    settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
+    first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
+    path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")
+    ours, theirs = tree(path / "data"), tree(sealed(tmp_path, N) / "data")
+    assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
+
+
 def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
     first = part(tmp_path, "a", range(8))
     other = part(

@@ -112,3 +112,11 @@ def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url,
         push(FolderFiles(other), url)
     push(FolderFiles(store), url)
     assert verify(url, "full").ok
+
+
+@pytest.mark.usefixtures("bucket")
+def test_damage_is_found_before_it_is_published(store, url):
+    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match="pooled/c/0/0"):
+        push(FolderFiles(store), url)

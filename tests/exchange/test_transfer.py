@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.publish import push
+from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
 from obygaze_features.store.store import locate
@@ -138,6 +138,13 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
     assert not (tmp_path / "copy").exists()
 
 
+def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
+    site.ranges, site.drops = False, {CHUNK: 1}
+    begin(whole[CHUNK][:99])
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == whole
+
+
 def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
@@ -216,6 +223,16 @@ def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
     assert tree(copy) == whole
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
     assert tree(copy) == whole
+
+
+def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
+    copy = tmp_path / "copy"
+    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    with pytest.raises(StoreError):
+        pack(FolderFiles(copy), tmp_path / "x.zip")
+    for there in (tmp_path / "there", "s3://bucket/toy"):
+        with pytest.raises(StoreError):
+            push(FolderFiles(copy), str(there))
 
 
 @pytest.mark.parametrize("packed", [False, True])

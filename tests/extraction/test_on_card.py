@@ -14,21 +14,12 @@ from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode import DecodedClip, Prepared
-from obygaze_features.extraction.encode import (
-    Encoder,
-    encode_batch,
-)
+from obygaze_features.extraction.encode import Encoder, encode_batch
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
 
 from ..backbones.pretended_card import Card
-from ..backbones.test_runner_on_card import (
-    OUTPUTS,
-    F,
-    Network,
-    clips,
-    out_of_memory,
-)
+from ..backbones.test_runner_on_card import OUTPUTS, F, Network, clips, out_of_memory
 
 N = 10
 IDS = [f"tt1-{i}" for i in range(N)]

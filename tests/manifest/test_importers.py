@@ -174,6 +174,18 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
     assert imported.notices == ("left out 3 columns: movie_id, start_clip, end_clip",)
 
 
+def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
+    path = moby_file(tmp_path, moby_row())
+    (tmp_path / "films").mkdir()
+    missing = import_mobygaze(path, tmp_path, tmp_path / "films")
+    assert missing.notices[-1] == f"no video in {tmp_path / 'films'} for 1 film: tt9"
+    (tmp_path / "films" / "tt9.mkv").touch()
+    assert import_mobygaze(path, tmp_path, tmp_path / "films").manifest.clips[0].video == "films/tt9.mkv"
+    (tmp_path / "films" / "tt9.mp4").touch()
+    with pytest.raises(ManifestError, match="'tt9'"):
+        import_mobygaze(path, tmp_path, tmp_path / "films")
+
+
 @pytest.mark.parametrize(
     ("row", "what"),
     [

@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.manifest import (
-    Clip,
-    LabelPolicy,
-    Manifest,
-    apply_policy,
-    import_obygaze12,
-)
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy, import_obygaze12
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
 
 CLIPS = Manifest(

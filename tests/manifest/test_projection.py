@@ -46,6 +46,13 @@ def test_the_highest_level_wins_with_the_concepts_given_at_it_alone():
     assert labels(project(marks, TEN))[0] == ("S", ("Body", "Posture"))
 
 
+def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
+    result = project(manifest(mark(1, 0, 10, "S", movie="elsewhere")), TEN)
+    assert {clip.level for clip in result.manifest} == {None}
+    assert result.unwatched == ("m",)
+    assert result.elsewhere == ("elsewhere",)
+
+
 @pytest.mark.parametrize(
     ("marks", "clips", "threshold", "what"),
     [

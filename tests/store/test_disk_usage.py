@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from obygaze_features.store import (
-    ArraySpec,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    seal,
-    staging_path,
-)
+from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import estimate_disk, free_space
 

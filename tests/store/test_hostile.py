@@ -10,11 +10,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, read_stage, verify
 from obygaze_features.store.arrays import _zstd_size
-from obygaze_features.store.store_files import (
-    FolderFiles,
-    digests_bytes,
-    parse_digests,
-)
+from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse_digests
 from obygaze_features.store.testing import seal_arrays
 from tests.process import python
 

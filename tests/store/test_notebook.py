@@ -111,3 +111,13 @@ def test_xarray_refuses_rows_that_are_gone(tmp_path):
     (path / "data/features.zarr/net/pooled/c/0/0").unlink()
     with pytest.raises(StoreError, match="pooled"):
         data.pooled.load()
+
+
+def test_html_names_what_there_is_and_is_escaped(tmp_path):
+    path = seal_arrays(tmp_path / "R&D", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
+    html = open_store(path)._repr_html_()
+    assert "R&amp;D 1.0.0" in html
+    assert "R&D" not in html
+    assert "<td>pooled [3]</td>" in html
+    assert "<td>4 of 4</td>" in html
+    assert "<td>clip x feature</td>" in open_store(path)["net"]._repr_html_()

@@ -13,19 +13,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 
-from .toy_stores import (
-    CORPUS,
-    WITH,
-    do,
-    features,
-    group,
-    plan,
-    result,
-    sealed,
-    staged,
-    status_of,
-    tree,
-)
+from .toy_stores import CORPUS, WITH, do, features, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
 
@@ -160,6 +148,18 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, wha
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     do(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, reference):
+    stage = staged(tmp_path)
+    for path in (stage.path / "pieces").glob("1.*.toy.tokens"):
+        path.unlink()
+    lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
+    with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
+        seal(None, tmp_path / "toy", **WITH)
+    assert stage.missing() == lost
+    do(stage, lost)
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 

@@ -246,6 +246,13 @@ def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
         assert damage
 
 
+def test_a_journal_of_another_plan_is_refused(stage):
+    entry = {"row": 0, "clip_id": "x", "status": "failed"}
+    (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
+    with pytest.raises(StoreError, match=r"plan.jsonl"):
+        stage.status()
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [

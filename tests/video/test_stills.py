@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest.importers.folder import IMAGE_SUFFIXES
-from obygaze_features.video import is_still, probe, read_frames, uniform
+from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
 from obygaze_features.video.stills import MOST_PIXELS, STILL_SUFFIXES
 
 ORIENTATION = 0x0112
@@ -208,3 +208,13 @@ def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
         assert "no image" in refused(tmp_path / name)
     (tmp_path / "empty.png").write_bytes(b"")
     assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
+
+
+def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
+    path = kept(drawing, tmp_path / "a.png")
+    for sampling in (uniform(32), keyframes(2)):
+        assert f"{sampling.n} are asked" in refused(path, sampling)
+    assert "frame 1 is not among" in refused(path, at([1]))
+    assert "no span" in refused(path, start_s=0.0, end_s=1.0)
+    for sampling in (at([0]), fps(25), keyframes(1)):
+        assert read_frames(path, sampling).index.tolist() == [0]
