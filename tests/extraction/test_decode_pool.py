@@ -150,20 +150,3 @@ def test_long_clips_among_short_ones_keep_no_worker_idle(workers):
         given = [clip.clip_id for clip in pool.decode(tasks, 2 * workers + 8)]
     assert len(set(given)) == len(costs)
     assert pretended.clock <= 1.05 * max(costs.sum() / workers, costs.max())
-
-
-def test_the_time_limit_of_windows_decoded_together_is_the_sum_of_theirs(monkeypatch):
-    film = [
-        DecodeTask(str(i), Path("film.mkv"), float(i), i + 2.0, requests)
-        for requests in ({},)
-        for i in range(20)
-    ]
-    limits = []
-    with DecodePool(2, 30.0) as pool:
-        monkeypatch.setattr(
-            pool._pool, "put", lambda _key, task, limit_s: limits.append((len(task.tasks), limit_s))
-        )
-        monkeypatch.setattr(pool._pool, "get", lambda _timeout: None)
-        wish = iter([False, True])
-        assert list(pool.decode(film, ahead=8, stopped=lambda: next(wish))) == []
-    assert limits == [(10, 300.0), (10, 300.0)]

@@ -138,18 +138,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
 
 
 def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):
-    for settings, name in (
-        ({"shard": (0, 2)}, "--shard"),
-        ({"limit": 3}, "--limit"),
-        ({"gpus": (0,)}, "--gpus"),
-        ({"engine": "ray"}, "--engine ray"),
-    ):
-        with pytest.raises(ExtractError, match=name):
+    for settings in ({"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}):
+        with pytest.raises(ExtractError, match=f"--{next(iter(settings))}"):
             prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
-    whole = Manifest((Clip("a", "film", film.name),), film.parent)
-    with pytest.raises(ExtractError):
-        prepare(whole, tmp_path / "f", shots=tmp_path / "s.csv").run()
-    halves = Manifest((Clip("a", "m", "a.mp4", 0, 1), Clip("b", "m", "b.mp4", 0, 1)), film.parent)
-    with pytest.raises(ExtractError):
-        prepare(halves, tmp_path / "f", shots=tmp_path / "s.csv").run()
     assert not list(tmp_path.iterdir())

@@ -122,17 +122,6 @@ class Site:
         (STOPS, [signal.SIGTERM], 143, ""),
         (STOPS_LATER, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
     ],
-    ids=[
-        "done",
-        "some failed",
-        "wrong usage",
-        "error",
-        "killed",
-        "time limit",
-        "done while being stopped",
-        "scancel",
-        "the end of the time after its signal",
-    ],
 )
 def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     tmp_path, command, signals, code, asked

@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -67,10 +66,6 @@ def logs(folder: Path) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.log")))
 
 
-def words_of(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
-
-
 def journalled(folder: Path) -> list[JournalEntry]:
     with contextlib.suppress(OSError, StoreError):  # not begun yet
         return list(read_stage(folder / "films.staging").status().values())
@@ -119,26 +114,6 @@ def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
     assert len(re.findall("obygaze: stopped; .* clips are left", logs(tmp_path))) == 2
     assert slurm.ask("squeue", "-h", "-j", array).split() == []
     assert not (tmp_path / "films-1.0.0").exists()
-
-
-def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
-    every = ["--array=0-3"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
-    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
-    os.kill(last, signal.SIGKILL)
-    hold.release()
-    ended = slurm.wait(array)
-    assert {task: state for task, (state, _) in states(ended).items()} == {
-        "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
-    }  # fmt: skip
-    assert "turn 1 of 1: not queued again" in logs(tmp_path)
-    before = len(journalled(tmp_path))
-    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
-    assert before < len(journalled(tmp_path)) == CLIPS + 2
-    assert not (tmp_path / "films-1.0.0").exists()
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
 def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):

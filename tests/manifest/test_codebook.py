@@ -27,8 +27,6 @@ from obygaze_features.manifest.codebook import POLICIES, parts_of
 from obygaze_features.manifest.codebook_parts import plain
 from tests.violence import VIOLENCE
 
-OBYGAZE12 = builtin_codebook("obygaze12")
-
 
 def test_every_codebook_of_the_package_is_listed():
     folder = Path(obygaze_features.manifest.__file__).parent / "codebooks"
@@ -63,22 +61,6 @@ def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
 
 
 # Words
-
-
-@pytest.mark.parametrize(
-    ("read", "wrong", "right"),
-    [
-        (OBYGAZE12.level_named, "Sure", "S"),
-        (OBYGAZE12.concept_named, "Clothes", "Clothing"),
-        (OBYGAZE12.task, "hns", "hn_s"),
-        (builtin_codebook("mediaeval15").scale, "valance", "valence"),
-        (find_codebook, "obygaze1", "obygaze12"),
-        (builtin_codebook, "mobygase", "mobygaze"),
-    ],
-)
-def test_exact_names_only_are_taken_and_suggested(read, wrong, right):
-    with pytest.raises(ManifestError, match=rf"{wrong}.*{right!r}"):
-        read(wrong)
 
 
 def loaded(folder, text):

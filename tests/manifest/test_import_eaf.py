@@ -73,20 +73,13 @@ def test_concepts_below_a_level_have_its_annotator_if_their_tier_names_none(tmp_
 
 
 def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
-    text = (
-        '<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">'
-        '<HEADER TIME_UNITS="milliseconds"/><TIME_ORDER>'
-        + SLOT.format(1, 0)
-        + SLOT.format(2, 500)
-        + "</TIME_ORDER>"
-        '<TIER TIER_ID="human: level@Léa D." LINGUISTIC_TYPE_REF="level">'
-        + ALIGNED.format(1, 1, 2, "sure")
-        + "</TIER>"
-        '<TIER TIER_ID="human: concepts@Léa D." LINGUISTIC_TYPE_REF="level">'
-        + ALIGNED.format(2, 1, 2, "body")
-        + "</TIER>"
-        "</ANNOTATION_DOCUMENT>"
+    slots = SLOT.format(1, 0) + SLOT.format(2, 500)
+    tiers = "".join(
+        f'<TIER TIER_ID="human: {what}@Léa D.">{ALIGNED.format(n, 1, 2, value)}</TIER>'
+        for n, (what, value) in enumerate((("level", "sure"), ("concepts", "body")))
     )
+    head = '<HEADER TIME_UNITS="milliseconds"/>'
+    text = f"<ANNOTATION_DOCUMENT>{head}<TIME_ORDER>{slots}</TIME_ORDER>{tiers}</ANNOTATION_DOCUMENT>"
     path = tmp_path / "own.eaf"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError, match=r"own.eaf"):

@@ -149,10 +149,6 @@ def test_scenes_become_clips(wrestling, tmp_path):
         ("arm_wrestling-0002", 3.5, 8.0),
     ]
     assert "2 scenes; 2.0 s lie outside of scenes" in output
-    with pytest.raises(ManifestError):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(9.5, 11.0)]})
-    notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(8.0, 12.0)]}).notices
-    assert "its last scene ends at 12 s, the film at 9.0 s (another cut?)" in notices[0]
 
 
 @pytest.mark.parametrize(
@@ -170,20 +166,3 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
         read_parts(table(tmp_path / "parts.csv", text), ["a"])
     assert message in str(caught.value)
-
-
-def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling, tmp_path):
-    out, beside = tmp_path / "windows.csv", tmp_path / "windows.shots.csv"
-    code, output = run(wrestling, "--window", "4", "--out", out)
-    assert code == 0
-    assert f"{beside}: 2 shots (own)" in output
-    header, *rows = beside.read_text().splitlines()
-    assert header == "movie,start_s,end_s,detector,flags"
-    assert rows[0].startswith("arm_wrestling,0.0,")
-    first = beside.read_bytes()
-    code, output = run(wrestling, "--window", "4", "--out", tmp_path / "other.csv")
-    assert (tmp_path / "other.shots.csv").read_bytes() == first
-    out.unlink()
-    code, output = run(wrestling, "--window", "4", "--out", out)
-    assert code == 1
-    assert "windows.shots.csv exists already" in output

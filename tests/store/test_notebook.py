@@ -81,28 +81,15 @@ def test_xarray_names_dimensions_and_clips(store):
     assert tree.attrs["version"] == "1.0.0"
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        np.s_[0],
-        np.s_[-1],
-        np.s_[1:3],
-        np.s_[::-2],
-        np.s_[2:2],
-        np.s_[:, 1],
-        np.s_[0, ::2, 3],
-        np.s_[[1, 0], :, [2, 3]],
-        np.s_[..., -1],
-    ],
-    ids=str,
-)
-def test_what_xarray_reads_is_what_is_stored(store, index):
-    eager = store["net"].tokens()
-    lazy = store["net"].to_xarray().tokens
-    if isinstance(index, tuple) and isinstance(index[0], list):  # xarray indexes each dimension by itself
-        assert np.array_equal(lazy[index].values, eager[np.ix_([1, 0], range(5), [2, 3])], equal_nan=True)
-    else:
+INDEXES = [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.s_[..., -1]]
+
+
+def test_what_xarray_reads_is_what_is_stored(store):
+    eager, lazy = store["net"].tokens(), store["net"].to_xarray().tokens
+    for index in INDEXES:
         assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
+    each = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself
+    assert np.array_equal(lazy[each[0], :, each[2]].values, eager[np.ix_(*each)], equal_nan=True)
 
 
 def test_xarray_refuses_rows_that_are_gone(tmp_path):

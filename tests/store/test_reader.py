@@ -1,6 +1,7 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -88,21 +89,13 @@ def test_a_newer_format_is_refused_and_what_is_not_known_of_an_older_one_kept(tm
             open_store(path)
 
 
-def test_what_is_not_a_sealed_store_says_what_to_do(tmp_path):
+def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
     stage = staged(tmp_path, 8)
-    for path in (stage.path, tmp_path / "toy"):
-        with pytest.raises(StoreError, match=r"toy.staging"):
-            open_store(path)
     (tmp_path / "other.building").mkdir()
-    for path, message in (
-        (tmp_path / "other.building", "being sealed"),
-        (tmp_path / "nowhere", "no such store"),
-        (tmp_path, "not a store \\(no data"),
-        (stage.path / "plan.jsonl", "a file, not a store"),
-        ("ftp://example.org/toy-1.0.0", "ftp://example.org/toy-1.0.0: expected a path, or an address"),
-    ):
-        with pytest.raises(StoreError, match=message):
-            open_store(path)
+    places = (stage.path, tmp_path / "toy", tmp_path / "other.building", tmp_path / "nowhere", tmp_path)
+    for place in (*places, stage.path / "plan.jsonl", "ftp://example.org/toy-1.0.0"):
+        with pytest.raises(StoreError, match=re.escape(str(place))):
+            open_store(place)
 
 
 def read_all(path):

@@ -1,48 +1,12 @@
 """Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
 
-import importlib.abc
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from obygaze_features.errors import ObygazeError, StoreError
+from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import as_url
 
 pytest.importorskip("obstore")
-
-
-@pytest.mark.parametrize(
-    ("url", "library"),
-    [
-        ("https://lab.example/films-1.0.0", "obstore"),
-        ("https://lab.example/films-1.0.0.zip", "obstore"),
-        ("s3://lab/films-1.0.0", "obstore"),
-        ("hf://datasets/lab/films", "huggingface_hub"),
-    ],
-)
-def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch, url, library):
-    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Missing(library), *sys.meta_path])
-    with pytest.raises(ObygazeError) as refused:
-        open_store(url)
-    command = "pip install 'obygaze[remote]'"
-    assert str(refused.value).startswith(f"{url.removesuffix('.zip').rpartition('/')[0]}")
-    assert str(refused.value).endswith(f"this needs {library}; install it with: {command}")
-
-
-class Missing(importlib.abc.MetaPathFinder):
-    """Finds that a library is not installed."""
-
-    def __init__(self, library):
-        self.library = library
-
-    def find_spec(self, name, _path=None, _target=None):
-        if name.partition(".")[0] == self.library:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])
@@ -69,13 +33,6 @@ def test_only_what_is_asked_for_is_sent(site):
     found.read("tt0008-é", "tokens")
     assert {path for _, path, _ in site.asked} == {"/toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"}
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
-
-
-def test_a_url_survives_pathlib(site):
-    assert as_url(Path("https://example.org/a/b/")) == "https://example.org/a/b"
-    assert as_url("s3://bucket/films-1.0.0") == "s3://bucket/films-1.0.0"
-    assert as_url(Path("stores/https:")) is None
-    assert open_store(Path(f"{site.url}/toy-1.0.0")).names == ("alone", "toy")
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
