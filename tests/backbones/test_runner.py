@@ -58,6 +58,18 @@ def test_out_of_memory_waits_then_halves_and_remembers(caplog):
     assert network.sizes == [2] * 5
 
 
+def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch):
+    monkeypatch.setattr(computing, "PATIENCE", 3)
+    network = Small()
+    network.fits = 4
+    run = runner(network, clips_at_once=8)
+    for n in (8, 4):
+        run(clips(n))
+    network.fits = 1000
+    run(clips(8))
+    assert network.sizes == [8, 8, 4, 4, 4, 8]  # the last 4 clips are filled up to 8 again
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [

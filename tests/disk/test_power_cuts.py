@@ -11,7 +11,7 @@ import pytest
 from .harness import WORKS
 from .power_cuts import Cuts
 
-AGAIN = 2
+AGAIN = 3
 MORE = 15
 
 

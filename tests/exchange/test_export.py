@@ -1,8 +1,6 @@
 """What leaves a store is what was in it, and other programs can read it."""
 
-import errno
 import json
-import os
 import shutil
 
 import h5py
@@ -81,40 +79,3 @@ def test_a_disk_without_room_is_refused_before_hdf5_meets_its_end(store, tmp_pat
         with pytest.raises(StoreError, match=r"x\.h5"):
             export(store, "toy", tmp_path / "x.h5")
     assert set(tmp_path.iterdir()) == before
-
-
-class FailsAt:
-    """`os.write` whose n-th call fails: that one alone, or all from then on."""
-
-    def __init__(self, n, *, lasting, write=os.write):
-        self.n, self.lasting, self.calls, self._write = n, lasting, 0, write
-
-    def __call__(self, descriptor, data):
-        self.calls += 1
-        if self.calls == self.n or (self.lasting and self.calls > self.n):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return self._write(descriptor, data)
-
-
-@pytest.mark.parametrize("export", [export_hdf5, export_anndata])
-@pytest.mark.parametrize("lasting", [False, True])
-def test_no_failed_write_ends_in_success_and_the_next_export_is_whole(tmp_path, monkeypatch, export, lasting):
-    store = open_store(sealed(tmp_path, 4))
-    there = set(tmp_path.iterdir())
-    counts = FailsAt(0, lasting=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", counts)
-        export(store, "toy", tmp_path / "whole.h5")
-    assert counts.calls > 5
-    whole = (tmp_path / "whole.h5").read_bytes()
-    (tmp_path / "whole.h5").unlink()
-    every = export is export_hdf5 and not lasting
-    for n in range(1, counts.calls + 1, 1 if every else 9):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", FailsAt(n, lasting=lasting))
-            with pytest.raises(OSError, match="Input/output") as said:
-                export(store, "toy", tmp_path / "x.h5")
-        assert str(tmp_path) in str(said.value.filename)
-        assert set(tmp_path.iterdir()) == there
-    export(store, "toy", tmp_path / "x.h5")
-    assert (tmp_path / "x.h5").read_bytes() == whole

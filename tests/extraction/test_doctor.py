@@ -3,7 +3,6 @@
 import errno
 import importlib
 import importlib.metadata
-import json
 import os
 from types import SimpleNamespace
 
@@ -104,22 +103,6 @@ def mounted(options):
 def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
     monkeypatch.setattr(f"obygaze_features.extraction.doctor.{name}", pretended)
     assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
-
-
-# --- the command
-# ---------------------------------------------------------------------------
-@pytest.mark.parametrize(("level", "code"), [("fault", 3), ("note", 0)])
-def test_the_command_gives_one_line_a_finding_and_its_code(tmp_path, monkeypatch, obygaze, level, code):
-    findings = [Finding("host", "ok", "n1"), Finding("locks", level, "none")]
-    monkeypatch.setattr(doctor, "examine", lambda path: findings if path else [])
-    done = obygaze(tmp_path, "doctor", "films")
-    assert (done.returncode, done.stdout.splitlines()) == (
-        code,
-        ["ok     host   n1", f"{level:5}  locks  none"],
-    )
-    document = json.loads(obygaze(tmp_path, "doctor", "films", "--json").stdout)
-    assert document["faults"] == (code == 3)
-    assert document["findings"][1] == {"about": "locks", "level": level, "text": "none"}
 
 
 def test_nothing_is_in_the_way_of_a_night_here(tmp_path):

@@ -3,11 +3,7 @@
 Only here do clips kill decoders and encoders that Ray holds, and Ray's workers die under a run.
 """
 
-import contextlib
 import json
-import os
-import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +16,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.process import execute
 
-from .clusters import below, run_locally, until, with_backbone
+from .clusters import run_locally, with_backbone
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -152,40 +148,3 @@ def test_a_clip_that_crashes_the_decoder_or_kills_the_encoder_fails_alone_after_
     assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"
     # Once beside another clip, or alone if it came last; then alone, three times.
     assert crashes.replace("x", "") in ("2111", "1111")
-
-
-def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine(
-    films, environment, holder, local, tmp_path, tree
-):
-    gate = Path(environment["BRITTLE_GATE"])
-    gate.touch()
-    here = environment | {"RAY_ADDRESS": holder[1]}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
-        command(films / "films.csv", "ray"), cwd=tmp_path, env=here, text=True, **quiet
-    ) as running:
-        try:
-            pieces = tmp_path / "films.staging" / "pieces"
-            until(lambda: pieces.exists() and any(pieces.iterdir()), running.poll)
-            victims = workers_of(holder[0])
-            assert len(victims) >= 2  # an encoder, and the decoder that gave it its first clip
-            for pid in victims:
-                with contextlib.suppress(ProcessLookupError):  # of an earlier run, and just gone
-                    # They don't yield to other processes, as those of the local engine don't.
-                    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
-                    os.kill(pid, signal.SIGKILL)
-        finally:
-            gate.unlink()
-        _, said = running.communicate(timeout=3000)
-    assert running.returncode == 3, said
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def workers_of(holder: int) -> list[int]:
-    """Find the encoders and the busy decoders of the cluster that a process holds."""
-    found = []
-    for pid in below(holder):
-        with contextlib.suppress(OSError):
-            name = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-            found += [pid] if re.match("ray::(RayEncoder|decode_pass)", name) else []
-    return found

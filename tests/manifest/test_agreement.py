@@ -75,16 +75,6 @@ def test_gamma_takes_no_side_and_is_at_most_one(first, random):
     assert there is None or there <= 1
 
 
-def test_the_same_seed_shuffles_alike_and_misuse_is_refused():
-    a, b = [EN, HN, NS, S] * 9, [EN, NS, S, S] * 9
-    assert gamma(a, b, shuffles=62, seed=7) == gamma(a, b, shuffles=62, seed=7)
-    assert gamma(a, b, shuffles=62, seed=7) != gamma(a, b, shuffles=62, seed=8)
-    with pytest.raises(ValueError, match="at least 2"):
-        gamma(a, b, shuffles=1)
-    with pytest.raises(ValueError, match="the same clips"):
-        gamma(a, b[1:])
-
-
 @pytest.fixture(scope="module")
 def segments(shared_data):
     return import_mobygaze(shared_data / "mobygaze", Path()).manifest

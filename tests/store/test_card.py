@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
-from obygaze_features.store import open_store, seal, staging_path
+from obygaze_features.store import open_store, staging_path
 
-from .toy_stores import group, sealed, staged, tree
+from .toy_stores import group, sealed
 
 
 def front_matter(text):
@@ -51,23 +50,6 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
     assert found["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
     columns = [field["source"]["extract"]["column"] for field in found["recordSet"][0]["field"]]
     assert table.decode().splitlines()[0].startswith(",".join(columns))
-
-
-def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, tmp_path):
-    before = tree(path)
-    with pytest.raises(StoreError):
-        card_files(open_store(path), licence="MIT")
-    made = card_files(open_store(path), citation="Them, 2027", url="https://example.org/toy-1.0.0/")
-    assert b"Citation: Them, 2027" in made["README.md"]
-    found = json.loads(made["croissant.json"])
-    assert found["distribution"][0]["contentUrl"] == "https://example.org/toy-1.0.0/data/clips.csv"
-    assert found["citeAs"] == "Them, 2027"
-    assert tree(path) == before
-    staged(tmp_path, 2)
-    nobody = open_store(seal(None, tmp_path / "toy", licence="NOASSERTION"))
-    with pytest.raises(StoreError):
-        card_files(nobody)
-    assert b"license: mit" in card_files(nobody, licence="MIT")["README.md"]
 
 
 def test_untrained_and_imported_features_say_so_first(tmp_path):

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,65 +9,11 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import Stage, metadata, read_stage, seal, staging_path
-from tests.process import execute
+from obygaze_features.store import Stage, metadata, seal, staging_path
 
 from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
-
-COMMITTING = """
-import importlib.util, os, signal, sys
-spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
-toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
-from obygaze_features.store import Stage
-
-left = 0
-
-def counted(call, torn=None):
-    def one(*words):
-        global left
-        left -= 1
-        if left == 0:
-            if torn:
-                torn(*words)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*words)
-    return one
-
-def commit():
-    stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
-    stage.sweep()
-    toy.do(stage, stage.missing(retry_failed=True))
-
-write = os.write
-os.write = counted(write, lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
-os.fsync = counted(lambda _descriptor: None)  # a kill is not a power cut
-for calls in map(int, sys.argv[3:]):
-    if not (child := os.fork()):
-        left = calls
-        commit()
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_twenty_kills_of_a_committing_process_change_no_byte_of_the_sealed_store(tmp_path):
-    """Each process ends itself at one of its writes or fsyncs: the speed of the machine does not matter."""
-    rng = random.Random(7)
-    path = staging_path(tmp_path / "killed" / "toy")
-    helper = str(Path(__file__).with_name("toy_stores.py"))
-    calls = [rng.randrange(1, 30) for _ in range(20)]
-    words = [sys.executable, "-c", COMMITTING, helper, str(path), *map(str, calls), "0"]
-    done = execute(*words)
-    assert done.stdout.split() == [str(-signal.SIGKILL)] * 20 + ["0"]
-    stage = read_stage(path)
-    assert stage.sweep() == 0
-    attempts = {entry.of for entry in stage.best().values()}
-    assert {f"{piece}.{writer}.{number}" for piece, writer, number in attempts} >= {
-        name.rpartition(".")[0].removesuffix(".toy") for name in tree(path / "pieces")
-    }
-    assert tree(seal(path, tmp_path / "killed" / "toy", **WITH)) == tree(sealed(tmp_path / "undisturbed", 60))
 
 
 SHARD = """

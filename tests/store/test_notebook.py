@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
@@ -90,14 +89,6 @@ def test_what_xarray_reads_is_what_is_stored(store):
         assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
     each = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself
     assert np.array_equal(lazy[each[0], :, each[2]].values, eager[np.ix_(*each)], equal_nan=True)
-
-
-def test_xarray_refuses_rows_that_are_gone(tmp_path):
-    path = seal_arrays(tmp_path / "films", CLIPS, {"net": {"pooled": np.ones((4, 3), dtype=np.float32)}})
-    data = open_store(path)["net"].to_xarray()
-    (path / "data/features.zarr/net/pooled/c/0/0").unlink()
-    with pytest.raises(StoreError, match="pooled"):
-        data.pooled.load()
 
 
 def test_html_names_what_there_is_and_is_escaped(tmp_path):

@@ -10,7 +10,7 @@ from av.codec import codecs_available
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import probe, read_frames, uniform
-from obygaze_features.video.picture import Converter, black_bars
+from obygaze_features.video.picture import Converter
 from tests.video.conftest import draw
 from tests.video.encoding import encode
 from tests.video.test_decoding import plainly
@@ -110,18 +110,6 @@ def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
     assert any("no colour matrix" in note for note in frames.notes) == message
-
-
-def test_black_bars_are_measured_and_said(tmp_path):
-    picture = np.zeros((100, 80, 3), np.uint8)
-    picture[15:85, 5:] = 130
-    pictures = [av.VideoFrame.from_ndarray(each, format="rgb24") for each in (picture * 0, picture, picture)]
-    path = encode(tmp_path / "a.mkv", [each.reformat(format="yuv420p") for each in pictures], "ffv1")
-    frames = read_frames(path, uniform(3))
-    assert frames.bars == (15, 15, 5, 0)
-    assert any("34%" in note for note in frames.notes)
-    assert read_frames(encode(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
-    assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
 
 
 def test_a_picture_is_freed_at_once_after_its_conversion():

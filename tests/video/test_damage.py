@@ -54,6 +54,23 @@ def test_no_file_a_directory_a_pipe_and_sound_alone(sound, tmp_path):
     assert "no video stream" in refused(sound)
 
 
+def test_a_damaged_index_never_ends_in_anything_but_frames_or_a_reason(films, tmp_path):
+    data = bytearray(films["b1.mp4"].read_bytes())
+    start = data.index(b"moov")
+    rng = np.random.default_rng(1)
+    outcomes = set()
+    for trial in range(60):
+        broken = bytearray(data)
+        for position in rng.integers(start, len(data), 12):
+            broken[position] = int(rng.integers(256))
+        try:
+            outcomes.add(read_frames(written(tmp_path, f"{trial}.mp4", broken), uniform(8)).status)
+        except VideoError as error:
+            outcomes.add(error.reason)
+    assert len(outcomes) > 2
+    assert "" not in outcomes
+
+
 DAMAGED = ["open_gop.mp4", "b2.mkv", "closed.ts", "asp.avi", "packed.avi", "h264.avi", "mpeg2.ts"]
 DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm", "av1.mkv", "av1.mp4"]
 DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]

@@ -94,3 +94,5 @@ def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
         frames.within(3, 4)
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))
+    with pytest.raises(VideoError, match="no times"):
+        frame_times([np.nan, np.nan]).within(0, 1)

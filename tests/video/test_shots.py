@@ -13,6 +13,7 @@ from obygaze_features.demo.corpus import LOOKS, draw_clip
 from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
+from obygaze_features.video.cuts import OwnDetector
 from tests.video.encoding import encode
 
 RATE, WIDTH, HEIGHT = 24, 160, 90
@@ -217,6 +218,12 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
     dark = drawn(shared_data)
     shots = find_shots(written(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))
     assert not [shot for shot in shots if "credits" in shot.flags]
+
+
+def test_a_film_of_one_frame_is_one_shot(tmp_path):
+    shots = find_shots(written(tmp_path / "a.mp4", still(count=1)))
+    assert [(shot.start_s, shot.flags) for shot in shots] == [(0.0, ())]
+    assert OwnDetector().cuts() == []
 
 
 def test_pyscenedetect_is_fed_by_our_decoder(film):

@@ -67,6 +67,7 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
     for number, alone in read_windows(path, WINDOWS, WISHES):
         assert_same(results[number], alone)
     assert joined_shots(measured) == find_shots(path)
+    assert joined_shots(measured[:-1]) is None
     n_frames = len(plainly(path))
     assert sum(len(part.time_s) for part in measured) == n_frames
     # A frame at which decoding starts again may be decoded for those shown before it, too.
