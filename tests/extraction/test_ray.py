@@ -34,7 +34,6 @@ with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors
     ray.shutdown()
 """
 CLIPS = 12
-GATED = 7
 CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
 
 
@@ -47,7 +46,7 @@ def films(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(CLIPS - 1):
-        width = {3: 62, GATED: 66}.get(i, 64)
+        width = 62 if i == 3 else 64
         frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
         write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
@@ -65,7 +64,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with a lab's own backbone installed."""
     site = tmp_path_factory.mktemp("site")
     (site / "crashes").touch()
-    files = {"BRITTLE_CRASHES": str(site / "crashes"), "BRITTLE_GATE": str(site / "gate")}
+    files = {"BRITTLE_CRASHES": str(site / "crashes")}
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
     return with_backbone(site, "brittle") | token | files
 

@@ -60,9 +60,6 @@ def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     assert digests == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
 
 
-# Words
-
-
 def loaded(folder, text):
     path = folder / "mine.codebook.toml"
     path.write_text(text, encoding="utf-8")
@@ -88,44 +85,25 @@ def test_a_codebook_file_is_read(tmp_path):
     [
         ('name = "violence"', 'name = "violence', "line 1"),
         ('version = "1"\n', "", "version"),
-        ('version = "1"', "version = 1", "version"),
         ('name = "violence"', 'name = "a/b"', "name"),
         ('name = "violence"', 'name = "a\\u0007"', "name"),
-        ('name = "violence"', 'name = ""', "name"),
         ('name = "violence"', 'name = "obygaze12"', "name"),
         ('name = "calm"', 'nam = "calm"', "levels"),
-        ('name = "calm"', 'name = " calm"', "levels"),
         ('name = "calm"', 'name = "a;b"', "levels"),
         ('name = "calm"', 'name = "violent"', "levels"),
         ('name = "calm"', 'name = "calm"\nsynonyms = ["Violent"]', "levels"),
         ('name = "calm"', 'name = "calm"\nposition = 1', "levels"),
         ("label = false", 'label = "no"', "levels"),
-        ("visual = true", "visuel = true", "concepts"),
         ('["gun", "pistol"]', '"gun"', "concepts"),
-        ('["gun", "pistol"]', '[""]', "concepts"),
         ('negative = ["calm"]', 'negative = ["clam"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["violent"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["unsure"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["calm", "calm"]', "negative"),
-        ('negative = ["calm"]', "negative = []", "tasks"),
-        ('negative = ["calm"]', 'negatives = ["calm"]', "tasks"),
         ("[tasks.calm_violent]", "[tasks.levels]", "tasks"),
         ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks"),
-        ("[tasks.calm_violent]", "[[tasks]]", "tasks"),
         ("[[concepts]]", "[concepts]", "concepts"),
         ('version = "1"', 'version = "1"\npolicies = ["papers"]', "policies"),
         ("[[concepts]]", '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]', "scales"),
-        ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a"]\n[[concepts]]', "scales"),
-        (
-            "[[concepts]]",
-            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [1, 2]\n[[concepts]]',
-            "scales",
-        ),
-        (
-            "[[concepts]]",
-            '[[scales]]\nname = "x"\nlevels = ["a", "b", "c"]\ncuts = [2, 1]\n[[concepts]]',
-            "scales",
-        ),
         ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]', "scales"),
     ],
 )

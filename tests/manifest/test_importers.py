@@ -93,8 +93,6 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
         (obygaze_row(label="Surely"), "line 4, column label"),
         (obygaze_row(concepts="['Loook']"), "line 4, column concepts"),
         (obygaze_row(concepts="__import__('os')"), "line 4, column concepts"),
-        (obygaze_row(concepts="['Look'"), "line 4, column concepts"),
-        (obygaze_row(concepts="[1]"), "line 4, column concepts"),
         (obygaze_row(clip_id="tt2-001"), "line 4, column id"),
         (obygaze_row(9), "line 4, column id"),
         ("0;1;too;short", "line 4"),
@@ -111,7 +109,6 @@ def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, what)
     [
         ("tt1-007;Sure;[];0", "line 2, column id"),
         ("tt1-001;Hard Neg;['Clothes'];0", "line 2, column label"),
-        ("tt1-001;Easy Neg;['Clothes'];0", "line 2, column label"),
         ("tt1-001;Sure;['Look'];0", "line 2, column reason"),
         ("tt1-001;Sure;['Clothes'];x", "line 2, column fold"),
     ],
@@ -176,7 +173,6 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
     ("row", "what"),
     [
         (moby_row(1, start="-3"), "line 3, column start_frame"),
-        (moby_row(1, start="50"), "line 3, column end_frame"),
         (moby_row(1, rate="0"), "line 3, column framerate"),
         (moby_row(1, label="Maybe"), "line 3, column label"),
         (moby_row(1, by=""), "line 3, column annotator"),

@@ -1,48 +1,41 @@
-"""Kills, full disks, read-only folders: nothing that was said to be done is lost, and no byte changes."""
+"""Processes at once and full disks: nothing that was said to be done is lost, and no byte changes."""
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import Stage, metadata, seal, staging_path
+from tests.process import python
 
 from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
 
 
-SHARD = """
+SHARDS = """
 import importlib.util, os, sys
-os.fsync = lambda _descriptor: None  # a kill is not a power cut
+os.fsync = lambda _descriptor: None  # nothing waits for the disk
 spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
 toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
 from obygaze_features.store import Stage
-print("up", flush=True)
-sys.stdin.readline()
-stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
-toy.do(stage, stage.missing((int(sys.argv[3]), 4)))
+children = []
+for shard in range(4):
+    children.append(os.fork())
+    if not children[-1]:
+        stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
+        toy.do(stage, stage.missing((shard, 4)))
+        os._exit(0)
+print([os.waitpid(child, 0)[1] for child in children])
 """
 
 
 def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path):
     path = staging_path(tmp_path / "shared" / "toy")
-    helper = str(Path(__file__).with_name("toy_stores.py"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    command = [sys.executable, "-c", SHARD, helper, str(path)]
-    children = [subprocess.Popen([*command, str(shard)], **pipes) for shard in range(4)]
-    for child in children:
-        child.stdout.readline()
-    for child in children:
-        child.stdin.write(b"go\n")
-        child.stdin.flush()
-    for child in children:
-        child.communicate()
-        assert child.returncode == 0
+    done = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path)
+    assert done.stdout == "[0, 0, 0, 0]\n"
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
     one = seal(path, tmp_path / "shared" / "toy", **WITH)
     assert tree(one) == tree(sealed(tmp_path / "alone", 60))

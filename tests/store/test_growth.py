@@ -111,16 +111,6 @@ def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, versi
     assert "\n" not in str(caught.value)
 
 
-def test_a_clip_missing_in_the_store_must_be_asked_for(tmp_path):
-    stage = Stage.open(staging_path(tmp_path / "toy"), OLD, [TOY], CORPUS)
-    do(stage, stage.missing()[1:], lambda _: "ok")
-    path = seal(None, tmp_path / "toy", allow_missing=True, **WITH)
-    shutil.rmtree(stage.path)
-    with pytest.raises(StoreError):
-        plan_growth(open_store(path), "1.1.0", NEW, [TOY], CORPUS)
-    assert growing(tmp_path, path, [OLD[0], *NEW]).missing() == ["a0000", *(clip.clip_id for clip in NEW)]
-
-
 @pytest.mark.parametrize("array", ["pooled/c/0/0", "tokens/c/2/0/0", "tokens/c/4/0/0"])
 @pytest.mark.parametrize("clips", [[*OLD, *NEW], [*OLD, PlannedClip("a0001x", "n", 0.0, 1.5)]])
 def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clips):

@@ -36,20 +36,6 @@ def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name)
     assert not (tmp_path / "copy.pulling").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("data/clips.csv", lambda store: store.clips),
-        ("bag-info.txt", lambda store: store.version),
-        (MANIFEST, lambda store: store.fingerprint),
-    ],
-)
-def test_a_file_that_every_store_has_is_missed_in_words(store, name, read):
-    (store / name).unlink()
-    with pytest.raises(StoreError, match=f"{name}"):
-        read(open_store(store))
-
-
 def test_a_damaged_chunk_is_named_with_its_first_row_whatever_the_table_is(store):
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
