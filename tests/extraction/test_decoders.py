@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze_features import extract
-from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode import DecodeTask, Request
-from obygaze_features.extraction.decoders import decoder_names, load_decoder
+from obygaze_features.extraction.decoders import decoder_names
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import uniform
 from tests import lab_package
@@ -58,19 +57,6 @@ def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, 
     with pytest.warns(UserWarning, match="licence"):
         store = extract(clips, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
     assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
-
-
-def test_unknown_absent_and_doubled_decoders_are_refused_in_a_line(install):
-    with pytest.raises(ExtractError, match="'nvdec'"):
-        load_decoder("nvdec")
-    install("broken", SILENT, "one = broken:nothing\ntwo = nowhere:decode")
-    with pytest.raises(ExtractError, match="'one'"):
-        load_decoder("one")
-    with pytest.raises(ExtractError, match="'two'"):
-        load_decoder("two")
-    install("other", SILENT, "one = other:decode")
-    with pytest.raises(ExtractError, match="'one'"):
-        load_decoder("one")
 
 
 def test_the_presets_of_xclip_and_vivit_are_one_wish():

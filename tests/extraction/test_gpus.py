@@ -112,13 +112,6 @@ def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
         run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS)
 
 
-def test_a_gpu_is_named_as_cuda_counts_it(monkeypatch):
-    monkeypatch.delenv(gpus.VISIBLE, raising=False)
-    assert gpus._name(1) == "1"
-    monkeypatch.setenv(gpus.VISIBLE, "4, GPU-5a")
-    assert [gpus._name(number) for number in (0, 1)] == ["4", "GPU-5a"]
-
-
 def test_networks_are_moved_to_the_first_gpu_and_descriptors_alone_are_not_shared(monkeypatch):
     with pytest.raises(ExtractError, match="descriptors"):
         on_gpus([Recipe("descriptors")], (0, 1))

@@ -1,8 +1,6 @@
 """`of.extract` is the command's work as one call; `of.estimate` says what it will take."""
 
-import inspect
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import obygaze_features as of
 from obygaze_features.demo.corpus import write_video
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import estimate, prepare
-from obygaze_features.manifest import TextList
 from obygaze_features.store import read_stage
 from tests.process import python
 
@@ -89,28 +86,6 @@ def test_one_of_several_shards_is_not_sealed(films):
     with pytest.raises(ExtractError, match="extract seals a store"):
         of.extract(films / "films.csv", films / "other", n_frames=2, shard=(1, 2))
     assert not (films / "other.staging").exists()
-
-
-def test_extract_and_estimate_show_the_parameters_that_prepare_the_work():
-    parameters = inspect.signature(prepare).parameters
-    assert inspect.signature(of.extract).parameters == parameters
-    assert inspect.signature(estimate).parameters == parameters
-    assert inspect.signature(of.extract).return_annotation is of.Store
-
-
-@pytest.mark.parametrize(
-    ("source", "backbones"),
-    [
-        (TextList((("a", "b"),)), ["descriptors"]),
-        (of.Manifest((of.Clip("a", "b"),), Path()), ["sentence"]),
-        (of.Manifest((), Path()), ["descriptors"]),
-        (of.Manifest((), Path()), ["sentence", "descriptors"]),
-    ],
-)
-def test_what_does_not_go_together_is_refused_before_any_work(source, backbones, tmp_path):
-    with pytest.raises(ExtractError):
-        of.extract(source, tmp_path / "store", backbones)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

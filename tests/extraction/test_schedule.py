@@ -85,14 +85,6 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin):
     assert stage.missing() == []
 
 
-def test_shares_are_of_whole_pieces(begin):
-    stage = begin(200)
-    processes = Pretended(stage, 3)
-    share(stage, processes)
-    pieces = [{stage.piece(clip) for clip in some} for some in processes.begun]
-    assert sum(map(len, pieces)) == len(set().union(*pieces))
-
-
 @pytest.mark.parametrize("workers", [2, 8])
 def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers):
     """Each process has a tenth of the work as its last piece at most."""

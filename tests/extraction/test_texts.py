@@ -131,3 +131,16 @@ def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, t
     finally:
         torch.set_num_threads(threads)
     assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
+
+
+def test_a_list_of_texts_is_extracted_in_shards_as_clips_are(folders, obygaze, tmp_path):
+    captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]  # a piece of 16, and one of 4
+    (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
+    how = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
+    dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
+    assert json.loads(dry.stdout)["texts"] == 16
+    for shard, left in (("1/2", 16), ("0/2", 0)):
+        said = obygaze(tmp_path, *how, "--shard", shard, "--json")
+        assert json.loads(said.stdout)["clips"]["left"] == left, said.stderr
+    seal(None, tmp_path / "captions", licence="CC0-1.0")
+    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)

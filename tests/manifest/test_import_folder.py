@@ -90,9 +90,7 @@ def test_times_are_read_as_film_people_write_them(text, rate, expected):
         ("00:01:30:12", None, r"'00:01:30:12'.*--rate"),
         ("00:01:30:25", "25", None),
         ("00:75:00", None, "'00:75:00' is no time"),
-        ("1:2:3:4:5", "25", None),
         ("9" * 5000 + ":00:01", None, None),
-        ("00:00:01." + "9" * 5000, None, None),
     ],
 )
 def test_times_that_are_none_are_refused(text, rate, message):

@@ -69,17 +69,6 @@ def test_a_dropped_connection_is_tried_again(root, site):
     assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
 
 
-def test_a_server_without_ranges_is_told_from_a_broken_store(root, site):
-    site.ranges = False
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    same = open_store(root / "toy-1.0.0")["toy"]
-    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)  # whole files do
-    with pytest.raises(StoreError):
-        found.read(found.clip_ids[0], "tokens")
-    with pytest.raises(StoreError):
-        open_store(f"{site.url}/toy-1.0.0.zip")
-
-
 def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
     for place, message in (
         (f"{site.url}/nothing", "zarr.json: missing; this is not a whole store, or not at this URL"),

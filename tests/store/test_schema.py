@@ -37,14 +37,6 @@ def check(kind, document):
     jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": SCHEMA["$defs"]}).validate(document)
 
 
-def accepts(kind, document):
-    try:
-        check(kind, document)
-    except jsonschema.ValidationError:
-        return False
-    return True
-
-
 def check_store(path):
     root = json.loads((path / "data/features.zarr/zarr.json").read_bytes())
     check("attributes", root["attributes"]["obygaze"])
@@ -148,27 +140,6 @@ def test_the_schema_and_the_code_agree_on_every_field(imported):
         accepted += good
         assert schema.is_valid(document) == good, (field, value)
     assert accepted > 50
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("array", {"shape": [200, 32]}),
-        ("array", {"shape": [2**40, 0, 512]}),
-        ("array", {"data_type": "float64"}),
-        ("array", {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}),
-        ("array", {"fill_value": 0}),
-        ("array", {"dimension_names": ["clip", "feature", "frame"]}),
-        ("attributes", {"spec_version": "2.0"}),
-        ("attributes", {"parent": "somebody"}),
-        ("attributes", {"licence": "(all rights) reserved"}),
-        ("attributes", {"corpus": {}}),
-        ("journal", {"crc32": "0"}),
-    ],
-)
-def test_what_the_format_forbids_is_refused(kind, change):
-    (text,) = [text for name, text in BLOCKS if name == kind]
-    assert not accepts(kind, json.loads(text) | change)
 
 
 def check_array(text):

@@ -80,12 +80,6 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
         assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
 
 
-@pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])
-def test_what_is_no_text_is_refused(text):
-    with pytest.raises(StoreError, match="clip a, text"):
-        PlannedClip("a", "", text=text)
-
-
 def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
     items = list(TEXTS.items())
     whole = open_store(sealed(tmp_path / "whole"))

@@ -1,6 +1,5 @@
 """Only containers are videos; pictures have a largest size; what is odd about them is said."""
 
-import gc
 from pathlib import Path
 
 import av
@@ -10,7 +9,6 @@ from av.codec import codecs_available
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import probe, read_frames, uniform
-from obygaze_features.video.picture import Converter
 from tests.video.conftest import draw
 from tests.video.encoding import encode
 from tests.video.test_decoding import plainly
@@ -110,17 +108,3 @@ def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
     assert any("no colour matrix" in note for note in frames.notes) == message
-
-
-def test_a_picture_is_freed_at_once_after_its_conversion():
-    def frames() -> int:
-        return sum(type(item) is av.VideoFrame for item in gc.get_objects())  # isinstance asks lazy modules
-
-    gc.collect()
-    before = frames()
-    gc.disable()
-    try:
-        Converter()(av.VideoFrame(64, 48, "yuv420p"))
-        assert frames() == before
-    finally:
-        gc.enable()

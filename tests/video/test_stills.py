@@ -106,22 +106,6 @@ def test_pixels_of_every_kind_become_rgb(drawing, tmp_path, make, name, expected
     assert [one.startswith(note) for one in frames.notes] == ([True] if note else [])
 
 
-def test_colours_of_16_bits_follow_the_same_rule(tmp_path):
-    values = np.random.default_rng(0).integers(0, 65536, (5, 7, 3), np.uint16)
-    header = struct.pack(">IIBBBBB", 7, 5, 16, 2, 0, 0, 0)
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    path = tmp_path / "deep.png"
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + b"".join(
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-            for kind, data in chunks
-        )
-    )
-    np.testing.assert_array_equal(one(path).images[0], values >> 8)
-
-
 def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(drawing, tmp_path):
     alpha = np.full((40, 60), 255, np.uint8)
     opaque = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))
