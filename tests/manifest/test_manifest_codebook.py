@@ -124,14 +124,3 @@ def test_spans_are_read_in_the_words_of_the_codebook(films, tmp_path):
     assert [clip.level for clip in imported.manifest] == ["violent", "violent", "calm"]
     assert imported.manifest.clips[0].concepts == ("Gun", "Scream")
     assert imported.notices[-1] == "read 'Fight' as violent (2 rows), 'pistol' as Gun (1 row)"
-
-
-def test_cells_of_a_scale_are_checked_and_kept_verbatim(films, tmp_path):
-    header = "video,start_s,end_s,valence"
-    table = spans(tmp_path, "a.mp4,0,1,-0.40", "a.mp4,1,2,", header=header)
-    imported = import_folder(films, tmp_path, table, builtin_codebook("mediaeval15"))
-    assert [clip.extras["valence"] for clip in imported.manifest] == ["-0.40", ""]
-    with pytest.raises(ManifestError, match="line 2, column valence"):
-        import_folder(
-            films, tmp_path, spans(tmp_path, "a.mp4,0,1,high", header=header), imported.manifest.codebook
-        )

@@ -1,12 +1,15 @@
 """The card says in plain words what a store is, and catalogues can read it."""
 
 import json
+import sys
+from importlib.util import find_spec
 
 import pytest
 
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, staging_path
+from tests.process import execute
 
 from .toy_stores import group, sealed
 
@@ -50,6 +53,14 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
     assert found["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
     columns = [field["source"]["extract"]["column"] for field in found["recordSet"][0]["field"]]
     assert table.decode().splitlines()[0].startswith(",".join(columns))
+
+
+@pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
+def test_mlcroissant_accepts_it(path):
+    command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
+    done = execute(*command, cwd=path)
+    assert "Done." in done.stderr
+    assert "error(s)" not in done.stderr
 
 
 def test_untrained_and_imported_features_say_so_first(tmp_path):

