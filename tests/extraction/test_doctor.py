@@ -98,10 +98,3 @@ def mounted(options):
 def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
     monkeypatch.setattr(f"obygaze_features.extraction.doctor.{name}", pretended)
     assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
-
-
-def test_nothing_is_in_the_way_of_a_night_here(tmp_path):
-    found = doctor.examine(tmp_path)
-    assert [
-        finding for finding in found if finding.level == "fault" and finding.about not in ("space", "inodes")
-    ] == []

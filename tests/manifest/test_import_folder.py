@@ -30,13 +30,6 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     )
 
 
-def test_a_name_that_is_no_clip_id_is_refused_with_the_file(films, tmp_path):
-    (films / "bad\nname.mp4").touch()
-    with pytest.raises(ManifestError) as caught:
-        import_folder(films, tmp_path)
-    assert "\n" not in str(caught.value)
-
-
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(

@@ -1,6 +1,7 @@
 """Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
 
 import csv
+import json
 
 import h5py
 import numpy as np
@@ -69,6 +70,17 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     assert np.array_equal(group.read("b-02", "pooled"), vector(TEXTS["b-02"]))
     assert group.n_frames == 1
     assert verify(store.path, "full").ok
+
+
+def test_the_table_and_the_card_speak_of_texts(tmp_path):
+    path = sealed(tmp_path / "texts")
+    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
+        assert {line["clip"]: line["text"] for line in csv.DictReader(file)} == TEXTS
+    card = (path / "README.md").read_text(encoding="utf-8")
+    assert "format 1.1: 4 texts" in card
+    assert "Decoded by" not in card
+    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
+    assert fields[-1]["name"] == "text"
 
 
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
