@@ -176,19 +176,17 @@ def nodes(environment) -> Iterator[Nodes]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def command(films: Path, *more: str, program: tuple[str, str] = ("-m", "obygaze")) -> list[str]:
-    words = [sys.executable, *program, "extract", str(films / "films.csv"), "films"]
+def command(films: Path, *more: str) -> list[str]:
+    words = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films"]
     return [*words, "--backbone", "nap", "--corpus", "films", "--licence", "CC0-1.0", *more]
 
 
 @contextlib.contextmanager
-def started(
-    films: Path, folder: Path, environment: dict[str, str], program: tuple[str, str] = ("-m", "obygaze")
-) -> Iterator[subprocess.Popen[str]]:
+def started(films: Path, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """Run the Ray engine, with its messages in `said`."""
     with (folder / "said").open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
-            command(films, "--engine", "ray", "--batch-size", "2", program=program),
+            command(films, "--engine", "ray", "--batch-size", "2"),
             cwd=folder,
             env=environment,
             stdout=subprocess.DEVNULL,
