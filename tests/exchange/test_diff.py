@@ -91,6 +91,16 @@ def test_provenance_that_forbids_mixing_is_marked(tmp_path):
     assert record["equal"] is False
 
 
+def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
+    pooled, frames = values()
+    mine = store(tmp_path, "a", groups=("toy", "mine"))
+    theirs = store(tmp_path, "b", pooled[:, :3].copy(), frames[..., :3].astype(np.float32))
+    words = in_words(diff(mine, theirs), "a", "b")
+    assert "features of mine: only in a" in words
+    assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in words
+    assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
+
+
 def test_the_cosine_has_no_accidents():
     zero, one, big = np.zeros(2, np.float16), np.ones(2, np.float16), np.full(2, 60000, np.float16)
     assert min_cosine(zero, zero) == 1

@@ -73,12 +73,6 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
     assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
 
 
-def test_a_store_without_a_licence_is_sealed_with_a_warning(films):
-    with pytest.warns(UserWarning, match="no --licence given"):
-        store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1)
-    assert store.attributes["licence"] == "NOASSERTION"
-
-
 def test_one_of_several_shards_is_not_sealed(films):
     work = prepare(films / "films.csv", films / "mine", n_frames=2, workers=1, shard=(0, 2), licence="MIT")
     stage, report = work.run()
