@@ -67,6 +67,8 @@ def score(
       obygaze film score pcbm_lr.model mlp.model stores/films \\
           --shots films.shots.csv --films films-facts.csv --out scored
     """
+    from msgspec import to_builtins
+
     from obygaze_film.rows import read_shots, windows_of
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import RECORD
@@ -84,7 +86,9 @@ def score(
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
     out = output.path
     folder_of = {movie: out if len(movies) == 1 else out / _folder_name(movie) for movie in movies}
-    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=output.force)
+    refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
+    if out.is_file():
+        raise OutputError(f"{out} is a file: --out is a folder")
     facts = _facts(films) if films is not None else {}
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
@@ -94,29 +98,19 @@ def score(
     )
     for timeline in scored:
         timeline.write(folder_of[timeline.movie])
+    folders = [folder_of[timeline.movie] for timeline in scored]
     if output.as_json:
-        import msgspec
-
-        records = [msgspec.to_builtins(timeline.record) for timeline in scored]
-        click.echo(
-            json_text({"films": records, "folders": [str(folder_of[timeline.movie]) for timeline in scored]})
-        )
+        records = [to_builtins(timeline.record) for timeline in scored]
+        click.echo(json_text({"films": records, "folders": [*map(str, folders)]}))
     else:
-        for timeline in scored:
-            for line in _lines(timeline, folder_of[timeline.movie]):
-                click.echo(line)
-    ctx.exit(3 if any(_says_nothing(timeline) for timeline in scored) else 0)
+        for timeline, folder in zip(scored, folders, strict=True):
+            click.echo("\n".join(_lines(timeline, folder)))
+    models_of = [model for timeline in scored for model in timeline.record.models]
+    ctx.exit(3 if any(model.rate.unreliable >= 1 for model in models_of) else 0)
 
 
 def _folder_name(movie: str) -> str:
     return movie.replace("/", "_").replace("\\", "_").lstrip(".") or "_"
-
-
-def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
-    """Refuse to replace a scored film, and to write into a folder of something else."""
-    refuse_existing(*records, force=force)
-    if out.is_file():
-        raise OutputError(f"{out} is a file: --out is a folder")
 
 
 def _facts(path: Path) -> "dict[str, FilmFacts]":
@@ -133,10 +127,6 @@ def _facts(path: Path) -> "dict[str, FilmFacts]":
             row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
         )
     return facts
-
-
-def _says_nothing(timeline: "Timeline") -> bool:
-    return any(model.rate.unreliable >= 1 for model in timeline.record.models)
 
 
 def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
@@ -201,7 +191,7 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
           --out agreement
     """
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.evaluation import evaluation_report
+    from obygaze_film.agreement import evaluation_report
     from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)
@@ -306,23 +296,17 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     every = []
     for timeline in obygaze_film.read_films([folder]):
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        rates = []
-        notices: list[str] = []
-        for model_key in keys:
-            corrected, notices = correct_rate(timeline, truth, model_key)
-            rates.append(corrected)
+        estimated = [correct_rate(timeline, truth, model_key) for model_key in keys]
+        rates = [corrected for corrected, _ in estimated]
         scored_folder = folder if (folder / "film.json").is_file() else folder / _folder_name(timeline.movie)
         write_rates(scored_folder, rates)
-        every += [
-            {"movie": timeline.movie, **msgspec.to_builtins(corrected_rate)} for corrected_rate in rates
-        ]
+        every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
         if not as_json:
             click.echo(timeline.heading)
             for corrected in rates:
-                click.echo(f"  {_rate_line(corrected)}")
-                for pair in corrected.agreement:
-                    click.echo(f"  {_agreement_line(pair)}")
-        for notice in notices:
+                lines = [_rate_line(corrected), *map(_agreement_line, corrected.agreement)]
+                click.echo("\n".join(f"  {line}" for line in lines))
+        for notice in [notices for _, notices in estimated][-1] if estimated else ():
             click.echo(f"{timeline.movie}: {notice}", err=True)
     if as_json:
         click.echo(json_text({"rates": every}))

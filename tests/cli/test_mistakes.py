@@ -378,9 +378,9 @@ MISTAKES = f"""
     in/mine holds what is not an output of ours (no contents.json)
 1 paper figure2 in/marked.csv --out in/films.csv
     is a file
-2 task mediaeval15 score
-    give --truth with --run, or --trec with --qrels
-1 task mediaeval15 score --trec nothing --qrels nothing
+2 task mediaeval15 score --trec nothing --qrels nothing
+    give --truth with --run
+1 task mediaeval15 score --truth nothing.csv --run nothing
     nothing
 1 task mediaeval15 check nowhere --truth nothing.csv
     nothing.csv

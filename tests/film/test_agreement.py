@@ -14,6 +14,8 @@ from obygaze_film.agreement import (
     annotated,
     best_top_precision,
     boundary_f1,
+    compare_marks,
+    evaluation_report,
     human_marks,
     kappa,
     merged,
@@ -24,7 +26,6 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import compare_marks, evaluation_report
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_studies.mobygaze import import_mobygaze

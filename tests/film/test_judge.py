@@ -13,12 +13,14 @@ from scipy.stats import binomtest, hypergeom
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
+    Cells,
+    cells_of,
     correct_rate,
     difference_estimate,
     estimate_rate,
+    inclusion_chances,
     read_rates,
     write_rates,
 )

@@ -13,7 +13,7 @@ from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import CorrectedRate
-from obygaze_film.segments import Reason
+from obygaze_film.timeline import Reason
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
 

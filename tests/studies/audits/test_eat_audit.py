@@ -11,7 +11,6 @@ import pytest
 from obygaze_models.report import records, to_csv, to_json
 from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.audit_common.published_values import EFFECTS
-from obygaze_studies.eat.eat_audit import audit_eat
 from obygaze_studies.eat.eat_tests import (
     SELECTIONS,
     WORDS,
@@ -23,7 +22,7 @@ from obygaze_studies.eat.eat_tests import (
     select,
     sobem_items,
 )
-from obygaze_studies.eat.effect_size import critical_d
+from obygaze_studies.eat.effect_size import audit_eat, critical_d
 from obygaze_studies.errors import AuditError
 
 SIDES = {"X": 20, "Y": 20, "A": 30, "B": 30}
@@ -236,9 +235,9 @@ def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
     [
         ("[", ""),
         ("[]", ""),
-        ('[{"name": "t"}]', "test 0"),
-        ('[{"name": "t", "X": {}, "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X"),
-        ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X"),
+        ('[{"name": "t"}]', r"\[0\]"),
+        ('[{"name": "t", "X": {}, "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
+        ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
         ('[{"name": "t", "X": ["a", "a"], "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X"),
         ('[{"name": "t", "X": ["a"], "Y": ["b"], "A": "glad", "B": "sad"}]', "test t, set A"),
     ],

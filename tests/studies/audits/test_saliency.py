@@ -10,8 +10,18 @@ import zarr
 from obygaze_features.errors import StoreError
 from obygaze_models.report import records, to_json
 from obygaze_studies.errors import AuditError
-from obygaze_studies.saliency.map_audit import Region, audit_maps, energy_share, pointing_hit, read_regions
-from obygaze_studies.saliency.maps_file import SIDE, read_maps, stretched, with_means, write_maps
+from obygaze_studies.saliency.maps_file import (
+    SIDE,
+    Region,
+    audit_maps,
+    energy_share,
+    pointing_hit,
+    read_maps,
+    read_regions,
+    stretched,
+    with_means,
+    write_maps,
+)
 
 
 def test_shares_and_stretching_are_the_expected(oracle):

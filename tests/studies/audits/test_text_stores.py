@@ -33,20 +33,20 @@ def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
     with pytest.raises(AuditError, match=r"group toy.*'a man'"):
         read_stored_text_ids(tmp_path / "texts")
     chosen = table(tmp_path / "t.csv", {"t3": "a man", "t2": "a woman"})
-    assert read_stored_text_ids(tmp_path / "texts", None, chosen) == {"a man": "t3", "a woman": "t2"}
+    assert read_stored_text_ids(tmp_path / "texts", chosen) == {"a man": "t3", "a woman": "t2"}
 
 
 def test_a_table_that_contradicts_the_store_is_refused(tmp_path):
     keep(tmp_path / "texts")
     with pytest.raises(AuditError, match=r"t2.*'a girl'.*'a woman'"):
-        read_stored_text_ids(tmp_path / "texts", None, table(tmp_path / "t.csv", {"t2": "a girl"}))
+        read_stored_text_ids(tmp_path / "texts", table(tmp_path / "t.csv", {"t2": "a girl"}))
 
 
 def test_a_store_without_texts_needs_a_table(tmp_path):
     keep(tmp_path / "texts", None)
     with pytest.raises(AuditError, match="--text-items"):
         read_stored_text_ids(tmp_path / "texts")
-    found = read_stored_text_ids(tmp_path / "texts", "toy", table(tmp_path / "t.csv", TEXTS))
+    found = read_stored_text_ids(tmp_path / "texts", table(tmp_path / "t.csv", TEXTS))
     assert found == {text: name for name, text in TEXTS.items()}
 
 

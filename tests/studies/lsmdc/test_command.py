@@ -47,7 +47,7 @@ def library(monkeypatch):
         seen.settings = settings
         watch.say("ObyGaze12 films in the training data: Pulp Fiction")
         for step in (5, 6):
-            watch.step(step, 10, 2.5)
+            watch.progress(step, 10, what="training", unit="step", note="loss 2.5")
         if seen.stop:
             signal.raise_signal(signal.SIGTERM)
             assert stopped()

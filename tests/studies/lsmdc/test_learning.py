@@ -14,7 +14,7 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_studies.lsmdc.execution import Processes
-from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
+from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
 from obygaze_studies.lsmdc.retrieval import evaluate
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import (

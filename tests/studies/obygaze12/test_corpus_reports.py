@@ -5,7 +5,7 @@ from pathlib import Path
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, windows
 from obygaze_features.manifest.projection import sweep
 from obygaze_models.report import plain
-from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report, sweep_report
+from obygaze_studies.obygaze12.composition import composition_report, group_report, sweep_report
 
 PAPER, RAW = LabelPolicy.PAPER, LabelPolicy.RAW
 

@@ -251,7 +251,7 @@ def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
 
 def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
     asked = ("Posture", Negatives.ALL)
-    problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, asked)
+    problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, narrow.source, asked)
     drawn = [problem.drawn(narrow.source, fold, 0.01, seed=0) for fold in problem.folds[:2]]
     for fold, task in zip(problem.folds, drawn, strict=False):
         whole = problem.task(narrow.source, fold, 0.01)
