@@ -1,7 +1,6 @@
 """Priors of a table of captions: which texts, in which batches, and how a stopped run is taken up."""
 
 import csv
-import json
 
 import pytest
 
@@ -132,32 +131,3 @@ def test_a_table_of_priors_is_read_as_it_was_written_whatever_the_texts(tmp_path
     priors = {text: {"n_tokens": place, "lm_mean": 1 / (3 + place)} for place, text in enumerate(texts)}
     write_priors(tmp_path / "lm.csv", priors, {})
     assert read_priors(tmp_path / "lm.csv") == {text: of["lm_mean"] for text, of in priors.items()}
-
-
-def test_the_command_writes_a_table_that_the_gender_score_reads(table, tmp_path, tmp_path_factory, capsys):
-    from obygaze.cli import main
-
-    folder = tiny_language_model(tmp_path_factory.mktemp("gpt2"))
-    out = tmp_path / "kept/lm.csv"
-    given = ["lm", str(table()), "--model", str(folder), "--device", "cpu", "--out", str(out)]
-    kept = []
-    for more in ([], ["--force", "--json"]):
-        with pytest.raises(SystemExit) as left:
-            main([*given, *more])
-        assert left.value.code == 0, capsys.readouterr().err
-        kept.append((out.read_bytes(), out.with_suffix(".json").read_bytes()))
-    assert kept[0] == kept[1]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["lm.csv", "lm.json"]
-    priors = read_priors(out)
-    assert len(priors) == 5
-    assert all(0 < value < 1 for value in priors.values())
-    record = json.loads(kept[0][1])
-    assert json.loads(capsys.readouterr().out) == record
-    assert len(record["texts"].pop("sha256")) == 64
-    assert record["texts"] == {"name": "captions.csv", "rows": 4, "masked": 2, "distinct": 5}
-    assert len(record["model"]["weights_sha256"]) == 64
-    assert {"torch", "transformers", "tokenizers"} <= set(record["software"])
-    with pytest.raises(SystemExit) as left:
-        main(given)
-    assert left.value.code == 1
-    assert "lm.csv exists already: give --force" in capsys.readouterr().err

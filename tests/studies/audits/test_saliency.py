@@ -124,6 +124,9 @@ def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
 def test_an_image_without_regions_is_named(planted):
     with pytest.raises(AuditError, match="image top"):
         audit_maps(planted, {})
+    box = [Region("face", 0, 0, 9, 9)]
+    summary = audit_maps(planted, dict.fromkeys(("top", "low", "dark", "other"), box)).record["summary"]
+    assert summary["n_images_with_regions_only"] == 1
 
 
 @pytest.mark.parametrize("box", ["5,0,5,9", "0,0,225,9", "-1,0,5,9", "0,0,5.5,9"])

@@ -79,20 +79,3 @@ def test_prompts_to_a_text_store_to_association_tests(obygaze, weights, tmp_path
     assert obygaze("audit", "eat", *stores, "--text-items", "prompts.csv", "--out", "again.csv") == 0
     assert (tmp_path / "eat.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
     assert json.loads((tmp_path / "eat.json").read_bytes())["record"]["space"] == space
-
-
-def test_captions_to_a_text_store_to_gender_scores(obygaze, weights, tmp_path):
-    (tmp_path / "captions.csv").write_text("caption_id,image_id,caption\nc1,i1,a man with a hat\n")
-    (tmp_path / "objects.csv").write_text("image_id,object,p_c\ni1,hat,0.5\n")
-    (tmp_path / "lm.csv").write_text("text,lm_mean\na man with a hat,0.2\na woman with a hat,0.1\n")
-    tables = ("--captions", "captions.csv", "--objects", "objects.csv", "--mode", "ge")
-    assert obygaze("audit", "gender-score", *tables, "--list-texts", "texts.csv") == 0
-    how = ("--backbone", "sentence", "--weights", weights["sentence"], "--device", "cpu")
-    assert obygaze("extract", "texts.csv", "texts", *how) == 0
-    assert (
-        obygaze("audit", "gender-score", *tables, "--lm", "lm.csv", "--texts", "texts", "--out", "ge.csv")
-        == 0
-    )
-    assert "left_out" in (tmp_path / "ge.csv").read_text(encoding="utf-8")
-    record = json.loads((tmp_path / "ge.json").read_bytes())["record"]
-    assert record["texts"] == open_store(tmp_path / "texts").fingerprint

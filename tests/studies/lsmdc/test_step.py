@@ -99,7 +99,7 @@ def test_half_the_gather_share_is_what_two_processes_of_the_original_gave(oracle
     assert norms == pytest.approx(oracle.run["two processes"]["grad_norm_before_clip"], rel=5e-5)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 4, 6])
+@pytest.mark.parametrize("chunk", [1, 4])
 def test_chunks_change_nothing(oracle, chunk):
     found, *_ = three_steps(oracle, chunk=chunk)
     assert furthest(found, oracle.load("after_3_steps")) <= 2e-6

