@@ -3,14 +3,12 @@
 import ast
 import importlib
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
@@ -103,13 +101,6 @@ def test_a_breach_is_caught(breached, breach):
     module = file.removesuffix(".py").replace("/", ".")
     expected = f"{module} -> {line.removeprefix('import ')} (l." if line else module
     assert expected in breached.partition("BROKEN")[2]
-
-
-def test_no_property_has_a_deadline():
-    assert settings().deadline is None  # conftest.py sets it for all
-    named = re.compile("deadline=" r"(\w+)")
-    for path in sorted((ROOT / "tests").rglob("*.py")):
-        assert set(named.findall(path.read_text(encoding="utf-8"))) <= {"None"}, path
 
 
 def imports_of(path):

@@ -56,7 +56,6 @@ TABLES = {
     "ne.csv": [FIELDS, *(f"{movie},{movie},,0,9,{['EN', 'HN'][movie > 'b']},," for movie in "abcd")],
     "two.csv": [FIELDS, "m0-00,m0,,0,4,EN,,", "m1-01,m1,,0,4,S,,"],
     "oby.csv": ["idx;util;clip;label;overlap_ratio;concepts;id;movie;graph_number"],
-    "moby.csv": [";clip_index;label;start_frame;end_frame;imdb_key;framerate"],
     "texts.csv": ["text_id,text", "a,a man"],
     "tests.json": [
         '[{"name": "mine", "X": {"w": "n"}, "Y": {"w": "o"}, "A": ["sad person"], "B": ["person"]}]'

@@ -20,6 +20,7 @@ TINY = "--weights in/clip --device cpu --n 2 --workers 1 --licence CC0-1.0"
 WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO"
 LISTED = "--captions in/captions.csv --objects-list in/objects.txt --published BLIP"
 POOLED = "--features frames --pool mean"
+PUBLISHED = "in/published.csv in/marked --protocol paper"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
 BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
@@ -279,18 +280,17 @@ paper claims --out out/claims
     0 out/claims
 =paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
-paper figure2 in/marked.csv --out out/figure2 --force
 paper figure3 {RELEASED} --out out/figure3
     0 out/figure3
 paper figure4 in/segments.csv --movie m0 --window 2 --out out/figure4
     0 out/figure4
 paper figure5 {RELEASED} --out out/figure5 --json
     0 | "name": "figure5-strict" | "label_policy": "paper"
-paper figure6 {RELEASED} --out out/figure6
+paper figure6 {PUBLISHED} --out out/figure6
     0 out/figure6
-paper table2 {RELEASED} --out out/table2
+paper table2 {PUBLISHED} --out out/table2
     0 out/table2
-paper table4 {RELEASED} --out out/table4
+paper table4 {PUBLISHED} --out out/table4
     0 out/table4
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
     0 | 60 clips (0 without valence, 0 without arousal), 0 left out

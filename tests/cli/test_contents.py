@@ -37,24 +37,6 @@ def test_help_loads_nothing_but_click():
     assert not loaded & (HEAVY | {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"})
 
 
-def test_the_feature_store_imports_none_of_the_heavy_ones():
-    assert not modules_after("import obygaze_features") & {"torch", "transformers", "av", "sklearn"}
-    light = modules_after(
-        "from obygaze_features import manifest, store\n"
-        "for room in (manifest, store): [getattr(room, name) for name in room.__all__]"
-    )
-    assert not light & {
-        "torch",
-        "transformers",
-        "av",
-        "sklearn",
-        "pandas",
-        "matplotlib",
-        "tabulate",
-        "cv2",
-    }
-
-
 def test_every_command_in_the_contents_exists_and_shows_examples():
     root = table_of_contents()
     ctx = click.Context(root, info_name="obygaze")

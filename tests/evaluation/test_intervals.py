@@ -97,14 +97,6 @@ def test_the_jackknife_of_a_mean_over_movies_is_the_t_interval():
     assert (found.mean, found.low, found.high) == pytest.approx((expected.mean, expected.low, expected.high))
 
 
-def test_the_jackknife_leaves_whole_movies_out():
-    masks = []
-    movies = np.array(list("abacbc"))
-    jackknife_interval(lambda rows: float(masks.append(rows) or 0.5), movies)
-    assert masks[0].all()
-    assert [set(movies[rows]) for rows in masks[1:]] == [{"b", "c"}, {"a", "c"}, {"a", "b"}]
-
-
 def test_of_many_movies_a_hundred_groups_are_left_out():
     """The work grows with the clips then, not with clips times movies; the error is that of single movies."""
     rng = np.random.default_rng(3)

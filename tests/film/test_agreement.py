@@ -129,23 +129,6 @@ def test_an_interval_of_kappa_ends_within_its_bounds_and_two_films_have_none(n_f
         assert len(evaluation_report(found).blocks[0].notes) == 1
 
 
-PAIRS = st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 80)), max_size=12)
-
-
-@settings(deadline=None, max_examples=80)
-@given(PAIRS, PAIRS)
-def test_metrics_are_between_0_and_1_and_seconds_and_segments_are_symmetric(first, second):
-    a, b = (merged((start, start + length) for start, length in pairs) for pairs in (first, second))
-    assert (a[1:, 0] > a[:-1, 1]).all()
-    x, y = seconds_in(a, 600), seconds_in(b, 600)
-    for value in (second_f1(x, y), *(segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)), boundary_f1(a, b, 5)):
-        assert np.isnan(value) or 0 <= value <= 1
-    assert second_f1(x, y) == second_f1(y, x) or not (x.any() or y.any())
-    values = [segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)]
-    assert np.isnan(values[0]) or values == sorted(values, reverse=True)
-    assert sum(x) == pytest.approx((a[:, 1] - a[:, 0]).sum(), abs=len(a) + 0.01)
-
-
 @pytest.fixture(scope="module")
 def people(shared_data):
     truth = import_mobygaze(shared_data / "mobygaze", Path()).manifest

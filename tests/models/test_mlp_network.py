@@ -80,29 +80,6 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     np.testing.assert_allclose(parameters, flat(twin.parameters()), atol=1e-6, rtol=0)
 
 
-def test_a_parameter_that_never_has_a_gradient_stays_where_it_is():
-    parameters = np.ones(3, np.float32)
-    state = Adam.start(parameters)
-    for _ in range(1000):
-        adam_step(parameters, np.array([1, 0, 1], np.float32), state, 1e-3)
-    assert parameters[1] == 1
-    # A gradient that never changes: every step is the learning rate.
-    np.testing.assert_allclose(parameters[[0, 2]], 0.0, atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_everything_is_computed_in_the_precision_of_the_data(batch, dtype):
-    X, y = (values.astype(dtype) for values in batch)
-    parameters = NETWORK.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0].astype(dtype)
-    state = Adam.start(parameters)
-    before, place = parameters.copy(), parameters.ctypes.data
-    adam_step(parameters, gradient_of(parameters, X, y), state, 1e-3)
-    assert NETWORK.logits(NETWORK.views(parameters), X).dtype == dtype
-    assert {values.dtype for values in (parameters, state.first, state.second)} == {np.dtype(dtype)}
-    assert parameters.ctypes.data == place
-    assert (parameters != before).mean() > 0.5
-
-
 def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
     network = Perceptron(400, 100)
     parameters = network.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]

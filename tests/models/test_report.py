@@ -18,7 +18,6 @@ from obygaze_models.report import (
     plain,
     to_csv,
     to_json,
-    write_beside,
 )
 from obygaze_models.report.write import tables
 
@@ -41,13 +40,6 @@ def test_a_wide_table_is_cut_and_every_part_repeats_what_tells_rows_apart():
         assert part.splitlines()[0].split()[:2] == ["model", "features"]
         assert [line.split()[:2] for line in part.splitlines()[2:]] == [["mlp", "xclip"], ["mlp", "vivit"]]
     assert sum(part.count("0.123") for part in parts) == 6
-
-
-def test_a_narrow_table_stays_whole_and_a_column_too_wide_stands_alone():
-    block = Block("narrow", ("a", "b"), (("1", "2"),))
-    assert len(tables(block)) == 1
-    assert len(tables(Block("empty", ("a", "b"), ()))) == 1
-    assert len(tables(Block("wide", ("a", "b", "c"), (("1", "x" * 90, "3"),)))) == 2
 
 
 HARD = Report(
@@ -118,14 +110,6 @@ def test_json_is_the_document_with_null_for_what_is_undefined():
     assert list(found) == ["title", "notes", "record", "tables", "rows"]
     assert found["tables"] == [{"title": "first_one", "notes": ["50 %"]}, {"title": "second", "notes": []}]
     assert found["rows"][1] == {"name": None, "count": None, "share": None, "good": False}
-
-
-def test_files_beside_each_other_are_the_four_formats_the_same_every_time(tmp_path):
-    for stem in ("one/found.v2", "two/found.v2"):
-        write_beside(HARD, tmp_path / stem)
-    kept = [{path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("one", "two")]
-    assert kept[0] == kept[1]
-    assert set(kept[0]) == {f"found.v2{suffix}" for suffix in (".csv", ".json", ".md", ".tex")}
 
 
 @settings(deadline=None, max_examples=50)

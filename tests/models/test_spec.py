@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -121,15 +121,6 @@ def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_m
     y, out = data.levels == "S", data.movies == data.movies[0]
     expected = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(data.X[~out], y[~out])
     np.testing.assert_allclose(table["score"], expected.decision_function(data.X[out]), atol=1e-5)
-
-
-def test_an_estimator_is_seeded_by_the_run(data):
-    run = evaluate(data, {"sgd": SGDClassifier}, "enhn_s", n_seeds=2)
-    assert within(run)["sgd"] > 0.8
-    table = run.predictions.table.query("model == 'sgd'")
-    assert set(table["seed"]) == {0, 1}
-    again = evaluate(data, {"sgd": SGDClassifier()}, "enhn_s", seed=1).predictions.table
-    assert again.query("model == 'sgd'")["score"].tolist() == table.query("seed == 1")["score"].tolist()
 
 
 def test_a_skorch_estimator_is_evaluated(data):

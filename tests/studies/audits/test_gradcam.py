@@ -291,7 +291,7 @@ def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folde
         (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "line 3"),
         (read_pairs, "image_id,text\n", ""),
         (every_pair, "\n", ""),
-        (every_pair, "a man\na man\n", "'a man'"),
+        (every_pair, "text_id,text\n1,man\n2,man\n", "'man'"),
     ],
 )
 def test_bad_lists_of_pairs_are_named(lab, read, text, place):
