@@ -312,9 +312,9 @@ weights fetch lab/net --revision v1
 train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
     0 out/lsmdc
 manifest import images in/stills --out in/stills.csv
-gradcam in/stills.csv --prompts in/prompts.txt --weights in/clip --out out/maps.zarr
+=gradcam in/stills.csv --prompts in/prompts.txt --weights in/clip --out out/maps.zarr
     0 out/maps.zarr
-lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
+=lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
     0 out/lm.csv
 search in/xclip dog --weights in/xclip --device cpu
     0 | 4 clips ranked by xclip

@@ -92,17 +92,6 @@ def test_d_has_a_bound_that_is_reached_where_each_set_is_of_one_value(seed, n, m
     assert effect(Associations(np.ones(n), np.zeros(m))).d == pytest.approx(bound)
 
 
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, SIZES, SIZES, st.booleans())
-def test_both_tails_are_all_partitions(seed, n, m, ties):
-    found = spread(seed, n, m)
-    if ties:
-        found = Associations(np.rint(found.x * 2) / 10, np.rint(found.y * 2) / 10)
-    one, other = exact(found), exact(Associations(found.y, found.x))
-    assert one.n_ge + other.n_gt == one.total
-    assert other.n_ge + one.n_gt == one.total
-
-
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(1, 6), st.integers(1, 6))
 def test_meeting_in_the_middle_counts_as_enumeration_does(seed, n, m):
@@ -122,17 +111,6 @@ def test_the_most_targets_are_counted_and_one_more_is_not():
     assert exact(largest).total == math.comb(MOST_EXACT, 20)
     with pytest.raises(ValueError, match="45 targets"):
         exact(spread(0, 20, MOST_EXACT - 19))
-
-
-def test_vectors_rounded_to_half_precision_move_d_by_less_than_2_in_1000():
-    # Measured over these 200 tests of the paper's shape: at most 4.4e-4, in the mean 1.1e-4.
-    rng = np.random.default_rng(0)
-    moved = []
-    for _ in range(200):
-        sides = [rng.normal(size=(rows, 512)) + 1.0 for rows in (20, 20, 30, 30)]
-        halved = [side.astype(np.float16).astype(np.float64) for side in sides]
-        moved.append(abs(effect(associations(*sides)).d - effect(associations(*halved)).d))
-    assert max(moved) < 2e-3
 
 
 @pytest.mark.parametrize(

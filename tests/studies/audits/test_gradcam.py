@@ -268,22 +268,6 @@ def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys
     assert document["pairs"][0] == dict(maps.pairs[0])
 
 
-def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys, obygaze):
-    (lab / "prompts.txt").write_text("\ufeffa cat\r\na dog\r\n", encoding="utf-8")
-    asked = ["gradcam", "stills.csv", "--prompts", "prompts.txt", "--weights", clip_folder]
-    for name in ("one.zarr", "two.zarr"):
-        assert obygaze(*asked, "--out", name) == 0
-    maps = read_maps(lab / "one.zarr")
-    named = [(pair["image_id"], pair["text"], pair["group"]) for pair in maps.pairs]
-    expected = [(image, text, text) for image in ("cold", "warm") for text in ("a cat", "a dog")]
-    assert named == expected
-    again = read_maps(lab / "two.zarr")
-    assert (again.about, again.pairs) == (maps.about, maps.pairs)
-    np.testing.assert_array_equal(maps.raw, again.raw)
-    assert maps.about["score"] == "cosine"
-    assert capsys.readouterr().out.count("a dog") == 2
-
-
 @pytest.mark.parametrize(
     ("read", "text", "place"),
     [

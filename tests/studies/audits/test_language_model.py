@@ -95,14 +95,6 @@ def test_texts_scored_together_get_what_they_get_alone(model):
     assert model.score([texts[0]]) == model.score([texts[0]])
 
 
-def test_the_record_names_weights_tokenizer_and_tokens(model):
-    record = model.record()
-    assert (record["architecture"], record["context"]) == ("gpt2", 32)
-    assert {record[name] for name in ("begin_token", "end_token")} == {"<|endoftext|>"}
-    assert len(record["weights_sha256"]) == 64
-    assert set(record["tokenizer_sha256"]) == {"tokenizer_config.json", "vocab.json", "merges.txt"}
-
-
 def test_a_text_longer_than_the_model_takes_is_refused(model):
     assert len(model.tokens("a" * 31)) == 33
     with pytest.raises(BackboneError, match="33 tokens"):

@@ -1,17 +1,12 @@
 """Priors of a table of captions: which texts, in which batches, and how a stopped run is taken up."""
 
-import csv
-
 import pytest
 
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import ExtractError
-from obygaze_studies.gender_score import cooc
 from obygaze_studies.gender_score.belief_revision import read_priors
-from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, needed_texts
 from obygaze_studies.gender_score.language_model import language_model
 from obygaze_studies.gender_score.priors import (
-    fillings,
     measure_priors,
     texts_to_score,
     write_priors,
@@ -67,15 +62,6 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
         "a woman on a road",
     ]
     assert (texts.n_rows, texts.n_masked) == (4, 2)
-
-
-def test_masks_are_filled_as_the_gender_score_fills_them(table):
-    assert fillings("a [MASK] and a <MASK> man") == ("a man and a man man", "a woman and a woman man")
-    assert fillings("a dog") == ("a dog",)
-    with table().open(encoding="utf-8", newline="") as file:
-        masked = [row for row in csv.DictReader(file) if cooc.has_mask(row["caption"])]
-    needed = needed_texts(masked, {}, Mode.ESTIMATION, LabelsMode.EACH)
-    assert set(needed) <= set(texts_to_score(table()).where)
 
 
 def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_path):

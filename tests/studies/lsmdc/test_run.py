@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from obygaze.cli import main
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, load, training_record
+from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, load
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
@@ -181,16 +181,6 @@ def test_a_damaged_state_is_named(settings):
     state.write_bytes(state.read_bytes()[:1000])
     with pytest.raises(TrainError, match=r"state\.safetensors"):
         train(given)
-
-
-def test_every_arithmetic_trains_and_is_recorded(settings, tmp_path):
-    for arithmetic in ("bfloat16", "published"):
-        given = settings(epochs=1, arithmetic=arithmetic, out=tmp_path / arithmetic, chunk=2)
-        assert train(given).complete
-        record = training_record(find_weights(given.out))
-        assert record["arithmetic"] == arithmetic
-        kinds = {value.dtype for value in load_file(given.out / "model.safetensors").values()}
-        assert kinds == {torch.float32}
 
 
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):

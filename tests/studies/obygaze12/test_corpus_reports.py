@@ -53,9 +53,3 @@ def test_a_corpus_that_is_not_the_papers_has_nothing_printed_beside():
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)
-
-
-def test_the_sets_of_obygaze12_say_how_many_there_are(obygaze12):
-    text = plain(composition_report(obygaze12, PAPER), 120)
-    assert "15 most frequent of 104" in text
-    assert "92.1%" in text  # 35 of 38 clips with four concepts are S

@@ -307,15 +307,6 @@ def test_without_one_of_the_films_nothing_printed_stands_beside(results):
         assert not [name for name in report.data.columns if "printed" in name]
 
 
-def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
-    kept = np.flatnonzero(np.arange(len(corpus.clips)) % 10 != 0)
-    source = corpus.clips.take(kept)
-    source = dataclasses.replace(source, X=np.ascontiguousarray(source.X[:, :8]))
-    fewer = dataclasses.replace(corpus, sources=(source,))
-    notes = " ".join(table2.paper_report([PaperResults(fewer, source)]).notes)
-    assert "clips of these folds have no features and are left out of all sides" in notes
-
-
 @pytest.mark.parametrize(
     ("made", "movies", "place"),
     [
