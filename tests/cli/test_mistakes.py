@@ -20,8 +20,6 @@ MISTAKES = f"""
     No such command 'stoer'. Did you mean 'store'?
 2 store verify
     Missing argument
-1 store inspect nowhere
-    nowhere: no such store
 1 store inspect in/stores
     in/stores: not a store, but stores are in it; name one: broken-1.0.0
 1 store ls nowhere
@@ -60,8 +58,6 @@ MISTAKES = f"""
     --flags replaces flags of shots: there are none with --shots none
 2 film run in/video.mp4 --model in/models/linear.model --out in/stills
     in/stills holds something else: choose another --out
-1 store merge in/films in/films --out in/films-1.0.0
-    films-1.0.0 is sealed; the name is
 1 store merge in/stores/left in/stores/other --out out/merged
     features of toy: provenance differs in layer
 1 store merge in/stores/mit in/stores/cc --out out/merged
@@ -80,8 +76,6 @@ MISTAKES = f"""
     sealed under CC0-1.0, not MIT
 2 store card in/films --out in/films-1.0.0/data
     inside a sealed store, which never changes
-1 store pack in/films --out in/films.csv
-    in/films.csv: is there already; remove it, or name another file
 1 store pack in/packed.zip
     in/packed.zip: a packed store, and its folder is needed
 1 store push in/packed.zip out/b
@@ -122,8 +116,6 @@ MISTAKES = f"""
     no: there is no such folder to save in
 2 frames in/video.mp4 --n 3 --fps 2
     --n and --fps cannot be combined
-2 frames in/video.mp4 --indices 1,x
-    whole numbers joined by commas
 2 frames in/video.mp4 --fps 0
     above 0
 2 frames in/video.mp4 --sheet out/sheet.jpg
@@ -138,8 +130,6 @@ MISTAKES = f"""
     is a file
 2 extract in/films.csv store --shard 4/4
     '4/4' is not i/n
-1 extract in/films.csv in/films-1.0.0 --dry-run
-    films-1.0.0 is sealed; the name is in/films
 1 extract in/texts.csv out/prompts
     texts.csv is a list of texts, and descriptors reads frames
 1 extract in/prompts.txt out/prompts
@@ -190,8 +180,6 @@ MISTAKES = f"""
     empty.toml: the file is empty
 1 codebook show nowhere.csv
     nowhere.csv: neither a file nor a built-in codebook
-1 codebook init --out in/violet.toml
-    in/violet.toml is there already
 2 codebook init --out out/mine.txt
     should end in .toml
 2 folds in/marked.csv --task hn_s --protocol paper --policy raw
@@ -240,8 +228,6 @@ MISTAKES = f"""
     nothing.model: No such file or directory
 1 predict in/more in/models/linear.model
     linear.model a file: the order is MODEL STORE..., the model first
-1 predict in/models/linear.model in/more --out in/films.csv
-    in/films.csv exists already: give --force to replace it, or choose another name
 1 explain in/models/pcbm_lr.model in/more --clip g0-7
     no clip 'g0-7' in more: did you mean 'g0-
 1 explain in/models/linear.model in/more --clip g0-07
@@ -280,8 +266,6 @@ MISTAKES = f"""
     --choose-c is for --protocol paper
 1 paper table2 {RELEASED} in/marked --out out/t
     given twice
-2 paper table2 in/marked in/marked.csv --out out/t
-    the order is MANIFEST STORE
 1 paper table2 in/films.csv in/films --out out/t --policy raw
     this manifest's codebook is 'violence'
 1 paper figure2 in/marked.csv --out in/mine --force
@@ -290,8 +274,6 @@ MISTAKES = f"""
     is a file
 2 task mediaeval15 score
     give --truth with --run, or --trec with --qrels
-1 task mediaeval15 check nowhere --truth nothing.csv
-    nothing.csv
 2 task mediaeval15 train in/m15.csv in/m15 --subtask fear --run a
     Invalid value for '--subtask'
 1 task mediaeval15 train in/m15.csv in/m15 --subtask affect --run "a b"
@@ -300,8 +282,6 @@ MISTAKES = f"""
     pretrained weights, which have seen external data: mark the run with --external
 1 task mediaeval15 train in/leak.csv in/m15-xclip --subtask affect --run a --external
     the split leaks: movie 'film0' has clips in dev and in test
-1 task mediaeval15 labels in/mediaeval15/clips.csv --out in/m15.csv
-    in/m15.csv
 """
 
 

@@ -217,17 +217,6 @@ def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_not
     assert "--window train --model m.model --hop auto" in printed
 
 
-@pytest.mark.parametrize("shots", ["own", "none", "scenedetect", "transnet", "cuts.csv"])
-def test_a_run_says_where_films_are_decoded_twice(film, tmp_path, capsys, shots):
-    words = ("--model", "m.model", "--shots", shots, "--out", tmp_path / "out", "--dry-run")
-    assert pipeline(Fake(CARD), film, *words) == 0
-    printed = capsys.readouterr().out
-    assert ("every film is decoded twice" in printed) == (shots in {"scenedetect", "transnet"})
-    cut, extract = printed.replace(" \\\n   ", "").split("$ obygaze ")[1:3]
-    assert f"--shots {'none' if shots == 'own' else shots}" in cut
-    assert ("--shots" in extract) == (shots == "own")
-
-
 def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):
     codes = {"extract": 3}
     for _ in range(2):  # resumed, nothing runs: the windows have failed all the same

@@ -105,14 +105,6 @@ def test_the_start_of_the_lowest_training_loss_is_trained_on():
     assert model.curve_.train_loss[-1] < 0.1
 
 
-def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    model = AttentionPooling(max_epochs=3).fit(X, y)
-    bias = model.parameters_[-1]
-    added = (model.weights(X) * model.evidence(X)).sum(axis=1) + bias
-    np.testing.assert_allclose(added, model.decision_function(X), rtol=1e-5, atol=1e-6)
-
-
 # --- frames that are absent
 # ---------------------------------------------------------------------------
 def test_an_absent_frame_has_no_weight_and_changes_nothing():

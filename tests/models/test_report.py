@@ -15,7 +15,6 @@ from obygaze_models.report import (
     Report,
     latex,
     markdown,
-    plain,
     to_csv,
     to_json,
 )
@@ -91,14 +90,6 @@ def test_a_wide_table_spans_the_page_in_small_letters_with_broken_headings_and_t
     assert r"\shortstack[r]{balanced\\accuracy}" in text
     assert r"a-1 & \textminus{}0.5 {[}\textminus{}1.0, +2.0] & -- & " in text
     assert r"b & 0.25 {[}0.1, 0.4] & \textminus{}3 & y \\" in text
-
-
-def test_latex_has_the_titles_of_models_whose_names_people_type():
-    block = Block("b", ("model", "AP"), (("pcbm_dt", "0.5"), ("own_model", "0.4")))
-    report = Report("r", "t", (), (block,), pd.DataFrame(), {}, titles={"pcbm_dt": "PCBM-DT"})
-    assert r"PCBM-DT & 0.5 \\" in latex(report)
-    assert r"own\_model & 0.4 \\" in latex(report)
-    assert "pcbm_dt" in plain(report)
 
 
 def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():

@@ -18,7 +18,7 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import Grid, ModelSpec, registry
-from obygaze_models.models.registry import BUILTIN_MODELS, default_models, models_for
+from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
 LAB = """
@@ -266,14 +266,3 @@ def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(
     with pytest.raises(DatasetError, match="one has no frames"):
         evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
     assert not seen  # before hours of training, not after
-
-
-def test_the_zoos_models_stand_in_one_order_probes_first_and_baselines_last():
-    names = [one.name for one in default_models("levels")]
-    assert names[:4] == ["linear", "mlp", "pcbm_lr", "pcbm_dt"]
-    assert names[-1] == "movie_prior"
-    assert "cav" in [one.name for one in default_models("concept")]
-    assert "cav" not in names
-    looks = [one.looks_at_features for one in default_models("levels")]
-    assert looks == sorted(looks, reverse=True)
-    assert [one.name for one in models_for("levels", ["mlp"])][:2] == ["mlp", "always_positive"]

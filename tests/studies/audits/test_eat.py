@@ -81,17 +81,6 @@ def test_rescaling_vectors_changes_nothing(seed, n, m, power):
     assert exact(scaled) == exact(plain)
 
 
-@settings(max_examples=50, deadline=None)
-@given(SEEDS, st.integers(1, 30), st.integers(1, 30))
-def test_d_has_a_bound_that_is_reached_where_each_set_is_of_one_value(seed, n, m):
-    total = n + m
-    bound = math.sqrt(total * (total - 1) / (n * m))
-    if n == m:
-        assert bound == pytest.approx(2 * math.sqrt((total - 1) / total))
-    assert abs(effect(spread(seed, n, m)).d) <= bound + 1e-12
-    assert effect(Associations(np.ones(n), np.zeros(m))).d == pytest.approx(bound)
-
-
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(1, 6), st.integers(1, 6))
 def test_meeting_in_the_middle_counts_as_enumeration_does(seed, n, m):

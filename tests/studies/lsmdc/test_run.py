@@ -15,8 +15,7 @@ from safetensors.torch import load_file
 from obygaze.cli import main
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, load
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
 from obygaze_studies.errors import TrainError
@@ -299,14 +298,3 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
     assert texts.provenance["training"] == training
     assert texts.provenance["space"] == embedding_space(group.provenance)
-
-
-def test_the_exported_tensors_are_those_of_the_format_by_name_and_shape(whole):
-    """That the format's are the original's is tested with the backbone."""
-    with torch.device("meta"):
-        network = XClipLsmdc(LsmdcFormat())
-    written = load_file(whole.out / "model.safetensors")
-    exported = LsmdcFormat().from_port(network.state_dict())
-    for size, tensors in ((LsmdcFormat(), exported), (LsmdcFormat.of("run", written), written)):
-        shapes = {tensor.original: tuple(tensor.shape) for tensor in size.tensors()}
-        assert {name: tuple(value.shape) for name, value in tensors.items()} == shapes

@@ -7,8 +7,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.models.grouped_selection import Grid
@@ -213,12 +211,3 @@ def test_a_manifest_or_store_of_something_else_is_refused(make_task):
         load_sides(store, manifest, features="frames")
     with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))
-
-
-def test_none_of_a_side_in_the_store_is_said_with_a_reason(make_task, tmp_path):
-    _, manifest = make_task()
-    dev = {clip.clip_id: clip.movie for clip in manifest if clip.extras["split"] == "dev"}
-    arrays = {"descriptors": {"pooled": np.zeros((len(dev), 2), np.float32)}}
-    store = open_store(seal_arrays(tmp_path / "dev", dev, arrays))
-    with pytest.raises(TaskError, match="none of the 120 test clips"):
-        load_sides(store, manifest)

@@ -42,15 +42,6 @@ def test_the_merge_keeps_the_highest_level_and_unites_the_concepts_given_at_it(r
     assert report.blocks[0].rows[-1] == ("Merged", "20", "2", "7", "7", "4")
 
 
-def test_it_is_drawn_the_same_every_time(report, tmp_path):
-    (picture,) = report.pictures
-    for name in ("one.svg", "two.svg"):
-        picture.draw(tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
-    assert all(name in text for name in ("Annotation 1", "Projection 2", "Merged", "minutes"))
-
-
 def test_a_film_that_is_not_there_and_an_empty_span_are_named(two_films):
     clips = windows(two_films, 46)
     with pytest.raises(ManifestError, match="'tt1'"):

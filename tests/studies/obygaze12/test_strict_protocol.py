@@ -149,15 +149,6 @@ def test_table_4_tests_every_movie_once(learnt):
         assert row["auc"] == auc(own["label"].to_numpy(), own["score"].to_numpy())
 
 
-def test_table_4_ends_with_the_mean_over_movies_and_what_knowing_nothing_gives(learnt):
-    mean, chance = table4.strict_report([learnt]).blocks[0].rows[-2:]
-    assert mean[0].startswith("mean over movies")
-    assert chance[0] == "chance level, mean over movies"
-    # Of AP it is a random ranking's of each movie's clips, above the prevalence of .34 or so.
-    assert float(chance[3]) > learnt.pair_rows()["label"].mean()
-    assert chance[6] == "0.500"
-
-
 def test_figure_5_draws_the_concept_that_matters_at_the_root():
     report = figure5.strict_report([planted(concept=2.5)])
     assert report.data.loc[report.data["depth"] == 0, "concept"].item() == "Body"
