@@ -25,7 +25,7 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import compare_marks, evaluation_report
+from obygaze_film.evaluation import compare_marks
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 
@@ -100,33 +100,6 @@ def test_no_list_is_more_precise_than_is_possible(n_marked, k, seed):
     pieces = spans([(float(starts[0]) + 5 * part, float(starts[0]) + 5 * part + 4) for part in range(4)])
     assert best_top_precision([marked], pieces, 4) >= top_precision([marked], pieces, 4)
     assert np.isnan(best_top_precision([marked], spans([]), k))
-
-
-def agreeing(n_films, wrong):
-    """Marks of a model that agrees with a person but for a few seconds of each film."""
-    rng = np.random.default_rng(n_films)
-    machine, humans = {}, {}
-    for film in range(n_films):
-        y = rng.random(600) < 0.3
-        moved = y ^ (rng.random(600) < wrong * film)
-        edges = np.array([[0.0, 5.0]])
-        humans[f"tt{film}"] = {"AB": Marks(y, edges, float(y.mean()))}
-        machine[f"tt{film}"] = Marks(moved, edges, float(moved.mean()), moved.astype(float))
-    return compare_marks(machine, humans, name="model", n_shifts=2)
-
-
-@pytest.mark.parametrize("n_films", [2, 3, 4, 6])
-def test_an_interval_of_kappa_ends_within_its_bounds_and_two_films_have_none(n_films):
-    """The plain t interval of such films ends above 1."""
-    found = agreeing(n_films, 0.02)
-    kappas = found.summary.set_index(["who", "metric"]).loc[("model", "kappa")]
-    if n_films == 2:
-        assert found.summary.loc[found.summary["metric"] != "rate_rank", "low"].isna().all()
-        assert kappas["value"] > 0.9
-        assert len(evaluation_report(found).blocks[0].notes) == 2
-    else:
-        assert -1 <= kappas["low"] < kappas["value"] < kappas["high"] <= 1
-        assert len(evaluation_report(found).blocks[0].notes) == 1
 
 
 @pytest.fixture(scope="module")

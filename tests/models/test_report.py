@@ -79,19 +79,6 @@ def test_latex_can_be_pasted_short_captions_and_the_notes_once():
             assert line.count("{") - line.count(r"\{") == line.count("}") - line.count(r"\}"), line
 
 
-def test_a_wide_table_spans_the_page_in_small_letters_with_broken_headings_and_true_minus_signs():
-    rows = (("a-1", "-0.5 [-1.0, +2.0]", "-", "x" * 60), ("b", "0.25 [0.1, 0.4]", "-3", "y"))
-    block = Block("wide", ("model", "log odds [95 %]", "balanced accuracy", "verdict"), rows)
-    text = latex(Report("r", "t", (), (block,), pd.DataFrame(), {}))
-    assert r"\begin{table*}" in text
-    assert r"\end{table*}" in text
-    assert "\n\\small\n" in text
-    assert r"max width=\linewidth" in text
-    assert r"\shortstack[r]{balanced\\accuracy}" in text
-    assert r"a-1 & \textminus{}0.5 {[}\textminus{}1.0, +2.0] & -- & " in text
-    assert r"b & 0.25 {[}0.1, 0.4] & \textminus{}3 & y \\" in text
-
-
 def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():
     assert to_csv(HARD.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
 

@@ -25,13 +25,7 @@ LAB = """
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from obygaze_models.models import Grid, ModelSpec
-
-
-def pipeline():
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
 
 
 class Difference(ClassifierMixin, BaseEstimator):
@@ -100,7 +94,6 @@ def within(run):
 @pytest.mark.parametrize(
     ("asked", "name"),
     [
-        ("thelab_models:pipeline", "thelab_models:pipeline"),
         ("thelab_models:Difference", "thelab_models:Difference"),
         ("thelab_models:ready", "thelab_models:ready"),
         ("thelab_models:SPEC", "lab_grid"),

@@ -130,28 +130,6 @@ def test_web_annotations_have_media_fragments_and_name_the_model(film):
     assert {one["motivation"] for one in items} == {"classifying"}
 
 
-@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
-def test_web_annotations_are_linked_data_each_with_one_iri(film):
-    rdflib = pytest.importorskip("rdflib")
-    document = json.loads(export(film, "jsonld", top=20))
-    keys = {"id": "@id", "type": "@type"}
-    iris = {name: {"@type": "@id"} for name in ("motivation", "generator", "conformsTo", "rights", "partOf")}
-    # As much of http://www.w3.org/ns/anno.jsonld as decides what is an IRI.
-    document["@context"] = {
-        "@vocab": "urn:oa:",
-        **keys,
-        **{n: {"@id": f"urn:oa:{n}", **t} for n, t in iris.items()},
-    }
-    graph = rdflib.Graph().parse(data=json.dumps(document), format="json-ld")
-    kinds = {
-        kind: set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
-        for kind in ("Annotation", "AnnotationPage", "AnnotationCollection")
-    }
-    assert [len(kinds[kind]) for kind in kinds] == [document["total"], 1, 1]
-    assert all(isinstance(node, rdflib.URIRef) for nodes in kinds.values() for node in nodes)
-    assert {body["type"] for item in document["first"]["items"] for body in item["body"]} == {"TextualBody"}
-
-
 @pytest.mark.parametrize("top", [0, 20])
 def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     iiif = pytest.importorskip("iiif_prezi3")

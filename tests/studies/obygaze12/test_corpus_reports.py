@@ -26,16 +26,6 @@ def test_obygaze12_by_genre_and_year_is_table_3_counted(obygaze12):
     assert (years["2009"]["movies"], years["2000"]["S"]) == (2, 0)
 
 
-def test_the_report_by_annotator_tests_the_trend_in_each(segments, obygaze12):
-    report = group_report(segments, "annotator", PAPER)
-    assert report.data["rises"].tolist() == [True] * 3
-    assert any("2 of 2 groups" in note for note in report.blocks[1].notes)
-    assert not any("printed" in note for note in report.blocks[1].notes)
-    assert "printed for all clips (section 3.4): HN 1.26, NS 1.71, S 2.60" in plain(
-        group_report(obygaze12, "movie", PAPER), 200
-    )
-
-
 def test_the_sweep_of_mobygaze_moves_as_app_7_2_says_but_for_hn(segments):
     """Printed of ObyGaze12's own clips: EN +76, HN +68, NS -42, S -103; here onto windows of 46 s."""
     projected = sweep(segments, windows(segments, 46), (0.1, 0.2, 0.3, 0.4))

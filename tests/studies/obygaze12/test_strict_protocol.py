@@ -24,23 +24,14 @@ N_MARKED = 3
 STRICT = (table2, table4, figure3, figure5, figure6)
 
 
-def planted(
-    *,
-    direction=0.0,
-    film=0.0,
-    concept=0.0,
-    seed=0,
-    n_movies=N_MOVIES,
-    n_per_movie=N_PER_MOVIE,
-    marked=True,
-):
+def planted(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES, N_PER_MOVIE)):
     """Make clips of three levels whose S clips lie along one axis, films apart, and Body along another.
 
     Films differ in their share of S clips. Body is marked more often in S clips, the first two concepts in
     HN and S clips at random: they are in no feature. The other concepts are in no clip.
     """
-    rng = np.random.default_rng(seed)
-    movie_of = np.repeat(np.arange(n_movies), n_per_movie)
+    rng, n_movies = np.random.default_rng(0), size[0]
+    movie_of = np.repeat(np.arange(n_movies), size[1])
     y = rng.random(movie_of.size) < np.linspace(0.2, 0.45, n_movies)[movie_of]
     levels = np.where(y, "S", np.where(rng.random(y.size) < 0.5, "EN", "HN"))
     present = rng.random((y.size, len(VISUAL_CONCEPTS))) < 0.35
@@ -68,7 +59,7 @@ def planted(
 
 @pytest.fixture(scope="module")
 def film_only():
-    return planted(film=4.0, marked=False, n_movies=5, n_per_movie=24)
+    return planted(film=4.0, marked=False, size=(5, 24))
 
 
 @pytest.fixture(scope="module")
