@@ -220,7 +220,6 @@ class Torn(TwoColumns):
     [
         (Silent(), "model mine .*Silent"),
         (TwoColumns(), r"model mine .*shape \[\d+\]"),
-        (ModelSpec("", "", lambda _: TwoColumns(), choose=None), "model mine .*TwoColumns"),
         (Torn(), "model mine .*mat1 and mat2 shapes"),
     ],
 )
