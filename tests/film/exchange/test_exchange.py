@@ -48,7 +48,7 @@ def test_our_part_of_elans_schema_holds(eaf):
     xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))
 
 
-def test_pympi_reads_elan_back_to_the_millisecond(eaf, film, segments):
+def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments):
     pympi = pytest.importorskip("pympi")
     read = pympi.Elan.Eaf(str(eaf))
     assert [(a, b) for a, b, *_ in sorted(read.get_annotation_data_for_tier("obygaze: segments"))] == segments
@@ -65,6 +65,11 @@ def test_pympi_reads_elan_back_to_the_millisecond(eaf, film, segments):
     assert {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")} <= set(BINS)
     assert list(read.get_annotation_data_for_tier("human: level")) == []
     assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
+    elan = pytest.importorskip("speach.elan")
+    document = elan.read_eaf(str(eaf))
+    tier = document["obygaze: segments"]
+    found = sorted((one.from_ts.value, one.to_ts.value) for one in tier.annotations)
+    assert found == segments
 
 
 def test_only_concepts_that_are_found_have_tiers(eaf):
@@ -123,6 +128,28 @@ def test_web_annotations_have_media_fragments_and_name_the_model(film):
     row = film.segments(top=0).sort_values("start_s").iloc[0]
     assert items[0]["target"]["selector"]["value"] == f"t={row['start_s']},{row['end_s']}"
     assert {one["motivation"] for one in items} == {"classifying"}
+
+
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
+def test_web_annotations_are_linked_data_each_with_one_iri(film):
+    rdflib = pytest.importorskip("rdflib")
+    document = json.loads(export(film, "jsonld", top=20))
+    keys = {"id": "@id", "type": "@type"}
+    iris = {name: {"@type": "@id"} for name in ("motivation", "generator", "conformsTo", "rights", "partOf")}
+    # As much of http://www.w3.org/ns/anno.jsonld as decides what is an IRI.
+    document["@context"] = {
+        "@vocab": "urn:oa:",
+        **keys,
+        **{n: {"@id": f"urn:oa:{n}", **t} for n, t in iris.items()},
+    }
+    graph = rdflib.Graph().parse(data=json.dumps(document), format="json-ld")
+    kinds = {
+        kind: set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
+        for kind in ("Annotation", "AnnotationPage", "AnnotationCollection")
+    }
+    assert [len(kinds[kind]) for kind in kinds] == [document["total"], 1, 1]
+    assert all(isinstance(node, rdflib.URIRef) for nodes in kinds.values() for node in nodes)
+    assert {body["type"] for item in document["first"]["items"] for body in item["body"]} == {"TextualBody"}
 
 
 @pytest.mark.parametrize("top", [0, 20])
