@@ -21,6 +21,7 @@ WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO
 LISTED = "--captions in/captions.csv --objects-list in/objects.txt --published BLIP"
 POOLED = "--features frames --pool mean"
 PUBLISHED = "in/published.csv in/marked --protocol paper"
+SCORED = "--captions in/shoes.csv --objects in/objects.csv --lm in/lm.csv"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
 BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
@@ -222,6 +223,8 @@ localise out/frames.csv in/segments.csv --concept Body --json
     0 | "measures"
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
+film score in/models/pcbm_lr.model in/m --films in/facts.csv --out out/facts --json
+    0 out/facts/film.json | "title": "The M"
 film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
 film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
@@ -258,6 +261,8 @@ audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictu
     0 out/laid/0000-i1.png out/laid/0001-i2.png
 =audit gender-score {GENDERS} --out out/gs.csv --figure out/gs.svg
     0 out/gs.tex | left out c3: no prior for 'a dog' | Share of man by share
+audit gender-score {SCORED} --texts in/said --out out/said.csv
+    0 out/said.csv
 audit gender-score {GENDERS} --mode ge --published Vilbert --out out/ge.csv
     0 | published 0.7656 | left out c3: names no gender and has no mask
 audit gender-score {GENDERS} --captions in/many.csv --out out/many.csv
@@ -309,6 +314,8 @@ task mediaeval15 check out/more --truth out/m15.csv
     "networks": f"""
 weights fetch lab/net --revision v1
     0 | file model.safetensors
+train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc --dry-run
+    0 -out/lsmdc | steps
 train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
     0 out/lsmdc
 manifest import images in/stills --out in/stills.csv

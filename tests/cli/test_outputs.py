@@ -323,6 +323,16 @@ def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys
     assert quoted in re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
 
 
+def test_nothing_but_an_output_is_replaced(tmp_path):
+    out = tmp_path / "out"
+    with new_folder(out) as made:
+        (made / "a.csv").touch()
+    (out / "thesis.txt").touch()
+    with pytest.raises(OutputError, match="thesis"), new_folder(out, force=True):
+        pass
+    assert (out / "thesis.txt").exists()
+
+
 @pytest.mark.parametrize("contents", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
 def test_a_folder_whose_list_of_files_is_none_is_not_replaced(tmp_path, contents):
     (tmp_path / CONTENTS).write_text(contents)

@@ -73,3 +73,9 @@ def test_a_model_that_knows_nothing_is_at_chance():
         for place, name in enumerate(("quadratic_kappa", "spearman")):
             inside[place] += found.loc[name, "movie_low"] <= 0 <= found.loc[name, "movie_high"]
     assert (inside >= 16).all()
+
+
+def test_no_clips_define_nothing():
+    nothing = np.array([], dtype=int)
+    assert all(math.isnan(metric(nothing, nothing, nothing)) for metric in LEVEL_METRICS.values())
+    assert all(math.isnan(metric.chance([])) or metric.chance([]) == 0 for metric in LEVEL_METRICS.values())

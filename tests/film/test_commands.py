@@ -96,6 +96,7 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert expected["rates"][0]["agreement"][0]["alike"] == 29
     assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
     assert rate(sheet) == expected
+    assert "windows judged blindly" in obygaze("film", "rate", films / "a", sheet)[0]
     obygaze("manifest", "import", "judgements", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
     assert rate(tmp_path / "imported.csv") == expected
 

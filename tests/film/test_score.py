@@ -186,7 +186,10 @@ def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
     ("name", "old", "new"),
     [
         ("film.json", '"obygaze film"', '"other"'),
+        ("film.json", f'"number": {NUMBER}', '"number": 9'),
         ("film.json", f'"number": {NUMBER}', '"number": 1'),
+        ("film.json", '"duration_s"', "["),
+        ("timeline.csv", "logit", "logits"),
         ("film.json", '"duration_s": ', '"duration_s": "x", "y": '),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -238,3 +239,9 @@ def test_what_can_not_be_selected_is_refused(clips):
     ):
         with pytest.raises(error, match=place):
             GroupedSelection(estimator).fit(X, labels, groups=groups)
+
+
+def test_it_asks_for_movies_by_the_rules_of_metadata_routing():
+    with config_context(enable_metadata_routing=True):
+        model = GroupedSelection(LogisticRegression()).set_fit_request(groups=True)
+        assert model.get_metadata_routing().consumes("fit", {"groups"}) == {"groups"}

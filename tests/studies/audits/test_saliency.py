@@ -9,7 +9,14 @@ from obygaze_features.errors import StoreError
 from obygaze_models.report import records, to_json
 from obygaze_studies.errors import AuditError
 from obygaze_studies.saliency.map_audit import Region, audit_maps, energy_share, pointing_hit, read_regions
-from obygaze_studies.saliency.maps_file import SIDE, read_maps, stretched, with_means, write_maps
+from obygaze_studies.saliency.maps_file import (
+    SIDE,
+    check_maps_free,
+    read_maps,
+    stretched,
+    with_means,
+    write_maps,
+)
 
 
 def test_shares_and_stretching_are_the_expected(oracle):
@@ -90,6 +97,8 @@ def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
     path = tmp_path / "m.zarr"
     with pytest.raises(StoreError, match=r"m\.zarr"):
         read_maps(path)
+    with pytest.raises(StoreError):
+        check_maps_free(tmp_path, force=True)
     write_maps(maps, path)
     (path / "raw" / "c" / "1" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="map 1, of low"):

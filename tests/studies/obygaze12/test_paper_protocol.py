@@ -27,6 +27,7 @@ from obygaze_studies.obygaze12 import (
 )
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
+from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
@@ -192,9 +193,7 @@ def test_figure_6_explains_errors_film_by_film(narrow):
 
 def test_figure_5_is_the_published_heads_tree_down_to_four_levels_and_has_the_depth_asked_for(results):
     """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
-    deep = dataclasses.replace(results, depth=10)
-    deep.__dict__["concepts"] = results.concepts
-    assert figure5.paper_report([deep]).data["depth"].max() == 10
+    assert figure5.paper_report([with_settings(results, depth=10)]).data["depth"].max() == 10
     report = figure5.paper_report([results])
     nodes = report.data
     assert nodes["depth"].max() == 8
@@ -311,3 +310,28 @@ def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpu
     assert note.startswith("table4, paper protocol")
     with pytest.raises(FoldsError, match="no clip on its test side"):
         paper.redo(("table4",), corpus.manifest, [], ("paper",))
+
+
+def with_settings(results, **settings):
+    """The same results under other settings, with the CAVs that are there already."""
+    changed = dataclasses.replace(results, **settings)
+    changed.__dict__["concepts"] = results.concepts
+    return changed
+
+
+def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
+    """Where the choice is the published C, every figure is the published one's."""
+    tried = dict.fromkeys((0.01, 0.05), 0.4)
+    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
+    chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
+    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
+    report = figure3.paper_report([with_settings(results, choose_c=True)])
+    block = report.blocks[1]
+    assert block.headers[2:4] == ("published C", "chosen C")
+    assert block.headers[4] == "chosen C, draws"
+    assert [row[2] != row[3] for row in block.rows].count(True) == 1
+    body = (report.data["concept"] == "Body") & (report.data["negatives"] == "en")
+    same = report.data[~body]
+    assert (same["chosen_f1_pos"] == same["f1_pos"]).all()
+    assert (report.data.loc[body, "chosen_f1_validated"] == 0.5).all()
+    assert len(figure3.paper_report([results]).blocks) == 1
