@@ -5,15 +5,14 @@ import json
 
 import click
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from obygaze.cli import main
 from obygaze.demo_corpus import write_video
 from obygaze.film_run import run as film_run
-from obygaze_features.manifest import read_manifest, write_manifest
-from obygaze_film.timeline import Timeline
-from tests.film.films import PLANTED, film_store, scored_film, shots_of
+from tests.film.films import PLANTED, scored_film
 from tests.planted_models import codebook
 
 
@@ -37,23 +36,6 @@ def films(tmp_path_factory, trained):
     scored_film(folder, trained, "b", seed=2)
     codebook(folder)
     return folder
-
-
-def test_score_writes_a_folder_and_says_what_it_found(obygaze, trained, tmp_path):
-    store = film_store(tmp_path, "m", end_s=120.0)
-    shots = tmp_path / "m.shots.csv"
-    shots_of("m", 120.0).to_csv(shots, index=False)
-    facts = tmp_path / "facts.csv"
-    facts.write_text("movie,title,year\nm,The M,1931\nother,Other,\n", encoding="utf-8")
-    words = ("film", "score", trained.paths["pcbm_lr"], store.path, "--shots", shots, "--films", facts)
-    out, _ = obygaze(*words, "--out", tmp_path / "scored")
-    assert out.startswith("The M\n  29 windows of 8 s, ")
-    timeline = Timeline.read(tmp_path / "scored")
-    assert (timeline.record.title, timeline.record.year) == ("The M", 1931)
-    assert timeline.record.shots.detector == "own"
-    out, _ = obygaze(*words, "--out", tmp_path / "scored", "--force", "--json")
-    assert json.loads(out)["films"][0]["movie"] == "m"
-    assert Timeline.read(tmp_path / "scored").files() == timeline.files()
 
 
 def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, tmp_path):
@@ -87,76 +69,36 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     assert rows["AB", "shifted", "", "second_f1"] < 0.5
 
 
-def test_blind_windows_come_back_as_a_rate(obygaze, films, tmp_path):
-    blind = tmp_path / "blind.csv"
-    book = films / "violence.codebook.toml"
-    out, err = obygaze(
-        "film", "next", films, "--blind", "--n", 40, "--codebook", book, "--out", blind, "--seed", 3
-    )
-    assert out.startswith(f"{blind}: 80 windows of 2 films")
-    drawn = read_manifest(blind)
-    filled = drawn.with_clips(
-        type(clip)(**{
-            **{name: getattr(clip, name) for name in ("clip_id", "movie", "start_s", "end_s", "extras")},
-            "level": "violent" if any(a - 4 <= clip.start_s < b - 4 for a, b in PLANTED) else "calm",
-            "annotator": "AB",
-        })
-        for clip in drawn
-    )  # fmt: skip
-    write_manifest(filled, tmp_path / "judged.csv")
-    out, err = obygaze("film", "rate", films, tmp_path / "judged.csv")
-    assert "from 40 of " in out
-    assert "left out 40 judgements" in err
-    assert (films / "a" / "rate.json").is_file()
-    found = json.loads(obygaze("film", "rate", films / "a", tmp_path / "judged.csv", "--json")[0])
-    (rate,) = found["rates"]
-    assert rate["low"] < sum(end - start for start, end in PLANTED) / 600 < rate["high"]
-
-
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     obygaze, films, tmp_path, delimiter
 ):
     """Semicolons or tabs, decimal commas, a byte order mark, levels and concepts in any case; two judges."""
-    blind, plain = tmp_path / "blind.csv", tmp_path / "plain.csv"
-    book = films / "violence.codebook.toml"
-    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", blind)
-    with blind.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    judged = []
-    for name in ("AB", "CD"):
-        for number, row in enumerate(rows):
-            start = float(row["start_s"])
-            violent = any(a - 4 <= start < b - 4 for a, b in PLANTED) != (name == "CD" and number == 3)
-            judged.append(row | {
-                "clip_id": f"{name}-{row['clip_id']}",
-                "level": "violent" if violent else "calm",
-                "concepts": "Gun;Dim light" if violent else "",
-                "annotator": name,
-            })  # fmt: skip
+    book, sheet = films / "violence.codebook.toml", tmp_path / "sheet.csv"
+    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", sheet)
+    blind = pd.read_csv(sheet)
+    inside = np.array([any(a - 4 <= start < b - 4 for a, b in PLANTED) for start in blind["start_s"]])
+    both = []
+    for name, violent in (("AB", inside), ("CD", inside ^ (blind.index == 3))):
+        levels, concepts = np.where(violent, [["violent"], ["Gun;Dim light"]], [["calm"], [""]])
+        ids = f"{name}-" + blind["clip_id"]
+        both.append(blind.assign(clip_id=ids, level=levels, concepts=concepts, annotator=name))
+    judged = pd.concat(both)
+    spelled = judged.assign(level=judged["level"].str.upper(), concepts=judged["concepts"].str.lower())
 
-    def write(path, rows, **how):
-        with path.open("w", encoding="utf-8-sig", newline="") as file:
-            table = csv.DictWriter(file, list(rows[0]), **how)
-            table.writeheader()
-            table.writerows(rows)
-        path.with_suffix(".codebook.toml").write_bytes(book.read_bytes())
+    def rate(path):
+        return json.loads(obygaze("film", "rate", films / "a", path, "--json")[0])
 
-    write(plain, judged)
-    expected = json.loads(obygaze("film", "rate", films / "a", plain, "--json")[0])
+    for name, table, how in (("plain", judged, {}), ("sheet", spelled, {"sep": delimiter, "decimal": ","})):
+        table.to_csv(tmp_path / f"{name}.csv", index=False, encoding="utf-8-sig", **how)
+        (tmp_path / f"{name}.codebook.toml").write_bytes(book.read_bytes())
+    expected = rate(tmp_path / "plain.csv")
     assert expected["rates"][0]["agreement"][0]["alike"] == 29
-    sheet = tmp_path / "sheet.csv"
-    spelled = [
-        row | {"level": row["level"].upper(), "concepts": row["concepts"].lower()}
-        | {name: row[name].replace(".", ",") for name in ("start_s", "end_s")}
-        for row in judged
-    ]  # fmt: skip
-    write(sheet, spelled, delimiter=delimiter)
-    assert json.loads(obygaze("film", "rate", films / "a", sheet, "--json")[0]) == expected
+    assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
+    assert rate(sheet) == expected
+    assert "windows judged blindly" in obygaze("film", "rate", films / "a", sheet)[0]
     obygaze("manifest", "import", "judgements", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
-    assert (
-        json.loads(obygaze("film", "rate", films / "a", tmp_path / "imported.csv", "--json")[0]) == expected
-    )
+    assert rate(tmp_path / "imported.csv") == expected
 
 
 class Fake(click.Command):
@@ -274,17 +216,6 @@ def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_not
     assert not out.exists()
     printed = capsys.readouterr().out.replace(" \\\n   ", "")
     assert "--window train --model m.model --hop auto" in printed
-
-
-@pytest.mark.parametrize("shots", ["own", "none", "scenedetect", "transnet", "cuts.csv"])
-def test_a_run_says_where_films_are_decoded_twice(film, tmp_path, capsys, shots):
-    words = ("--model", "m.model", "--shots", shots, "--out", tmp_path / "out", "--dry-run")
-    assert pipeline(Fake(CARD), film, *words) == 0
-    printed = capsys.readouterr().out
-    assert ("every film is decoded twice" in printed) == (shots in {"scenedetect", "transnet"})
-    cut, extract = printed.replace(" \\\n   ", "").split("$ obygaze ")[1:3]
-    assert f"--shots {'none' if shots == 'own' else shots}" in cut
-    assert ("--shots" in extract) == (shots == "own")
 
 
 def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):

@@ -81,16 +81,6 @@ def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):
     assert all(row["p_sampled"] < 1e-3 for row in records(results.data)[:2])
 
 
-def test_half_precision_moves_these_effects_by_less_than_2_in_1000(encoded, lists):
-    from obygaze_studies.eat.effect_size import associations, effect
-
-    texts, ids = encoded
-    names = ("flowers", "insects", "pleasant_5", "unpleasant_5a")
-    sides = [texts.take([ids[word] for word in lists[name]], name) for name in names]
-    halved = [side.astype(np.float16).astype(np.float64) for side in sides]
-    assert abs(effect(associations(*sides)).d - effect(associations(*halved)).d) < 2e-3
-
-
 def test_gender_scores_of_the_demo_captions_come_out(encoded, oracle):
     similarity = embedded_similarity(*encoded)
     wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["sims"]
