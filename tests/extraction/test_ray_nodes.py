@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from obygaze_features.store import read_stage
 from tests.ports import free_ports
 from tests.process import execute
 
-from .clusters import below, run_locally, with_backbone, write_films
+from .clusters import below, run_locally, until, with_backbone, write_films
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -50,6 +51,13 @@ held = [Held.options(scheduling_strategy=place).remote() for place in places]
 ray.get([each.ready.remote() for each in held])
 print("held", flush=True)
 sys.stdin.read()
+"""
+JOINING = """
+import os, sys
+from obygaze_features.extraction import ray_leader
+ray_leader.JOIN_S = float(os.environ["JOIN_S"])
+from obygaze.cli import main
+main(sys.argv[1:])
 """
 # Waits until the head counts so many nodes.
 COUNTING = """
@@ -176,17 +184,19 @@ def nodes(environment) -> Iterator[Nodes]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def command(films: Path, *more: str) -> list[str]:
-    words = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films"]
+def command(films: Path, *more: str, program: tuple[str, str] = ("-m", "obygaze")) -> list[str]:
+    words = [sys.executable, *program, "extract", str(films / "films.csv"), "films"]
     return [*words, "--backbone", "nap", "--corpus", "films", "--licence", "CC0-1.0", *more]
 
 
 @contextlib.contextmanager
-def started(films: Path, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def started(
+    films: Path, folder: Path, environment: dict[str, str], program: tuple[str, str] = ("-m", "obygaze")
+) -> Iterator[subprocess.Popen[str]]:
     """Run the Ray engine, with its messages in `said`."""
     with (folder / "said").open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
-            command(films, "--engine", "ray", "--batch-size", "2"),
+            command(films, "--engine", "ray", "--batch-size", "2", program=program),
             cwd=folder,
             env=environment,
             stdout=subprocess.DEVNULL,
@@ -254,6 +264,15 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
+def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
+    with held(nodes), started(films, tmp_path, nodes.environment) as running:
+        until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
+        running.terminate()
+        assert running.wait(timeout=1200) == 143, said(tmp_path)
+    assert "stopped; 25 clips are left" in said(tmp_path)
+    assert "Traceback" not in said(tmp_path)
+
+
 def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
     films, local, nodes, environment, tmp_path, tree, hold
 ):
@@ -273,6 +292,39 @@ def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
     )
     assert done.returncode == 3
     assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_an_address_at_which_nobody_answers_is_refused_at_once(films, environment, tmp_path):
+    for address, words in (("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")):
+        with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
+            assert running.wait(timeout=1200) == 1
+        assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
+
+
+def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_stopped(
+    films, environment, tmp_path
+):
+    folders = [tmp_path / "patient", tmp_path / "stopped"]
+    for folder in folders:
+        folder.mkdir()
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
+        # The limit of 50 s is held below.
+        program = ("-c", JOINING)
+        with (
+            started(films, folders[0], here | {"JOIN_S": "5"}, program) as patient,
+            started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
+        ):
+            # The stage is begun: the signal handlers are in place before.
+            until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
+            stopped.terminate()
+            assert stopped.wait(timeout=1200) == 143, said(folders[1])
+            assert patient.wait(timeout=1200) == 1, said(folders[0])
+    assert "did not let this process in within 5 s" in said(folders[0])
+    assert "obygaze: stopped" in said(folders[1])
+    assert "Traceback" not in said(folders[0]) + said(folders[1])
 
 
 def test_everything_is_said_within_a_minute():

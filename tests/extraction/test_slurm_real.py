@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -175,3 +176,36 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp
     )
     assert states(slurm.wait(number)) == {"": ("COMPLETED", "0")}, logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def words_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
+
+
+def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
+    every = ["--array=0-3"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
+    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
+    os.kill(last, signal.SIGKILL)
+    hold.release()
+    ended = slurm.wait(array)
+    assert {task: state for task, (state, _) in states(ended).items()} == {
+        "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
+    }  # fmt: skip
+    assert "turn 1 of 1: not queued again" in logs(tmp_path)
+    before = len(journalled(tmp_path))
+    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
+    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
+    assert before < len(journalled(tmp_path)) == CLIPS + 2
+    assert not (tmp_path / "films-1.0.0").exists()
+    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
+    limits = ["--array=0", "--no-requeue"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
+    hold.wait(1)
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
+    assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
+    assert "Slurm refused another turn" in logs(tmp_path)

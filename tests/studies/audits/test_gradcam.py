@@ -7,7 +7,6 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import torch
-from obygaze_studies.saliency.extract_maps import every_pair, read_pairs
 from PIL import Image, ImageDraw
 from PIL.ExifTags import Base
 from safetensors.torch import save_file
@@ -24,7 +23,9 @@ from obygaze_studies.saliency.class_activation import (
     class_score,
     clip_to_map,
     enlarged,
+    every_pair,
     live_map,
+    read_pairs,
     similarity,
 )
 from obygaze_studies.saliency.maps_file import read_maps
