@@ -11,8 +11,7 @@ from measure import show
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import Estimates, difference_estimate, estimate_rate, kappa_interval
+from obygaze_film.judged_rate import Cells, Estimates, difference_estimate, estimate_rate, kappa_interval
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
 from obygaze_studies.caption_words import read_captions
 from obygaze_studies.eat.eat_tests import read_tests
-from obygaze_studies.saliency.map_audit import read_regions
+from obygaze_studies.saliency.maps_file import read_regions
 
 Target = Callable[[bytes], None]
 SIZE = (48, 64)

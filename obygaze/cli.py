@@ -93,7 +93,7 @@ paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analy
 paper claims | studies.corpus_commands:claims | Test sentences of the papers on released data.
 audit | | Audit embeddings, captions and saliency for bias.
   obygaze audit alpha --ratings ratings.csv --out alpha.csv
-audit eat | studies.audit_eat:eat | Run embedding association tests.
+audit eat | studies.audit:eat | Run embedding association tests.
 audit words | studies.audit:words | Count emotion words in captions.
 audit alpha | studies.audit:alpha | Compute Cronbach's alpha of raters.
 audit text-directions | studies.audit:text_directions | Compare texts of concepts with labelled CAVs.

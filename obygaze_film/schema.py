@@ -1,14 +1,15 @@
 """Declare the files of a scored film: `film.json`, columns and flags of its tables, corrected rates."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
 import pandas as pd
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from obygaze_features.io import json_bytes
+from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
@@ -33,6 +34,13 @@ TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "co
 """Columns of `frames.csv`, followed by ``<concept>_p``."""
 
 NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
+
+MOST_S: Final = 1e6
+"""Seconds of the longest film that is read: eleven days."""
+
+Seconds = Annotated[float, Meta(ge=0, le=MOST_S)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0)]
 
 Spans = NDArray[np.float64]
 """Starts and ends in seconds, shape [N, 2], in time order."""
@@ -80,14 +88,14 @@ class Rate(Struct, frozen=True, kw_only=True):
         Seconds counted.
     """
 
-    value: float | None
-    bracket_low: float | None
-    bracket_high: float | None
-    calibration_low: float | None
-    calibration_high: float | None
+    value: Share | None
+    bracket_low: Share | None
+    bracket_high: Share | None
+    calibration_low: Share | None
+    calibration_high: Share | None
     reason: str
-    unreliable: float
-    counted_s: float
+    unreliable: Share
+    counted_s: Seconds
 
 
 class ConceptRecord(Struct, frozen=True, kw_only=True):
@@ -104,7 +112,7 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    threshold_p: float
+    threshold_p: Share
     ap: float | None = None
     low: float | None = None
     high: float | None = None
@@ -201,16 +209,16 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     decides: bool
     by_concepts: bool
     threshold: float
-    threshold_p: float | None
+    threshold_p: Share | None
     calibration: CalibrationRecord | None
     clip_s: float | None
-    n_movies: int
-    n_clips: int
+    n_movies: Count
+    n_clips: Count
     metrics: list[dict[str, Any]]
     licence: str
     citation: str
     is_trained_on: bool
-    flags: dict[str, float]
+    flags: dict[str, Seconds]
     rate: Rate
 
 
@@ -224,24 +232,24 @@ class StoreRecord(Struct, frozen=True, kw_only=True):
 class WindowsRecord(Struct, frozen=True, kw_only=True):
     """The windows that were scored: median length and hop in seconds, how many, and how many failed."""
 
-    window_s: float
-    hop_s: float | None
-    n: int
-    n_missing: int
+    window_s: Annotated[float, Meta(gt=0, le=MOST_S)]
+    hop_s: Seconds | None
+    n: Count
+    n_missing: Count
 
 
 class RowsRecord(Struct, frozen=True, kw_only=True):
     """The kind of the timeline's rows: shots, windows, or steps between the starts of two windows."""
 
     kind: str
-    n: int
+    n: Count
 
 
 class ShotsRecord(Struct, frozen=True, kw_only=True):
     """The detector of the shots, and their number."""
 
     detector: str
-    n: int
+    n: Count
 
 
 class HumanRecord(Struct, frozen=True, kw_only=True):
@@ -288,14 +296,16 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
         At least one.
     human : HumanRecord or None
     versions : dict of str to str
+    tables : dict of str to str
+        File -> SHA-256 of the tables beside it; empty in folders of earlier versions.
     """
 
     format: str
     number: int
     movie: str
     title: str
-    year: int | None
-    duration_s: float
+    year: Annotated[int, Meta(ge=1, le=9999)] | None
+    duration_s: Annotated[float, Meta(gt=0, le=MOST_S)]
     source_sha256: str
     store: StoreRecord
     windows: WindowsRecord
@@ -304,10 +314,30 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     models: list[ModelRecord]
     human: HumanRecord | None
     versions: dict[str, str]
+    tables: dict[str, str] = {}
 
     def to_bytes(self) -> bytes:
         """Write the record as JSON."""
         return json_bytes(msgspec.to_builtins(self))
+
+
+def refuse_texts(record: Struct) -> None:
+    """Refuse a record whose texts hold characters that control a terminal or turn the direction of text.
+
+    Raises
+    ------
+    FilmError
+        Naming the text.
+    """
+    left: list[Any] = [msgspec.to_builtins(record)]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, str) and (wrong := unsuitable(value, lines=True)):
+            raise FilmError(f"{value!r:.80} {wrong}")
 
 
 class _FormatHeader(Struct):
@@ -344,6 +374,10 @@ def read_record(data: bytes, name: str) -> FilmRecord:
         raise FilmError(f"{name}: {error}: score the film again") from error
     if not record.models:
         raise FilmError(f"{name}: no model scored this film: score it again")
+    try:
+        refuse_texts(record)
+    except FilmError as error:
+        raise FilmError(f"{name}: {error}") from None
     return record
 
 
@@ -393,16 +427,16 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     """
 
     model: str
-    value: float
-    low: float
-    high: float
-    level: float
+    value: Share
+    low: Share
+    high: Share
+    level: Share
     method: str
-    n: int
-    n_positive: int
-    n_rows: int
-    worth: float | None
-    expected: float | None
+    n: Count
+    n_positive: Count
+    n_rows: Count
+    worth: Annotated[float, Meta(ge=0)] | None
+    expected: Share | None
     annotators: list[str]
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
 

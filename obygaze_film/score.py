@@ -1,6 +1,6 @@
 """Score films: from a store's windows to rows in time with probabilities, rates, and the film's record."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -222,8 +222,8 @@ def _score(
         rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
-        human=human_agreement({model.codebook for model in models}),
-        versions=versions(),
+        human=MOBYGAZE if {model.codebook for model in models} <= {"obygaze12", "mobygaze"} else None,
+        versions={name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")},
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
@@ -242,51 +242,29 @@ def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
 
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
     """Describe a model and its results for the whole film."""
-    model, seen = loaded.model, grid.movie in loaded.model.card.movies
+    model, card = loaded.model, loaded.model.card
+    seen = grid.movie in card.movies
     present = dict.fromkeys(flag for cell in rows["flags"] for flag in cell.split(";") if flag)
-    return describe_model(
-        model,
-        loaded.key,
-        loaded.sha256,
-        is_trained_on=seen,
-        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
-        rate=expected_rate(rows, model, is_trained_on=seen),
-    )
-
-
-def describe_model(
-    model: Model,
-    key: str,
-    sha256: str,
-    *,
-    is_trained_on: bool,
-    flags: Mapping[str, float],
-    rate: Rate,
-) -> ModelRecord:
-    """Describe a model that scored a film."""
-    card = model.card
     sides = [list(side) for side in card.target["classes"]]
-    calibration = None
-    if model.calibration is not None:
-        fitted, population = model.calibration, card.population
+    calibration = threshold_p = None
+    if (fitted := model.calibration) is not None:
+        population: Any = card.population or {"n_movies": len(card.movies), "clips": {}}
         calibration = CalibrationRecord(
             slope=fitted.slope,
             intercept=fitted.intercept,
             error=fitted.error,
-            n_movies=len(card.movies) if population is None else population["n_movies"],
-            clips={} if population is None else dict(population["clips"]),
+            n_movies=population["n_movies"],
+            clips=dict(population["clips"]),
             levels_left_out=list(card.levels_left_out or ()),
             film_error=fitted.film_error,
             worst_film_error=fitted.worst_film_error,
         )
-    threshold_p = None
-    if model.calibration is not None:
-        threshold_p = float(model.calibration.probability([card.threshold])[0])
+        threshold_p = float(fitted.probability([card.threshold])[0])
     return ModelRecord(
-        key=key,
+        key=loaded.key,
         model=card.model,
         title=card.title,
-        sha256=sha256,
+        sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
         negative=sides[0] if sides else [],
@@ -308,9 +286,9 @@ def describe_model(
         metrics=[dict(row) for row in card.metrics],
         licence=card.licence,
         citation=card.citation,
-        is_trained_on=is_trained_on,
-        flags=dict(flags),
-        rate=rate,
+        is_trained_on=seen,
+        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
+        rate=expected_rate(rows, model, is_trained_on=seen),
     )
 
 
@@ -328,16 +306,6 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         high=row.get("movie_high"),
         chance=row.get("movie_chance"),
     )
-
-
-def human_agreement(codebooks: Collection[str]) -> HumanRecord | None:
-    """Return the agreement of annotators of these codebooks, if it was measured."""
-    return MOBYGAZE if set(codebooks) <= {"obygaze12", "mobygaze"} else None
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the libraries that affect the numbers."""
-    return {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")}
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:

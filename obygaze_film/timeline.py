@@ -1,40 +1,40 @@
 """Represent, read and write a scored film: its rows in time, its shots, and its record."""
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from obygaze_features.errors import first_line
-from obygaze_features.io import write_whole
+from obygaze_features.io import sha256_of, whole_folder, write_new
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
-    COLUMNS,
-    LAST,
     NO_TRACES,
-    SHOT_COLUMNS,
-    TRACE_COLUMNS,
     FilmRecord,
     ModelRecord,
     Rate,
     csv_bytes,
-    read_record,
+    durations,
+    is_counted,
+    refuse_texts,
 )
-from obygaze_film.segments import find_segments
-
-RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
-FRAMES = "frames.csv"
-"""Values of models for frames, if the store has frames that they can read."""
-
-RATES = "rate.json"
-"""Rates corrected by judgements."""
-
-TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
-"""Columns that hold text; all others hold numbers."""
+from obygaze_film.scored_files import (
+    FILES,
+    FRAMES,
+    RECORD,
+    SEGMENTS,
+    SHOTS,
+    TIMELINE,
+    folders_of,
+    link,
+    read_scored,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,50 +109,30 @@ class Timeline:
         name = self.model(key).key
         return self.table[self.table["model"] == name].reset_index(drop=True)
 
-    def segments(
-        self,
-        key: str | None = None,
-        *,
-        threshold: float | None = None,
-        min_s: float = 5.0,
-        gap_s: float = 5.0,
-        top: int = 20,
-    ) -> pd.DataFrame:
+    def segments(self, key: str | None = None, **how: Any) -> pd.DataFrame:
         """Find the segments of one model; columns as in `segments.csv`, best first.
 
         Parameters
         ----------
         key : str, optional
-        threshold : float, optional
-            Probability at which a segment starts; by default that of the model.
-        min_s, gap_s : float
-            Shortest segment, and longest bridged gap, in seconds.
-        top : int
-            Minimum number of segments, if the film has as many: those that stay below the threshold have
-            `reaches` 0. All that reach it are listed.
+        how
+            Settings of `find_segments`: `threshold`, the probability at which a segment starts (by default
+            the model's); `min_s` (5) and `gap_s` (5), the shortest segment and the longest bridged gap in
+            seconds; `top` (20), the minimum number of segments, if the film has as many: those that stay
+            below the threshold have `reaches` 0. All that reach it are listed.
         """
-        return find_segments(
-            self.rows(key), self.model(key), threshold=threshold, min_s=min_s, gap_s=gap_s, top=top
-        )
+        return find_segments(self.rows(key), self.model(key), **how)
 
     def rate(self, key: str | None = None) -> Rate:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
 
     def write(self, folder: Path) -> None:
-        """Write `film.json` and the three tables into a folder, each atomically, the record last.
-
-        Files of these names are replaced; rates from judgements of an earlier timeline are removed.
-        """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (RATES, FRAMES):
-            (folder / name).unlink(missing_ok=True)
-        for name, data in self.files().items():
-            write_whole(folder / name, data)
+        """Write `film.json` and its tables into a folder, as `write_films` does."""
+        write_films([self], folder)
 
     def files(self) -> dict[str, bytes]:
-        """Return the bytes of each file of the folder."""
+        """Return the bytes of each file of the folder; the record has the digests of the others."""
         segments = [self.segments(model.key) for model in self.record.models]
         segments = [table for table in segments if len(table)] or segments[
             :1
@@ -161,7 +141,10 @@ class Timeline:
         if len(self.frames):
             tables[FRAMES] = self.frames
         written = {name: csv_bytes(table) for name, table in tables.items()}
-        return {**written, RECORD: self.record.to_bytes()}
+        tables_of = {name: sha256_of(data) for name, data in written.items()}
+        record = msgspec.structs.replace(self.record, tables=tables_of)
+        refuse_texts(record)
+        return {**written, RECORD: record.to_bytes()}
 
     def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
         """Write the film's page; options as of `obygaze_film.page.film_page`."""
@@ -184,16 +167,7 @@ class Timeline:
         FilmError
             It is not such a folder, or a file is damaged; names file and column.
         """
-        folder = Path(folder)
-        path = folder / RECORD
-        if not path.is_file():
-            raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
-        record = read_record(path.read_bytes(), str(path))
-        table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST))
-        _check_rows(table, record, folder / TIMELINE)
-        shots = _read_table(folder / SHOTS, SHOT_COLUMNS)
-        traced = (folder / FRAMES).is_file()
-        return cls(record, table, shots, _read_table(folder / FRAMES, TRACE_COLUMNS) if traced else NO_TRACES)
+        return cls(*read_scored(Path(folder)))
 
     @staticmethod
     def _verdict(model: ModelRecord) -> str:
@@ -202,6 +176,36 @@ class Timeline:
         if model.rate.unreliable >= 1:
             return "no prediction: unlike every film the model was trained on"
         return ""
+
+
+def write_films(films: Sequence[Timeline], out: Path) -> dict[str, Path]:
+    """Write scored films, one into `out` itself, several into a folder of it each; return these folders.
+
+    Earlier films of these folders are replaced with all that belongs to them, rates from judgements too; what
+    else is there stays. Whatever happens, the old or the new films are there, whole.
+
+    Raises
+    ------
+    FilmError
+        Two films would have one folder, or a text has control characters.
+    """
+    out = Path(out)
+    folders = folders_of([film.movie for film in films], out)
+    ours = FILES if out in folders.values() else {folder.name for folder in folders.values()}
+    with whole_folder(out) as partial:
+        for node in out.iterdir() if out.is_dir() else ():
+            if node.name in ours:
+                continue
+            if node.is_dir() and not node.is_symlink():
+                shutil.copytree(node, partial / node.name, symlinks=True, copy_function=link)
+            else:
+                link(node, partial / node.name)
+        for film in films:
+            folder = partial / folders[film.movie].relative_to(out)
+            folder.mkdir(exist_ok=True)
+            for name, data in film.files().items():
+                write_new(folder / name, data)
+    return folders
 
 
 def read_films(folders: Sequence[Path]) -> list[Timeline]:
@@ -248,32 +252,186 @@ def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
     return films
 
 
-def _read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame:
-    """Read one of the tables and check its columns and their numbers."""
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise FilmError(f"{path}: {first_line(error)}: score the film again") from error
-    missing = [name for name in needed if name not in table.columns]
-    if missing:
-        raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
-    for name in table.columns:
-        if name not in TEXTS:
-            try:
-                # Python's float, cell by cell: every number is read exactly as it was written.
-                table[name] = np.array([float(cell) if cell else np.nan for cell in table[name]])
-            except ValueError as error:
-                raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
-    for name in ("called", "n_windows", "n_frames"):
-        if name in table.columns:
-            table[name] = table[name].astype("Int64")
-    return table
+# --- segments
+# ---------------------------------------------------------------------------
+SEGMENT_COLUMNS = (
+    "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "present",
+    "concepts", "concepts_p", "contributions", "flags",
+)  # fmt: skip
+"""present: the concepts that are seen and weigh most; concepts: these, and those that weigh most whether seen
+or not, with the probability of each and its contribution to the logit. Names and numbers are separated by
+semicolons, the heaviest first."""
+
+DROP = 0.1
+"""Difference between the probabilities at which a segment starts and ends."""
+
+N_CONCEPTS = 3
+"""Most concepts in the column `present`, and number of those that weigh most."""
+
+Run = tuple[int, int]
+"""Index of the first row, and of the row after the last."""
 
 
-def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
-    """Refuse a table whose models differ from those of the record."""
-    there, expected = set(table["model"]), {model.key for model in record.models}
-    if there != expected:
-        raise FilmError(
-            f"{path}: its models are {', '.join(sorted(there))}; {RECORD} says {', '.join(sorted(expected))}"
-        )
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A concept of a segment: its mean probability and contribution to the logit, and whether it is seen."""
+
+    concept: str
+    p: float
+    contribution: float
+    is_present: bool
+
+
+def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
+    """Read the concepts of a row of `SEGMENT_COLUMNS`, the heaviest first."""
+    names, p, contributions = (
+        str(segment[name]).split(";") for name in ("concepts", "concepts_p", "contributions")
+    )
+    present = str(segment["present"]).split(";")
+    return tuple(
+        Reason(name, float(own_p), float(contribution), name in present)
+        for name, own_p, contribution in zip(names, p, contributions, strict=True)
+        if name
+    )
+
+
+def find_segments(
+    rows: pd.DataFrame,
+    model: ModelRecord,
+    *,
+    threshold: float | None = None,
+    min_s: float = 5.0,
+    gap_s: float = 5.0,
+    top: int = 20,
+) -> pd.DataFrame:
+    """Find the segments of one model in a film.
+
+    A segment starts where the probability reaches the threshold and goes on while it stays above the
+    threshold less 0.1 (of a threshold below 0.2: above half of it). Segments at most `gap_s` apart are one;
+    shorter ones than `min_s` are dropped. Where fewer than `top` are found, the highest places that stay
+    below the threshold are listed too, cut out by the same rule with their own peak as the threshold.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of the model, in time order.
+    model : ModelRecord
+    threshold : float, optional
+        Probability; by default the model's.
+    min_s, gap_s : float
+        Seconds.
+    top : int
+
+    Returns
+    -------
+    DataFrame
+        `SEGMENT_COLUMNS`; first those that reach the threshold, each part by mean probability. Empty for a
+        model without probabilities.
+    """
+    wanted = model.threshold_p if threshold is None else threshold
+    counted = is_counted(rows)
+    if wanted is None or not counted.any():
+        return pd.DataFrame(columns=SEGMENT_COLUMNS)
+    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)
+    start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+    reaching = [run for run in _runs(p >= _floor(wanted)) if p[slice(*run)].max() >= wanted]
+    reaching = [
+        run for run in _bridge(reaching, start, end, gap_s) if end[run[1] - 1] - start[run[0]] >= min_s
+    ]
+    below = _peaks(np.where(p < wanted, p, -1.0), reaching, start, end, min_s=min_s, n=top - len(reaching))
+    listed = [_row(rows, run, model) | {"reaches": 1} for run in reaching]
+    listed += [_row(rows, run, model) | {"reaches": 0} for run in below]
+    table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
+    table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
+    return table.assign(rank=np.arange(1, len(table) + 1))
+
+
+def _floor(threshold: float) -> float:
+    return max(threshold - DROP, threshold / 2)
+
+
+def _runs(marked: NDArray[np.bool_]) -> list[Run]:
+    """Find runs of marked rows."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _bridge(
+    runs: Sequence[Run], start: NDArray[np.float64], end: NDArray[np.float64], gap_s: float
+) -> list[Run]:
+    """Join runs at most `gap_s` apart."""
+    joined: list[Run] = []
+    for first, after in runs:
+        if joined and start[first] - end[joined[-1][1] - 1] <= gap_s:
+            joined[-1] = (joined[-1][0], after)
+        else:
+            joined.append((first, after))
+    return joined
+
+
+def _peaks(
+    p: NDArray[np.float64],
+    reaching: Sequence[Run],
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    *,
+    min_s: float,
+    n: int,
+) -> list[Run]:
+    """Find at most n of the highest peaks outside of `taken`."""
+    left = p.copy()
+    for run in reaching:
+        left[slice(*run)] = -1.0
+    peaks: list[Run] = []
+    while len(peaks) < n:
+        seed = int(np.argmax(left))
+        if left[seed] <= 0:
+            break
+        floor = _floor(float(left[seed]))
+        first, after = seed, seed + 1
+        while first > 0 and left[first - 1] >= floor:
+            first -= 1
+        while after < len(left) and left[after] >= floor:
+            after += 1
+        left[first:after] = -1.0
+        if end[after - 1] - start[first] >= min_s:
+            peaks.append((first, after))
+    return peaks
+
+
+def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
+    """Describe one segment."""
+    part = rows.iloc[slice(*run)]
+    part_counted = part[is_counted(part)]
+    weights = durations(part_counted)
+    peak = part_counted.iloc[int(np.argmax(part_counted["p"].to_numpy()))]
+    means = {
+        name: float(np.average(part_counted[name], weights=weights)) for name in ("p", "p_low", "p_high")
+    }
+    p_of: dict[str, float] = {}
+    shares: dict[str, float] = {}
+    seen: set[str] = set()
+    for concept in model.concepts if model.by_concepts else ():
+        p_of[concept.name] = float(np.average(part_counted[f"{concept.name}_p"], weights=weights))
+        column = part_counted[f"{concept.name}_contribution"]
+        shares[concept.name] = float(np.average(column, weights=weights))
+        if p_of[concept.name] >= concept.threshold_p:
+            seen.add(concept.name)
+    heaviest = sorted(shares, key=lambda name: -abs(shares[name]))
+    present = [name for name in heaviest if name in seen][:N_CONCEPTS]
+    weighing = [name for name in heaviest[:N_CONCEPTS] if shares[name]]
+    named = [name for name in heaviest if name in present or name in weighing]
+    flags = dict.fromkeys(flag for cell in part["flags"] for flag in cell.split(";") if flag)
+    return {
+        "movie": part["movie"].iloc[0],
+        "model": model.key,
+        "start_s": float(part["start_s"].iloc[0]),
+        "end_s": float(part["end_s"].iloc[-1]),
+        **means,
+        "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
+        "present": ";".join(present),
+        "concepts": ";".join(named),
+        "concepts_p": ";".join(f"{p_of[name]:.4f}" for name in named),
+        "contributions": ";".join(f"{shares[name]:.4f}" for name in named),
+        "flags": ";".join(flags),
+    }

@@ -1,7 +1,7 @@
 """Compute Cronbach's alpha, the agreement of raters of the same items with their sum (Cronbach 1951)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -44,23 +44,19 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> Alpha:
         NaN where a rating is missing: the item is left out, and counted.
     """
     complete = ratings[~np.isnan(ratings).any(axis=1)]
-    n_incomplete = len(ratings) - len(complete)
     n_items, n_raters = complete.shape
-
-    def without(reason: str) -> Alpha:
-        return Alpha(None, reason, n_items, n_incomplete)
-
+    total, alpha, reason = complete.sum(axis=1), None, ""
     if n_raters < 2:
-        return without("fewer than two raters")
-    if n_items < 2:
-        return without("fewer than two items that all raters rated")
+        reason = "fewer than two raters"
+    elif n_items < 2:
+        reason = "fewer than two items that all raters rated"
     # Not variance == 0: the mean of equal numbers such as .1 may differ from them in the last bit.
-    total = complete.sum(axis=1)
-    spread = total.var(ddof=1)
-    if np.ptp(total) <= 1e-12 * max(1.0, float(np.abs(complete).max())):
-        return without("the sums of the ratings do not vary")
-    alpha = n_raters / (n_raters - 1) * (1 - complete.var(axis=0, ddof=1).sum() / spread)
-    return Alpha(float(alpha), "", n_items, n_incomplete)
+    elif np.ptp(total) <= 1e-12 * max(1.0, float(np.abs(complete).max())):
+        reason = "the sums of the ratings do not vary"
+    else:
+        own = complete.var(axis=0, ddof=1).sum()
+        alpha = float(n_raters / (n_raters - 1) * (1 - own / total.var(ddof=1)))
+    return Alpha(alpha, reason, n_items, len(ratings) - n_items)
 
 
 def read_ratings(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64]]:
@@ -100,21 +96,10 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
         sets += [pair for pair in combinations(range(len(raters)), 2) if pair not in sets]
     rows: list[dict[str, Any]] = []
     for chosen in sets:
-        measured = cronbach_alpha(ratings[:, list(chosen)])
-        rows.append(
-            {
-                "raters": "+".join(raters[rater] for rater in chosen),
-                "n_raters": len(chosen),
-                "n_items": measured.n_items,
-                "n_incomplete": measured.n_incomplete,
-                "alpha": measured.alpha,
-                "reason": measured.reason,
-            }
-        )
-    record: dict[str, object] = {
-        "source": "Cronbach, Psychometrika 1951; items with a missing rating left out"
-    }
-
+        measured = asdict(cronbach_alpha(ratings[:, list(chosen)]))
+        named = {"raters": "+".join(raters[rater] for rater in chosen), "n_raters": len(chosen)}
+        rows.append(named | {name: measured[name] for name in ("n_items", "n_incomplete", "alpha", "reason")})
+    record = {"source": "Cronbach, Psychometrika 1951; items with a missing rating left out"}
     alphas = {"alpha": [row["alpha"] for row in rows]}
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     bars = drawn_by("draw_bars", labels=labels, series=alphas, axis="Cronbach's alpha")

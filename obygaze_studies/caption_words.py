@@ -1,12 +1,14 @@
 """Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta
 
 from obygaze_features.store import open_store
 from obygaze_models.report import Picture, Report
@@ -62,7 +64,7 @@ class Captions:
     fingerprint: str | None = None
 
 
-def read_captions(path: Path, texts: Path | None = None, backbone: str | None = None) -> Captions:
+def read_captions(path: Path, texts: Path | None = None) -> Captions:
     """Read captions from a table, or from the `text` of a store.
 
     Parameters
@@ -72,8 +74,6 @@ def read_captions(path: Path, texts: Path | None = None, backbone: str | None = 
         caption_id twice is refused, where there are any.
     texts
         A store whose rows are captions, by caption_id.
-    backbone
-        Which of its groups; needed when it has several.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def read_captions(path: Path, texts: Path | None = None, backbone: str | None = 
         rows = read_rows(path, ["image_id", "caption", *unique], unique=unique)
         return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
     store = open_store(texts)
-    group = choose_group(store, backbone)
+    group = choose_group(store)
     if group.text is None:
         raise AuditError(f"{store.where}, group {group.name}: its rows are clips, not texts")
     known = dict(zip(group.clip_ids, group.text, strict=True))
@@ -234,13 +234,12 @@ def audit_words(
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Callable[[Path], None]:
-    rate = {(f"{row['emotion']} {row['level']}", row["condition"]): row["per_1000"] for row in rows}
-    labels, conditions = (list(dict.fromkeys(key[index] for key in rate)) for index in (0, 1))
-    series = {condition: [rate.get((label, condition)) for label in labels] for condition in conditions}
-    counted = {(f"{row['emotion']} {row['level']}", row["condition"]): row["n_captions"] for row in rows}
-    sizes = [
-        ", ".join(f"{counted.get((label, condition), 0):,}" for condition in conditions) for label in labels
-    ]
+    of = {(f"{row['emotion']} {row['level']}", row["condition"]): row for row in rows}
+    labels, conditions = (list(dict.fromkeys(key[index] for key in of)) for index in (0, 1))
+    none = {"per_1000": None, "n_captions": 0}
+    grid = [[of.get((label, condition), none) for condition in conditions] for label in labels]
+    series = {name: [row[index]["per_1000"] for row in grid] for index, name in enumerate(conditions)}
+    sizes = [", ".join(f"{row['n_captions']:,}" for row in own) for own in grid]
     named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
     return drawn_by("draw_bars", labels=named, series=series, axis=PICTURED)
 
@@ -272,10 +271,10 @@ def _row(
     counts: Mapping[str, ImageCounts],
     kept: Mapping[str, Sequence[str]],
 ) -> dict[str, object]:
-    words = kept[group[0]]
-    n_captions = sum(counts[image].n_captions for image in images)
-    count = sum(counts[image].words.get(word, 0) for image in images for word in words)
-    with_any = [counts[image].with_any(words) for image in images]
+    words, own = kept[group[0]], [counts[image] for image in images]
+    n_captions = sum(image.n_captions for image in own)
+    count = sum(image.words.get(word, 0) for image in own for word in words)
+    with_any = [image.with_any(words) for image in own]
     return {
         **dict(zip(GROUP, group, strict=True)),
         "n_images": len(images),
@@ -308,18 +307,16 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
         It is no such object, a list is empty, or a word could never be found: it has capitals, spaces, full
         stops or commas.
     """
+    words_of = Annotated[tuple[str, ...], Meta(min_length=1)]
     try:
-        lists = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise AuditError(f"{path} is not JSON: {error}") from error
-    if not isinstance(lists, dict) or not lists:
-        raise AuditError(f"{path}: expected an object of emotion: list of words, not empty")
+        kind = Annotated[dict[str, words_of], Meta(min_length=1)]
+        lists: dict[str, tuple[str, ...]] = msgspec.json.decode(read_text(path), type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise AuditError(f"{path} is no object of emotion: list of words: {error}") from error
     for emotion, words in lists.items():
-        if not isinstance(words, list) or not words:
-            raise AuditError(f"{path}, list {emotion}: expected a list of words, not empty")
         for word in words:
-            if not isinstance(word, str) or tokens(word) != [word] or not word:
+            if tokens(word) != [word] or not word:
                 raise AuditError(f"{path}, list {emotion}: {word!r} is not one word in small letters")
         if len(set(words)) < len(words):
             raise AuditError(f"{path}, list {emotion}: a word comes twice")
-    return {emotion: tuple(words) for emotion, words in lists.items()}
+    return lists

@@ -7,8 +7,7 @@ cosine is held against circular shifts of the presences within movies (see `eval
 keep labels and features as they are but for their alignment.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from scipy import linalg
 
 from obygaze_features.store import Store
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import TEXT_KINDS, TextKind, TextVectors, read_concept_texts, unit_length
+from obygaze_models.concepts import TEXT_KINDS, TextKind, read_concept_texts, unit_length
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
 from obygaze_models.report import Block, Column, Report, block, number
@@ -29,68 +28,37 @@ SOURCE = (
 )
 MIN_MOVIES = 2
 
+PENALTY = 1.0
+"""Ridge penalty, in mean variances of the centred features' directions."""
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Agreement:
-    """CAVs against text directions of K concepts.
+COLUMNS = (
+    *("concept", "kind", "n_texts", "n_with", "cosine", "null_mean", "null_high", "p", "p_holm", "rank"),
+    "rank",
+)
 
-    Attributes
-    ----------
-    concepts : tuple of str, length K
-    cosines : ndarray, shape [K, K]
-        Of the CAV of each row with the texts of each column.
-    p : ndarray, shape [K]
-        Share of the draws, the labels as they are among them, whose CAV is at least as near to the texts.
-    null_mean, null_high : ndarray, shape [K]
-        Mean and 97.5 % quantile of the drawn cosines.
-    """
-
-    concepts: tuple[str, ...]
-    cosines: NDArray[np.float64]
-    p: NDArray[np.float64]
-    null_mean: NDArray[np.float64]
-    null_high: NDArray[np.float64]
-
-    @property
-    def rank(self) -> NDArray[np.intp]:
-        """The place of a concept's own texts among all, by their cosine with its CAV; 1 is the nearest."""
-        own = np.diagonal(self.cosines)[:, None]
-        places: NDArray[np.intp] = 1 + (self.cosines > own).sum(axis=1)
-        return places
+Numbers = NDArray[np.float64]
 
 
 def agreement(
-    X: NDArray[np.floating],
-    present: NDArray[np.float64],
-    movies: NDArray[np.str_],
-    directions: NDArray[np.float64],
-    concepts: tuple[str, ...],
-    *,
-    n_permutations: int = 1000,
-    penalty: float = 1.0,
-    seed: int = 0,
-) -> Agreement:
-    """Compare K concepts' CAVs with K directions.
+    data: Dataset, directions: Numbers, concepts: tuple[str, ...], n_permutations: int, seed: int
+) -> tuple[Numbers, dict[str, NDArray[Any]]]:
+    """Compare K concepts' CAVs with K directions [K, D].
 
-    Parameters
-    ----------
-    X : ndarray, shape [N, D]
-        The clips of a movie in the order of the film.
-    present : ndarray, shape [N, K]
-    movies : ndarray of str, shape [N]
-    directions : ndarray, shape [K, D]
-    concepts : tuple of str, length K
-    n_permutations : int
-    penalty : float
-        Ridge penalty, in mean variances of the centred features' directions.
-    seed : int
+    Returns
+    -------
+    cosines : ndarray, shape [K, K]
+        Of the CAV of each row with the texts of each column.
+    of_concepts : dict of str to ndarray, shape [K]
+        `cosine` with its own texts; `null_mean` and `null_high`, mean and 97.5 % quantile of drawn cosines;
+        `p`, the share of the draws, the labels as they are among them, whose CAV is at least as near to the
+        texts; and `rank`, the place of its own texts among all; 1 is the nearest.
     """
-    groups = np.unique(movies, return_inverse=True)[1]
-    features = centred_within(X.astype(np.float64), groups)
-    labels = centred_within(present, groups)
+    groups = np.unique(data.movies, return_inverse=True)[1]
+    features = centred_within(data.X.astype(np.float64), groups)
+    labels = centred_within(data.present[list(concepts)].to_numpy(), groups)
     towards = unit_length(directions)
     with one_blas_thread():
-        ridge = penalty * float(np.sum(features * features)) / min(features.shape)
+        ridge = PENALTY * float(np.sum(features * features)) / min(features.shape)
         if ridge <= 0:
             raise AuditError("the features are constant in every movie: no CAV can be fitted")
         moments = features.T @ features + ridge * np.eye(features.shape[1])
@@ -105,8 +73,13 @@ def agreement(
     own = np.diagonal(cosines)
     # Tolerance for rounding: a shift that changes nothing must count.
     reached = 1 + (drawn >= own - 1e-9).sum(axis=0)
-    high = np.quantile(drawn, 0.975, axis=0)
-    return Agreement(concepts, cosines, reached / (n_permutations + 1), drawn.mean(axis=0), high)
+    return cosines, {
+        "cosine": own,
+        "null_mean": drawn.mean(axis=0),
+        "null_high": np.quantile(drawn, 0.975, axis=0),
+        "p": reached / (n_permutations + 1),
+        "rank": 1 + (cosines > own[:, None]).sum(axis=1),
+    }
 
 
 def audit_text_directions(
@@ -142,35 +115,20 @@ def audit_text_directions(
         concepts = tuple(concept for concept in varies if (concept, kind) in vectors_of)
         if len(concepts) < 2:
             continue
-        result = agreement(
-            data.X,
-            data.present[list(concepts)].to_numpy(),
-            data.movies,
-            text_directions(vectors_of, concepts, kind),
-            concepts,
-            n_permutations=n_permutations,
-            seed=seed,
-        )
-        rows += _rows(result, data, kind, vectors_of)
-        blocks.append(_matrix(result, kind))
+        means = np.stack([vectors_of[concept, kind].vectors.mean(axis=0) for concept in concepts])
+        directions = means - means.mean(axis=0)
+        cosines, of_concepts = agreement(data, directions, concepts, n_permutations, seed)
+        for index, concept in enumerate(concepts):
+            n_texts, n_with = len(vectors_of[concept, kind].texts), int(data.present[concept].sum())
+            about = {"concept": concept, "kind": kind, "n_texts": n_texts, "n_with": n_with}
+            rows.append(about | {name: values[index].item() for name, values in of_concepts.items()})
+        blocks.append(_matrix(cosines, concepts, kind))
     if not rows:
         raise AuditError(
             "fewer than two concepts with texts vary within at least two movies: nothing to compare"
         )
     for row, p in zip(rows, holm(np.array([row["p"] for row in rows])), strict=True):
         row["p_holm"] = float(p)
-    columns = (
-        "concept",
-        "kind",
-        "n_texts",
-        "n_with",
-        "cosine",
-        "null_mean",
-        "null_high",
-        "p",
-        "p_holm",
-        "rank",
-    )
     left_out = [concept for concept in known if concept not in varies]
     notes = [f"rank: place of a concept's own texts among those of {len(varies)} concepts; 1 is the nearest"]
     if left_out:
@@ -189,45 +147,14 @@ def audit_text_directions(
         "seed": seed,
     }
     title = "Text directions and labelled CAVs"
-    main = table(f"Agreement, {n_permutations} shifts, Holm over all rows", rows, (*columns, "rank"))
+    main = table(f"Agreement, {n_permutations} shifts, Holm over all rows", rows, COLUMNS)
     return audit_report("text-directions", title, rows, [main, *blocks], record, notes=notes)
 
 
-def text_directions(
-    vectors_of: Mapping[tuple[str, TextKind], TextVectors], concepts: tuple[str, ...], kind: TextKind
-) -> NDArray[np.float64]:
-    """Return each concept's mean unit text vector less the mean over the concepts, [K, D]."""
-    means = np.stack([vectors_of[concept, kind].vectors.mean(axis=0) for concept in concepts])
-    directions: NDArray[np.float64] = means - means.mean(axis=0)
-    return directions
-
-
-def _rows(
-    result: Agreement, data: Dataset, kind: TextKind, vectors_of: Mapping[tuple[str, TextKind], TextVectors]
-) -> list[dict[str, object]]:
-    return [
-        {
-            "concept": concept,
-            "kind": kind,
-            "n_texts": len(vectors_of[concept, kind].texts),
-            "n_with": int(data.present[concept].sum()),
-            "cosine": float(result.cosines[index, index]),
-            "null_mean": float(result.null_mean[index]),
-            "null_high": float(result.null_high[index]),
-            "p": float(result.p[index]),
-            "rank": int(result.rank[index]),
-        }
-        for index, concept in enumerate(result.concepts)
-    ]
-
-
-def _matrix(result: Agreement, kind: TextKind) -> Block:
+def _matrix(cosines: Numbers, concepts: tuple[str, ...], kind: TextKind) -> Block:
     rows = [
-        {"CAV": concept} | dict(zip(result.concepts, cosines, strict=True))
-        for concept, cosines in zip(result.concepts, result.cosines.tolist(), strict=True)
+        {"CAV": concept} | dict(zip(concepts, own, strict=True))
+        for concept, own in zip(concepts, cosines.tolist(), strict=True)
     ]
-    columns: list[Column] = [
-        ("CAV", "CAV", str),
-        *((concept, concept, number) for concept in result.concepts),
-    ]
+    columns: list[Column] = [("CAV", "CAV", str), *((concept, concept, number) for concept in concepts)]
     return block(f"Cosine of each CAV (rows) with the texts of each concept ({kind})", columns, rows)

@@ -1,6 +1,7 @@
 """A marked folder and marked secrets, and where they must never turn up."""
 
 import json
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,16 +19,7 @@ SECRETS = {
     "HOSTNAME": "mark8host",
 }
 """What the environment holds meanwhile."""
-WORDS = (
-    "mark1keyid",
-    "mark2secret",
-    "mark3session",
-    "hf_mark4token",
-    "mark5user",
-    "mark6password",
-    "mark7login",
-    "mark8host",
-)
+WORDS = tuple(sorted(set(re.findall(r"\w*mark\d\w+", " ".join(SECRETS.values())))))
 _WRITTEN = (MARK, json.dumps(MARK)[1:-1], MARK.replace(" ", "%20"), *WORDS)
 
 

@@ -71,17 +71,6 @@ def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):
     assert kept.present.index.tolist() == [0, 1]
 
 
-def test_presence_is_of_the_visual_concepts_by_name(store, tmp_path):
-    clips = (
-        Clip("a1", "a", level="S", concepts=("Look", "Voice")),
-        Clip("a2", "a", level="HN", concepts=("Body", "Look")),
-    )
-    data = load_dataset(store, Manifest(clips, tmp_path), backbone="one")
-    assert list(data.present.columns) == list(data.codebook.visual_concepts)
-    assert "Voice" not in data.present
-    assert data.present[["Body", "Look"]].to_numpy().tolist() == [[0, 1], [1, 1]]
-
-
 def test_models_that_read_frames_or_tokens_get_the_rows_of_the_same_clips(store, manifest):
     data = load_dataset(store, manifest, backbone="one")
     rows = [ROW[clip_id] for clip_id in data.clip_ids]
@@ -129,12 +118,6 @@ def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, featu
     expected = getattr(stored.astype(np.float32), pool)(axis=1)[[ROW[clip_id] for clip_id in data.clip_ids]]
     np.testing.assert_array_equal(data.X, expected)
     assert (data.features, data.pool) == (features, pool)
-
-
-def test_the_paper_pools_as_pytorchs_adaptive_max_pool_to_length_one():
-    torch = pytest.importorskip("torch")
-    pooled = torch.nn.AdaptiveMaxPool1d(1)(torch.from_numpy(TOKENS).permute(0, 2, 1))[:, :, 0]
-    np.testing.assert_array_equal(TOKENS.max(axis=1), pooled.numpy())
 
 
 def test_by_default_the_smallest_stored_array_is_read(store, manifest):

@@ -91,10 +91,8 @@ def test_the_examples_of_every_help_are_real():
     [
         "obygaze extrakt films.csv stores/films",
         "obygaze extract films.csv stores/films --licences CC0-1.0",
-        "obygaze extract films.csv",
         "obygaze extract films.csv stores/films more",
         "obygaze extract films.csv stores/films --engine cloud",
-        "obygaze store seal stores/films",
     ],
 )
 def test_a_command_that_is_not_real_is_found(line):

@@ -1,7 +1,6 @@
 """Files are written whole or not at all, and nothing is overwritten unasked."""
 
 import csv
-import hashlib
 import io
 import os
 import signal
@@ -16,10 +15,7 @@ import obygaze_features.io as ours
 from obygaze_features.errors import OutputError
 from obygaze_features.io import (
     csv_line,
-    file_sha256,
-    json_bytes,
     refuse_existing,
-    sha256_of,
     whole_folder,
     write_whole,
 )
@@ -55,12 +51,6 @@ def test_a_file_is_whole_though_each_call_writes_a_part(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data)[:3]))
     write_whole(tmp_path / "a", b"ten bytes.")
     assert (tmp_path / "a").read_bytes() == b"ten bytes."
-
-
-def test_a_file_whose_folder_is_gone_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError) as caught:
-        write_whole(tmp_path / "gone" / "a", b"")
-    assert caught.value.filename == str(tmp_path / "gone" / "a")
 
 
 def test_a_folder_appears_whole_and_replaces_the_old_one(tmp_path):
@@ -121,9 +111,3 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
 def test_a_line_of_csv_reads_back(cells):
     assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]
-
-
-def test_digests_and_documents(tmp_path):
-    write_whole(tmp_path / "a", b"a")
-    assert file_sha256(tmp_path / "a") == sha256_of(b"a") == hashlib.sha256(b"a").hexdigest()
-    assert json_bytes({"é": 1.5}) == '{\n  "é": 1.5\n}\n'.encode()

@@ -6,19 +6,6 @@ from obygaze_features import screen
 from obygaze_features.screen import progress_bar
 
 
-def test_without_a_terminal_progress_is_a_line_per_minute(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 61.0, 62.0, 150.0])
-    # Of this module alone: other threads look at the clock, too.
-    monkeypatch.setattr(screen, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with progress_bar("extract", "clip") as show:
-        for done in range(1, 5):
-            show(done, 10, "decode 40%")
-    assert capsys.readouterr().err.splitlines() == [
-        "extract: 2 of 10 clips in 1 min, about 4 min left (decode 40%)",
-        "extract: 4 of 10 clips in 2 min, about 4 min left (decode 40%)",
-    ]
-
-
 def test_on_a_terminal_progress_is_a_bar_that_goes_away(capsys, monkeypatch):
     monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
     with progress_bar("verify", "file") as show:

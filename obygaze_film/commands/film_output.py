@@ -12,8 +12,12 @@ from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.options import FILE, PATH, Output, output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from obygaze_film.timeline import Timeline
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
 
@@ -147,8 +151,8 @@ def _rate(text: str) -> Fraction:
 @click.command()
 @click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
 @click.option("--scored", type=PATH, required=True, help="What 'obygaze film score' wrote.")
-@click.option("--out", type=PATH, required=True, help="Folder to write: MOVIE/RANK.jpg.")
-def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
+@output("Folder to write: MOVIE/RANK.jpg.", required=True)
+def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> None:
     """Save a small picture of each segment's highest point, for 'obygaze film report --thumbnails'.
 
     FILMs are your own copies. Pictures are at most 160 pixels wide. Nothing else of a film is saved.
@@ -158,35 +162,31 @@ def thumbnails(films: tuple[Path, ...], scored: Path, out: Path) -> None:
       obygaze film thumbnails film.mkv --scored scored --out pictures
       obygaze film report scored --thumbnails pictures --out film.html
     """
-    if out.exists():
-        raise OutputError(f"{out} exists already: choose another --out")
-    peaks = {film: _peaks(scored, film.stem) for film in films}
+    output.refuse_existing()
+    out = output.path
+    known = {film.movie: film for film in obygaze_film.read_films([scored])}
+    peaks = {film.stem: _peaks(known, film, scored) for film in films}
     click.echo(
         f"warning: {out} will contain frames of films: pass them on only where you have the right to",
         err=True,
     )
+    from obygaze_film.scored_files import folder_name
+
     with whole_folder(out) as partial:
-        for film, times in peaks.items():
-            (partial / film.stem).mkdir()
-            for rank, picture in _pictures(film, times).items():
-                (partial / film.stem / f"{rank}.jpg").write_bytes(picture)
+        for film in films:
+            folder = partial / folder_name(film.stem)
+            folder.mkdir()
+            for rank, picture in _pictures(film, peaks[film.stem]).items():
+                (folder / f"{rank}.jpg").write_bytes(picture)
     click.echo(f"{out}: pictures of {sum(map(len, peaks.values()))} segments")
 
 
-def _peaks(scored: Path, movie: str) -> dict[int, float]:
-    """Read the time of each segment's highest point by rank; of the first model, which the page shows."""
-    from obygaze_features.manifest import read_table
-
-    places = [path for path in (scored / movie / "segments.csv", scored / "segments.csv") if path.is_file()]
-    if not places:
-        raise OutputError(
-            f"{scored}: no segments.csv of film {movie!r}: give a folder of 'obygaze film score'"
-        )
-    rows = read_table(places[0], needed=("movie", "model", "rank", "peak_s")).rows
-    own = [row.cells for row in rows if row.cells["movie"] == movie]
-    if rows and not own:
-        raise OutputError(f"{places[0]} is of film {rows[0].cells['movie']!r}, not of {movie!r}")
-    return {int(row["rank"]): float(row["peak_s"]) for row in own if row["model"] == own[0]["model"]}
+def _peaks(known: "Mapping[str, Timeline]", film: Path, scored: Path) -> dict[int, float]:
+    """Find the time of each segment's highest point by rank; of the first model, which the page shows."""
+    if film.stem not in known:
+        raise OutputError(f"{scored} is of film {', '.join(known)}, not of {film.stem!r}")
+    segments = known[film.stem].segments()
+    return dict(zip(segments["rank"].astype(int), segments["peak_s"].astype(float), strict=True))
 
 
 def _pictures(film: Path, times: dict[int, float]) -> dict[int, bytes]:

@@ -67,9 +67,12 @@ def score(
       obygaze film score pcbm_lr.model mlp.model stores/films \\
           --shots films.shots.csv --films films-facts.csv --out scored
     """
+    from msgspec import to_builtins
+
     from obygaze_film.rows import read_shots, windows_of
     from obygaze_film.score import FilmFacts
-    from obygaze_film.timeline import RECORD
+    from obygaze_film.scored_files import RECORD, folders_of
+    from obygaze_film.timeline import write_films
     from obygaze_models.prediction import json_text, refuse_wrong_order
 
     *models, store_path = arguments
@@ -83,8 +86,10 @@ def score(
     if title is not None and len(movies) > 1:
         raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
     out = output.path
-    folder_of = {movie: out if len(movies) == 1 else out / _folder_name(movie) for movie in movies}
-    _refuse(out, [folder / RECORD for folder in folder_of.values()], force=output.force)
+    folder_of = folders_of(movies, out)
+    refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
+    if out.is_file():
+        raise OutputError(f"{out} is a file: --out is a folder")
     facts = _facts(films) if films is not None else {}
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
@@ -92,31 +97,16 @@ def score(
     scored = obygaze_film.score_films(
         store, models, shots=read_shots(shots, movies, flags) if shots else None, facts=facts
     )
-    for timeline in scored:
-        timeline.write(folder_of[timeline.movie])
+    write_films(scored, out)
+    folders = [folder_of[timeline.movie] for timeline in scored]
     if output.as_json:
-        import msgspec
-
-        records = [msgspec.to_builtins(timeline.record) for timeline in scored]
-        click.echo(
-            json_text({"films": records, "folders": [str(folder_of[timeline.movie]) for timeline in scored]})
-        )
+        records = [to_builtins(timeline.record) for timeline in scored]
+        click.echo(json_text({"films": records, "folders": [*map(str, folders)]}))
     else:
-        for timeline in scored:
-            for line in _lines(timeline, folder_of[timeline.movie]):
-                click.echo(line)
-    ctx.exit(3 if any(_says_nothing(timeline) for timeline in scored) else 0)
-
-
-def _folder_name(movie: str) -> str:
-    return movie.replace("/", "_").replace("\\", "_").lstrip(".") or "_"
-
-
-def _refuse(out: Path, records: list[Path], *, force: bool) -> None:
-    """Refuse to replace a scored film, and to write into a folder of something else."""
-    refuse_existing(*records, force=force)
-    if out.is_file():
-        raise OutputError(f"{out} is a file: --out is a folder")
+        for timeline, folder in zip(scored, folders, strict=True):
+            click.echo("\n".join(_lines(timeline, folder)))
+    models_of = [model for timeline in scored for model in timeline.record.models]
+    ctx.exit(3 if any(model.rate.unreliable >= 1 for model in models_of) else 0)
 
 
 def _facts(path: Path) -> "dict[str, FilmFacts]":
@@ -133,10 +123,6 @@ def _facts(path: Path) -> "dict[str, FilmFacts]":
             row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
         )
     return facts
-
-
-def _says_nothing(timeline: "Timeline") -> bool:
-    return any(model.rate.unreliable >= 1 for model in timeline.record.models)
 
 
 def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
@@ -201,7 +187,7 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
           --out agreement
     """
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.evaluation import evaluation_report
+    from obygaze_film.agreement import evaluation_report
     from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)
@@ -300,29 +286,23 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
 
     from obygaze_features.manifest import read_manifest
     from obygaze_film.judged_rate import correct_rate, write_rates
+    from obygaze_film.timeline import found_films
     from obygaze_models.prediction import json_text
 
     truth = read_manifest(judgements, spreadsheet_safe=True)
     every = []
-    for timeline in obygaze_film.read_films([folder]):
+    for scored_folder, timeline in found_films([folder]).items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        rates = []
-        notices: list[str] = []
-        for model_key in keys:
-            corrected, notices = correct_rate(timeline, truth, model_key)
-            rates.append(corrected)
-        scored_folder = folder if (folder / "film.json").is_file() else folder / _folder_name(timeline.movie)
+        estimated = [correct_rate(timeline, truth, model_key) for model_key in keys]
+        rates = [corrected for corrected, _ in estimated]
         write_rates(scored_folder, rates)
-        every += [
-            {"movie": timeline.movie, **msgspec.to_builtins(corrected_rate)} for corrected_rate in rates
-        ]
+        every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
         if not as_json:
             click.echo(timeline.heading)
             for corrected in rates:
-                click.echo(f"  {_rate_line(corrected)}")
-                for pair in corrected.agreement:
-                    click.echo(f"  {_agreement_line(pair)}")
-        for notice in notices:
+                lines = [_rate_line(corrected), *map(_agreement_line, corrected.agreement)]
+                click.echo("\n".join(f"  {line}" for line in lines))
+        for notice in [notices for _, notices in estimated][-1] if estimated else ():
             click.echo(f"{timeline.movie}: {notice}", err=True)
     if as_json:
         click.echo(json_text({"rates": every}))

@@ -7,9 +7,10 @@ those two alone.
 
 import re
 from typing import Final
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, SubElement, fromstring, indent, tostring
 
 from obygaze_film.exchange.tiers import Exported, TierSpan
+from obygaze_models.report import asset
 
 SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 NO_DATE: Final = "1970-01-01T00:00:00+00:00"
@@ -21,23 +22,6 @@ LEVELS, PROBABILITIES, LANGUAGE = "levels", "probabilities", "und"
 BINS: Final = tuple(f"{n / 5:.1f} to {(n + 1) / 5:.1f}" for n in range(5))
 """Vocabulary of the tiers of probabilities: tools list every distinct value. The numbers are in the
 texts of the segments and in other formats."""
-
-CONSTRAINTS: Final = (
-    (
-        "Time_Subdivision",
-        "Parts of the parent's interval without gaps",
-    ),
-    (
-        "Symbolic_Subdivision",
-        "Ordered parts of the parent, without times",
-    ),
-    ("Symbolic_Association", "One annotation for one of the parent"),
-    (
-        "Included_In",
-        "Parts of the parent's interval, with gaps",
-    ),
-)
-"""The constraints (stereotypes) that every ELAN document declares."""
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow."""
@@ -124,37 +108,7 @@ def _annotation(tier: Element, number: int, slots: tuple[str, str], text: str) -
 
 def _types(root: Element, made: Exported) -> None:
     """Write the types of tiers, the language, the stereotypes and the vocabulary, in the schema's order."""
-    common = {"GRAPHIC_REFERENCES": "false"}
-    for attributes in (
-        {"LINGUISTIC_TYPE_ID": "model", "TIME_ALIGNABLE": "true", **common},
-        {
-            "LINGUISTIC_TYPE_ID": "level",
-            "TIME_ALIGNABLE": "true",
-            "CONTROLLED_VOCABULARY_REF": LEVELS,
-            **common,
-        },
-        {
-            "LINGUISTIC_TYPE_ID": "probability",
-            "TIME_ALIGNABLE": "true",
-            "CONTROLLED_VOCABULARY_REF": PROBABILITIES,
-            **common,
-        },
-        {
-            "LINGUISTIC_TYPE_ID": "concepts",
-            "TIME_ALIGNABLE": "false",
-            "CONSTRAINTS": "Symbolic_Association",
-            **common,
-        },
-    ):
-        SubElement(root, "LINGUISTIC_TYPE", attributes)
-    defined = {
-        "LANG_ID": LANGUAGE,
-        "LANG_DEF": "http://cdb.iso.org/lg/CDB-00130975-001",
-        "LANG_LABEL": "undetermined (und)",
-    }
-    SubElement(root, "LANGUAGE", defined)
-    for stereotype, description in CONSTRAINTS:
-        SubElement(root, "CONSTRAINT", {"STEREOTYPE": stereotype, "DESCRIPTION": description})
+    root.extend(fromstring(asset("eaf-types.xml", "obygaze_film.exchange")))  # noqa: S314 - ours
     for identity, description, values in (
         (LEVELS, f"levels of {made.model.codebook}", made.levels),
         (PROBABILITIES, "probability that the model gives", BINS),

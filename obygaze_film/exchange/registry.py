@@ -13,6 +13,7 @@ from obygaze_film.exchange.text_formats import to_csv, to_srt, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
 from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
 from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
+from obygaze_film.schema import refuse_texts
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -79,6 +80,7 @@ def collect(
     FilmError
         The format, tier or model is unknown.
     """
+    refuse_texts(film.record)
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     if unknown := [name for name in tiers if name not in KINDS]:

@@ -12,7 +12,7 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.screen import probability
 from obygaze_film.schema import ModelRecord
-from obygaze_film.segments import Reason, reasons
+from obygaze_film.timeline import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -45,6 +45,12 @@ class TierSpan:
     def present(self) -> tuple[str, ...]:
         """The concepts that are seen, the heaviest first."""
         return tuple(reason.concept for reason in self.reasons if reason.is_present)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The probability and its band, if any, rounded."""
+        numbers = {"p": self.p, "p_low": self.p_low, "p_high": self.p_high}
+        return {name: round(value, 4) for name, value in numbers.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +143,13 @@ def exported(
     """
     chosen = film.model(model)
     rows = film.rows(chosen.key)
-    tiers: list[Tier] = []
-    for kind in KINDS:
-        if kind not in kinds:
-            continue
-        if kind == "segments":
-            tiers.append(Tier(kind, f"{PREFIX}segments", _segments(film, chosen, top)))
-        elif kind == "level":
-            tiers.append(Tier(kind, f"{PREFIX}level (p)", _level(rows)))
-        elif kind == "concepts":
-            tiers += _concepts(film, chosen)
-        else:
-            tiers.append(Tier(kind, f"{PREFIX}shots", _shots(film)))
+    every = [
+        Tier("segments", f"{PREFIX}segments", _segments(film, chosen, top)),
+        Tier("level", f"{PREFIX}level (p)", _level(rows)),
+        *_concepts(film, chosen),
+        Tier("shots", f"{PREFIX}shots", _shots(film)),
+    ]
+    tiers = [tier for tier in every if tier.kind in kinds]
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
     return Exported(film, chosen, tuple(tiers), tuple(levels), rate, _notice(film, chosen, tiers))

@@ -12,12 +12,12 @@ COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "
 
 def to_otio(made: Exported) -> str:
     """Write an OpenTimelineIO timeline: one clip of the film's length, with one marker per span."""
-    return str(_adapters().write_to_string(_timeline(made), "otio_json"))
+    return _written(made, "otio_json")
 
 
 def to_fcpxml7(made: Exported) -> str:
     """Write a Final Cut Pro 7 sequence (Premiere, Resolve), through OpenTimelineIO's adapter."""
-    return str(_adapters().write_to_string(_timeline(made), "fcp_xml"))
+    return _written(made, "fcp_xml")
 
 
 def to_edl(made: Exported) -> str:
@@ -36,22 +36,14 @@ def to_edl(made: Exported) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _adapters() -> Any:
+def _written(made: Exported, adapter: str) -> str:
+    """Make the timeline; the FCP 7 adapter needs the media reference and the start time."""
     try:
-        import opentimelineio  # noqa: PLC0415 - an extra
+        import opentimelineio as otio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise FilmError(
             "this format needs OpenTimelineIO: install it with: pip install 'obygaze[interchange]'"
         ) from error
-    return opentimelineio.adapters
-
-
-def _timeline(made: Exported) -> Any:
-    """Make the timeline; the FCP 7 adapter needs the media reference and the start time."""
-    adapters = _adapters()
-    import opentimelineio as otio  # noqa: PLC0415
-
-    del adapters
     rate = float(made.rate)
 
     def time(frames: int) -> Any:
@@ -79,14 +71,12 @@ def _timeline(made: Exported) -> Any:
                     metadata=_metadata(tier.name, span, made.caveats[0]),
                 )
             )
-    return timeline
+    return str(otio.adapters.write_to_string(timeline, adapter))
 
 
 def _metadata(tier: str, span: TierSpan, caveat: str) -> dict[str, Any]:
-    numbers = {"p": span.p, "p_low": span.p_low, "p_high": span.p_high}
-    known = {name: round(value, 4) for name, value in numbers.items() if value is not None}
     exact = {"start_s": span.start_s, "end_s": span.end_s}
-    return {"obygaze": {"tier": tier, **exact, **known}, "fcp_xml": {"comment": f"{tier}. {caveat}"}}
+    return {"obygaze": {"tier": tier, **exact, **span.numbers}, "fcp_xml": {"comment": f"{tier}. {caveat}"}}
 
 
 def _frames(seconds: float, rate: Fraction) -> int:

@@ -116,18 +116,9 @@ def _bodies(tier: Tier, span: TierSpan) -> list[dict[str, Any]]:
         {"type": "TextualBody", "value": tier.name, "format": "text/plain", "purpose": "tagging"},
         {"type": "TextualBody", "value": span.text, "format": "text/plain", "purpose": "classifying"},
     ]
-    numbers = {"p": span.p, "p_low": span.p_low, "p_high": span.p_high}
-    known = {name: round(value, 4) for name, value in numbers.items() if value is not None}
-    if known:
-        text = json.dumps(known)
-        bodies.append(
-            {
-                "type": "TextualBody",
-                "value": text,
-                "format": "application/json",
-                "purpose": "describing",
-            }
-        )
+    if span.numbers:
+        numbers = json.dumps(span.numbers)
+        bodies.append({**bodies[0], "value": numbers, "format": "application/json", "purpose": "describing"})
     return bodies
 
 

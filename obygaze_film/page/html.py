@@ -1,17 +1,18 @@
 """Write the page of scored films as one HTML file; pictures of segments only on request."""
 
 import base64
-import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
 from obygaze_film.errors import FilmError
+from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
-from obygaze_film.page.phrases import SCRIPT, Words
+from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import CorrectedRate, FilmRecord
+from obygaze_film.scored_files import folder_name
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
@@ -65,21 +66,22 @@ def film_page(
         )
         for number, film in enumerate(ordered, start=1)
     ]
-    shown = [view.values() for view in views]
     alone = len(views) == 1
     return page(
         "film.html.j2",
         asset("film.css", "obygaze_film.page"),
         asset("film.js", "obygaze_film.page"),
         package="obygaze_film.page",
-        title=shown[0]["heading"] if alone else words.say("films_title", n=len(views)),
+        title=views[0].heading if alone else words.say("films_title", n=len(views)),
         language=words.language,
         w=words,
         depth=2 if alone else 3,
-        films=shown,
+        films=views,
+        charts=charts,
+        clock=clock,
         comparison=None if alone else _comparison(views, words),
         about=_about(ordered, words),
-        footer=_footer(ordered, words, with_frames=any(values["frames"] for values in shown)),
+        footer=_footer(ordered, words, with_frames=any(view.stills for view in views)),
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
 
@@ -109,20 +111,13 @@ def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
     rows = []
     for view, numbers in zip(views, shares, strict=True):
         judged = view.corrected is not None
-        rows.append(
-            {
-                "id": view.anchor,
-                "year": view.film.record.year or NONE,
-                "title": view.heading,
-                "judged": judged,
-                "bar": numbers and bar(*numbers, scale),
-                "share": words.share(numbers[0]) if numbers else NONE,
-                "interval": f"{words.share(numbers[1])}–{words.share(numbers[2])}"
-                if numbers
-                else words["withheld"],
-                "kind": words["kind_judged" if judged else "kind_model"] if numbers else "",
-            }
-        )
+        row: dict[str, Any] = {"share": NONE, "interval": words["withheld"], "kind": "", "bar": None}
+        if numbers:
+            share, low, high = map(words.share, numbers)
+            kind = words["kind_judged" if judged else "kind_model"]
+            row = {"share": share, "interval": f"{low}–{high}", "kind": kind, "bar": bar(*numbers, scale)}
+        year = view.film.record.year or NONE
+        rows.append({"id": view.anchor, "year": year, "title": view.heading, "judged": judged, **row})
     return {"rows": rows, "low": words.share(0), "high": words.share(scale)}
 
 
@@ -141,11 +136,9 @@ def _share(view: FilmView) -> tuple[float, float, float] | None:
 
 def _about(films: "Sequence[Timeline]", words: Words) -> list[str]:
     human = next((film.record.human for film in films if film.record.human), None)
-    boundaries = (
-        words["about_4_unknown"]
-        if human is None
-        else words.say("about_4", boundary=words.number(human.boundary_f1))
-    )
+    boundaries = words["about_4_unknown"]
+    if human is not None:
+        boundaries = words.say("about_4", boundary=words.number(human.boundary_f1))
     return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
 
 
@@ -156,14 +149,13 @@ def _footer(films: "Sequence[Timeline]", words: Words, *, with_frames: bool) -> 
     lines.append(words.say("made", version=record.versions.get("obygaze", "?"), number=record.number))
     models = {model.sha256 or model.key: model for film in films for model in film.record.models}
     for model in models.values():
-        cited = words.say("cite", citation=model.citation) if model.citation else ""
-        licence = words.say("licence", licence=model.licence) if model.licence not in {"", NO_LICENCE} else ""
-        lines.append(
-            " ".join(filter(None, [f"{model.title} ({model.key}), {model.task_title}.", licence, cited]))
-        )
-    digests = [
-        f"{key} {model.sha256[:12]}" for key, model in ((m.key, m) for m in models.values()) if model.sha256
-    ]
+        parts = [f"{model.title} ({model.key}), {model.task_title}."]
+        if model.licence not in {"", NO_LICENCE}:
+            parts.append(words.say("licence", licence=model.licence))
+        if model.citation:
+            parts.append(words.say("cite", citation=model.citation))
+        lines.append(" ".join(parts))
+    digests = [f"{model.key} {model.sha256[:12]}" for model in models.values() if model.sha256]
     digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
     lines.append(f"{words['digests']}: {', '.join(digests)}.")
     return lines
@@ -171,6 +163,9 @@ def _footer(films: "Sequence[Timeline]", words: Words, *, with_frames: bool) -> 
 
 WIDEST: Final = 160
 """Maximum width of a picture in pixels."""
+
+MOST_BYTES: Final = 1 << 18
+"""Of a picture's file, all of which gets into the page."""
 
 KINDS: Final = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
 
@@ -188,7 +183,9 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
     FilmError
         The folder is missing, or a file is wider than `WIDEST` or not a picture; names the file.
     """
-    movie_folder = folder / movie
+    from PIL import Image  # noqa: PLC0415 - an extra
+
+    movie_folder = folder / folder_name(movie)  # a stranger's film may have the name of any folder
     if not movie_folder.is_dir():
         raise FilmError(
             f"{movie_folder}: no such folder of pictures: expected RANK.jpg or RANK.png of each segment in it"
@@ -198,29 +195,17 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
         kind = KINDS.get(path.suffix.lower())
         if kind is None or not path.stem.isdecimal():
             continue
-        data = path.read_bytes()
-        width = _width(data, kind)
-        if width is None:
-            raise FilmError(f"{path}: not a {kind.upper()} picture")
+        if not path.resolve().is_relative_to(folder.resolve()) or path.stat().st_size > MOST_BYTES:
+            raise FilmError(f"{path}: lies elsewhere, or is larger than a picture of {WIDEST} pixels")
+        try:
+            with Image.open(path, formats=[kind]) as picture:
+                width = picture.width
+        except (OSError, Image.DecompressionBombError):
+            raise FilmError(f"{path}: not a {kind.upper()} picture") from None
         if width > WIDEST:
             raise FilmError(f"{path}: {width} pixels wide: make it at most {WIDEST}")
-        pictures[int(path.stem)] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+        data = base64.b64encode(path.read_bytes()).decode()
+        pictures[int(path.stem)] = f"data:image/{kind};base64,{data}"
     if not pictures:
         raise FilmError(f"{movie_folder}: no picture named by a segment's rank, such as 1.jpg")
     return pictures
-
-
-def _width(data: bytes, kind: str) -> int | None:
-    """Read a picture's width from its header; None if it is not of this kind."""
-    if kind == "png":
-        return int.from_bytes(data[16:20]) if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 24 else None
-    offset = 2
-    if data[:2] != b"\xff\xd8":
-        return None
-    # Segments of a JPEG: marker, length, content; those from SOF0 to SOF15 hold the size (ITU T.81, B.2.2).
-    while offset + 9 < len(data) and data[offset] == 0xFF:
-        marker, length = data[offset + 1], struct.unpack(">H", data[offset + 2 : offset + 4])[0]
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            return int(struct.unpack(">H", data[offset + 7 : offset + 9])[0])
-        offset += 2 + length
-    return None

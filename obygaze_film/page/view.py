@@ -1,9 +1,11 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook, builtin_codebook
@@ -77,63 +79,23 @@ class FilmView:
         names = [_level_text(self.codebook, name) for name in self.model.positive]
         return " / ".join(names) or self.model.task_title
 
-    def values(self) -> dict[str, Any]:
-        """Return the template values of the film."""
-        words, record = self.words, self.film.record
-        strips, unfound = self._strips()
-        hatched = self._hatched()
-        doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
-        kinds = {span["kind"] for span in hatched}
-        listed = cards(
-            self.segments,
-            self.rows,
-            self.film.frames[self.film.frames["model"] == self.model.key],
-            self.whole_s,
-            words,
-            unfound=doubtful,
-            stills=self.stills,
-        )
-        return {
-            "id": self.anchor,
-            "heading": self.heading,
-            "year": record.year,
-            "facts": self._facts(),
-            "frames": bool(self.stills),
-            "warnings": self._warnings(),
-            "caveat": self._caveat(),
-            "figures": figures(self.model, self.segments, self.positive, words, self.corrected),
-            "of_level": words.say("of_level", positive=self.positive),
-            "seconds": round(self.whole_s),
-            "width": charts.tenths(self.whole_s),
-            "band": charts.band(self.rows),
-            "line": charts.line(self.rows),
-            "cuts": charts.cuts(self.film.shots["start_s"].tolist()),
-            "half": words.number(0.5, 1),
-            "threshold": self._threshold(),
-            "ticks": [
-                {"x": charts.percent(time, self.whole_s), "text": clock(time)}
-                for time in charts.ticks(self.whole_s)
-            ],
-            "hatched": hatched,
-            "has_unlike": "unlike" in kinds,
-            "has_nothing": "nothing" in kinds,
-            "segments": listed,
-            "n_below": sum(not segment["reaches"] for segment in listed),
-            "below_title": words.say("more_below", n=sum(not segment["reaches"] for segment in listed)),
-            "no_segments": words.say("segments_none", reason=words["no_probability"]),
-            "strips": strips,
-            "unfound": unfound,
-            "unfound_title": words.say("unfound", n=len(unfound)),
-            "others": self._others(),
-            "levels": self._levels(),
-            "codebook_concepts": self._codebook_concepts(),
-            "own_codebook": self._own_codebook(),
-            "concepts": [concept.name for concept, _ in self.concepts],
-            "minutes": self._minutes(),
-            "data": json_data(self._data()),
-        }
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """The key figures."""
+        return figures(self.model, self.segments, self.positive, self.words, self.corrected)
 
-    def _facts(self) -> list[str]:
+    @cached_property
+    def cards(self) -> list[dict[str, Any]]:
+        """The cards of the segments."""
+        frames = self.film.frames[self.film.frames["model"] == self.model.key]
+        doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
+        return cards(
+            self.segments, self.rows, frames, self.whole_s, self.words, unfound=doubtful, stills=self.stills
+        )
+
+    @property
+    def facts(self) -> list[str]:
+        """What was scored, how and by which model."""
         words, record = self.words, self.film.record
         window, hop = record.windows.window_s, record.windows.hop_s
         windows = (
@@ -156,7 +118,9 @@ class FilmView:
             f"{words['store']} {record.store.name} {record.store.fingerprint[:12]}",
         ]
 
-    def _warnings(self) -> list[str]:
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings above the caveat."""
         words, model, warnings = self.words, self.model, []
         if model.is_trained_on:
             warnings.append(words["trained_on"])
@@ -173,7 +137,9 @@ class FilmView:
             )
         return warnings
 
-    def _caveat(self) -> str:
+    @property
+    def caveat(self) -> str:
+        """How far the scores, and people, can be trusted."""
         words, human = self.words, self.film.record.human
         first = words.say("caveat", positive=self.positive)
         if human is None:
@@ -188,13 +154,16 @@ class FilmView:
 
     # --- the timeline
     # -----------------------------------------------------------------------
-    def _threshold(self) -> dict[str, str] | None:
+    @property
+    def threshold(self) -> dict[str, str] | None:
+        """Height and text of the threshold's line."""
         p = self.model.threshold_p
         if p is None or not self.rows["p"].notna().any():
             return None
         return {"y": f"{charts.level(p)}%", "text": self.words.say("threshold", value=self.words.number(p))}
 
-    def _hatched(self) -> list[dict[str, Any]]:
+    @cached_property
+    def hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""
         unreliable, without = has_flag(self.rows, *UNRELIABLE), has_flag(self.rows, *NO_CONTENT)
         unlike = unreliable | (self.rows["p"].isna().to_numpy() & ~without)
@@ -225,18 +194,17 @@ class FilmView:
         p: NDArray[np.float64] = column.to_numpy(dtype=np.float64)
         return p
 
-    def _strips(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Draw the concepts, in two groups: found better than chance, and the others."""
-        better: list[dict[str, Any]] = []
-        others: list[dict[str, Any]] = []
-        for concept, model in self.concepts:
-            row = {
+    def strips(self, *, found: bool) -> list[dict[str, Any]]:
+        """Draw the concepts that are found better than chance, or the others."""
+        return [
+            {
                 "name": concept.name,
                 "note": self._ap(concept),
                 "paths": self._paths(self._concept_p(concept, model)),
             }
-            (better if concept.is_found else others).append(row)
-        return better, others
+            for concept, model in self.concepts
+            if concept.is_found == found
+        ]
 
     def _ap(self, concept: ConceptRecord) -> str:
         words = self.words
@@ -247,7 +215,8 @@ class FilmView:
     def _paths(self, p: NDArray[np.float64]) -> dict[int, str]:
         return charts.strip(self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy(), p)
 
-    def _others(self) -> list[dict[str, Any]]:
+    @property
+    def others(self) -> list[dict[str, Any]]:
         """Draw the other models with logits."""
         strips = []
         for model in self.film.record.models:
@@ -262,19 +231,24 @@ class FilmView:
 
     # --- judgements
     # -----------------------------------------------------------------------
-    def _levels(self) -> list[tuple[str, str]]:
+    @property
+    def levels(self) -> list[tuple[str, str]]:
+        """Levels of the codebook to choose from, with their texts."""
         if self.codebook is not None:
             return [(level.name, _level_text(self.codebook, level.name)) for level in self.codebook.levels]
         return [(name, name) for name in (*self.model.negative, *self.model.positive)]
 
-    def _codebook_concepts(self) -> tuple[str, ...]:
+    @property
+    def codebook_concepts(self) -> tuple[str, ...]:
+        """Concepts to choose from."""
         if self.codebook is not None:
             return self.codebook.concept_names
         return tuple(
             sorted({concept.name for model in self.film.record.models for concept in model.concepts})
         )
 
-    def _own_codebook(self) -> str:
+    @property
+    def own_codebook(self) -> str:
         """Name the codebook file needed beside the manifest, unless the codebook is built in."""
         if self.codebook is not None:
             return ""
@@ -289,7 +263,8 @@ class FilmView:
 
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
-    def _minutes(self) -> list[dict[str, Any]]:
+    @property
+    def minutes(self) -> list[dict[str, Any]]:
         """Average by minute, weighted by duration; rows without a probability are left out."""
         starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
         begins = np.arange(0.0, self.whole_s, MINUTE)
@@ -316,11 +291,13 @@ class FilmView:
     def _cell(self, value: float) -> str:
         return "" if np.isnan(value) else self.words.probability(value)
 
-    def _data(self) -> dict[str, Any]:
+    @property
+    def data(self) -> Markup:
+        """The numbers of the page's script."""
         kinds = list(dict.fromkeys(self.rows["flags"]))
         number_of = {flags: number for number, flags in enumerate(kinds)}
         own = [] if self.model.codebook == BUILTIN[0] else [CODEBOOK_COLUMN]
-        return {
+        numbers = {
             "d": round(self.whole_s, 3),
             "t": [round(start, 3) for start in self.rows["start_s"].tolist()],
             "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
@@ -343,6 +320,7 @@ class FilmView:
             "heads": [*HEADS, *(f"{concept.name}_p" for concept, _ in self.concepts), "flags"],
             "columns": [*FIELDS, *own, "seen_score", "judgement"],
         }
+        return json_data(numbers)
 
 
 def _level_text(codebook: Codebook | None, name: str) -> str:

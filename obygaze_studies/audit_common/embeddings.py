@@ -88,27 +88,30 @@ def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return directions
 
 
-def read_embeddings(path: Path, backbone: str | None = None) -> Embeddings:
+def read_embeddings(path: Path) -> Embeddings:
     """Read the pooled vectors of a store's group.
 
     Raises
     ------
     AuditError
-        The store has several groups and none is chosen, or the group's provenance has no `space`.
+        The store has several groups, or the group's provenance has no `space`.
     StoreError
-        There is no such store or group.
+        There is no such store.
     """
     store = open_store(path)
-    group = choose_group(store, backbone)
+    group = choose_group(store)
     where = f"{store.where}, group {group.name}"
     rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
     partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
-    return Embeddings(where, group_space(group, where), group.pooled(), rows, store.fingerprint, partial)
+    space = embedding_space(group.provenance)
+    if space is None:
+        raise AuditError(
+            f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
+        )
+    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial)
 
 
-def read_stored_text_ids(
-    path: Path, backbone: str | None = None, table: Path | None = None
-) -> dict[str, str]:
+def read_stored_text_ids(path: Path, table: Path | None = None) -> dict[str, str]:
     """Read which text stands behind which id of a text store: text -> text id.
 
     Parameters
@@ -123,7 +126,7 @@ def read_stored_text_ids(
         of the store another text.
     """
     store = open_store(path)
-    group = choose_group(store, backbone)
+    group = choose_group(store)
     where = f"{store.where}, group {group.name}"
     listed = None if table is None else read_text_ids(table)
     if group.text is None and listed is None:
@@ -141,22 +144,12 @@ def read_stored_text_ids(
     return {text: name for name, text in stored.items()}
 
 
-def choose_group(store: Store, backbone: str | None) -> Group:
-    """Open the group asked for, or the only one there is."""
-    if backbone is None and len(store.names) != 1:
+def choose_group(store: Store) -> Group:
+    """Open the only group there is."""
+    if len(store.names) != 1:
         names = ", ".join(store.names)
         raise AuditError(f"{store.where} has the groups {names}: extract one into a store of its own")
-    return store[backbone or store.names[0]]
-
-
-def group_space(group: Group, where: str) -> str:
-    """Read the space from a group's provenance."""
-    space = embedding_space(group.provenance)
-    if space is None:
-        raise AuditError(
-            f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
-        )
-    return space
+    return store[store.names[0]]
 
 
 def check_same_space(a: Embeddings, b: Embeddings) -> None:

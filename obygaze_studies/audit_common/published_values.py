@@ -1,22 +1,13 @@
 """List the printed numbers of the audited papers: Wolfe et al. 2023, Tables 1 and 2; Sabir and Padró 2023."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from importlib.resources import files
 
 from obygaze_studies.eat.eat_tests import SELECTIONS
 
-_EFFECTS = {
-    "CLIP ViT-B32": "1.09* 1.12* 0.95* 1.42* 0.22 0.19 0.60* 0.37 1.03*",
-    "CLIP ViT-B16": "1.26* 1.09* 0.51* 0.69* 0.68* 0.44 0.11 0.79* 0.76*",
-    "CLIP ViT-L14": "0.26 0.20 0.33 0.20 -1.08* -0.43 -0.07 1.11* 0.68*",
-    "CLIP RN101": "1.11* 0.78* 0.96* 0.68* -0.29 -0.14 0.65* 0.99* 1.20*",
-    "CLIP RN50": "0.70* 0.49 0.44 0.52* -0.24 -0.19 0.49 0.18 1.20*",
-    "CLIP RN50x4": "0.29 0.14 -0.06 -0.13 0.05 -0.04 0.48 0.88* 1.13*",
-    "CLIP RN50x16": "1.26* 0.84* 0.39 0.29 0.23 0.06 0.14 1.02* 0.80*",
-    "CLIP RN50x64": "1.06* 0.82* 0.63* 0.29 -0.13 0.32 -0.06 0.66* 0.32",
-    "OpenCLIP ViT-B32": "1.37* 1.24* 1.61* 1.50* 1.26* 0.82* 0.62* 0.86* 0.89*",
-}
+_PRINTED = tomllib.loads(files(__package__).joinpath("published_values.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -34,42 +25,12 @@ def _effects() -> dict[str, dict[str, PrintedEffect]]:
             name: PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
             for name, cell in zip(names, cells.split(), strict=True)
         }
-        for model, cells in _EFFECTS.items()
+        for model, cells in _PRINTED["effects"].items()
     }
 
 
 EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = _effects()
 """Model -> test -> what is printed."""
-
-_COUNTS = """
-Transformer 792 408 616 217
-AoANet 770 368 527 213
-Vilbert 702 311 526 161
-OSCAR 845 409 630 237
-BLIP 775 385 554 240
-TraCLIPS-Reward 769 381 537 251
-BLIP-2 695 356 498 239
-"""
-
-_OBJECTS = """
-Transformer .96 .50 .83 .75 .05 .50 .16 .25
-AoANet .97 .51 .85 .81 .02 .48 .14 .18
-Vilbert .96 .47 .84 .66 .03 .52 .15 .33
-OSCAR .97 .58 .82 .90 .02 .41 .18 .09
-BLIP .96 .52 .88 .97 .03 .47 .11 .02
-TraCLIPS-Reward .89 .48 .93 .50 .10 .51 .06 .50
-BLIP-2 .94 .57 .88 .90 .05 .42 .11 .10
-"""
-
-_SCORED_OBJECTS = """
-Transformer .96 .51 .83 .61 .03 .48 .16 .38
-AoANet .97 .46 .84 .82 .02 .53 .15 .17
-Vilbert .96 .53 .84 .65 .03 .46 .15 .34
-OSCAR .98 .42 .78 .83 .01 .57 .21 .16
-BLIP .96 .50 .86 .98 .03 .49 .13 .01
-TraCLIPS-Reward .88 .43 .92 .50 .11 .56 .07 .49
-BLIP-2 .93 .56 .82 .89 .06 .43 .17 .10
-"""
 
 OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")
 
@@ -96,31 +57,14 @@ class Totals:
     score_to_woman: Mapping[str, float]
 
 
-def _totals() -> dict[str, Totals]:
-    ratios, scored = (
-        {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in _lines(printed)}
-        for printed in (_OBJECTS, _SCORED_OBJECTS)
-    )
-    totals = {}
-    for line in _lines(_COUNTS):
-        model, *cells = line.split()
-        counts = [int(cell) for cell in cells]
-        totals[model] = Totals(
-            {"man": counts[0], "woman": counts[1]},
-            {"man": counts[2], "woman": counts[3]},
-            dict(zip(OBJECTS, ratios[model][:4], strict=True)),
-            dict(zip(OBJECTS, ratios[model][4:], strict=True)),
-            dict(zip(OBJECTS, scored[model][:4], strict=True)),
-            dict(zip(OBJECTS, scored[model][4:], strict=True)),
-        )
-    return totals
+def _totals(model: str) -> Totals:
+    counts, ratios, scores = (_PRINTED[name][model] for name in ("counts", "ratios", "score_ratios"))
+    genders = (dict(zip(("man", "woman"), own, strict=True)) for own in (counts[:2], counts[2:]))
+    values = (own for of in (ratios, scores) for own in (of[:4], of[4:]))
+    return Totals(*genders, *(dict(zip(OBJECTS, own, strict=True)) for own in values))
 
 
-def _lines(table: str) -> list[str]:
-    return table.strip().splitlines()
-
-
-TOTALS: Mapping[str, Totals] = MappingProxyType(_totals())
+TOTALS: Mapping[str, Totals] = {model: _totals(model) for model in _PRINTED["counts"]}
 """Captioner -> what is printed of it."""
 
 EXAMPLE_VALUES = ("distance_man", "distance_woman", "gs_man", "gs_woman")
@@ -143,9 +87,4 @@ class Example:
     values: tuple[float, float, float, float]
 
 
-EXAMPLES: tuple[Example, ...] = (
-    Example("tennis ball", "a <MASK> hitting a tennis ball on a tennis court", (0.44, 0.46, 0.45, 0.45)),
-    Example("umbrella", "a <MASK> holding an umbrella in the rain", (0.20, 0.20, 0.12, 0.13)),
-    Example("laptop", "a <MASK> sitting on a couch with two laptops", (0.43, 0.42, 0.25, 0.25)),
-    Example("paddle", "a <MASK> riding a wave on top of a surfboard", (0.16, 0.11, 0.33, 0.30)),
-)
+EXAMPLES: tuple[Example, ...] = tuple(Example(**example) for example in _PRINTED["examples"])

@@ -12,6 +12,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -141,8 +142,8 @@ def _claim(entry: dict[str, Any]) -> Claim:
         least = math.nextafter(entry.pop("above"), math.inf)
     if "below" in entry:
         most = math.nextafter(entry.pop("below"), -math.inf)
-    compute, given = getattr(measures, entry.pop("measure")), entry.pop("arguments", None)
-    return Claim(**entry, true_in=(least, most), compute=compute if given is None else compute(**given))
+    compute, given = getattr(measures, entry.pop("measure")), entry.pop("arguments", {})
+    return Claim(**entry, true_in=(least, most), compute=partial(compute, **given))
 
 
 CLAIMS = read_claims()
@@ -208,23 +209,15 @@ def read_inputs(paths: Sequence[Path]) -> dict[str, tuple[str, Any]]:
 
 
 def _row(claim: Claim, finding: Finding | None, p_holm: float) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "claim": claim.name,
-        "paper": claim.paper,
-        "place": claim.place,
-        "sentence": claim.sentence,
-        "statistic": claim.statistic,
-        "true_from": claim.true_in[0],
-        "true_to": claim.true_in[1],
-    }
     measured = asdict(finding or Finding(NAN, NAN, NAN, NAN, 0, ""))
+    note = measured.pop("note")
     decided = verdict(claim, finding, p_holm) if finding else f"not computed: needs {NEEDS[claim.needs]}"
-    row |= {name: measured[name] for name in ("value", "low", "high", "p")} | {"p_holm": p_holm}
-    return (
-        row
-        | {name: measured[name] for name in ("n", "unit")}
-        | {"verdict": decided, "note": measured["note"]}
-    )
+    about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}
+    least, most = claim.true_in
+    row = {"claim": claim.name} | about | {"true_from": least, "true_to": most}
+    for name, value in measured.items():
+        row |= {name: value} | ({"p_holm": p_holm} if name == "p" else {})
+    return row | {"verdict": decided, "note": note}
 
 
 def _number(value: float, low: float, high: float) -> str:

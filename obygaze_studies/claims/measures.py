@@ -5,7 +5,7 @@ tests change signs of films or permute levels within them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,15 @@ from obygaze_features.manifest import (
     sweep,
     windows,
 )
-from obygaze_models.evaluation import NAN, auc, average_precision, jackknife_interval, sign_flip, t_interval
+from obygaze_models.evaluation import (
+    NAN,
+    Interval,
+    auc,
+    average_precision,
+    jackknife_interval,
+    sign_flip,
+    t_interval,
+)
 from obygaze_studies.audit_common.published_values import EFFECTS, TOTALS
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.obygaze12.corpus import TASKS
@@ -75,9 +83,12 @@ class Finding:
 
 def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Finding:
     """Average one value a unit, with its t interval and the sign-flip test against `null`."""
-    mean = t_interval(values)
-    p = sign_flip(np.asarray(values) - null).p
-    return Finding(mean.mean, mean.low, mean.high, p, mean.n_movies, unit, note)
+    return found(t_interval(values), unit, note, p=sign_flip(np.asarray(values) - null).p)
+
+
+def found(average: Interval, unit: str, note: str = "", *, p: float = NAN) -> Finding:
+    """Make the finding of an average with its interval."""
+    return Finding(average.mean, average.low, average.high, p, average.n_movies, unit, note)
 
 
 def lowest(findings: Sequence[Finding]) -> Finding:
@@ -148,7 +159,7 @@ def same_rate(manifest: Manifest) -> Finding:
     note = f"largest difference: {names[most]}, " + ", ".join(
         f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
     )
-    return Finding(result.mean, result.low, result.high, p, result.n_movies, "films", note)
+    return found(result, "films", note, p=p)
 
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
@@ -201,7 +212,7 @@ def clothing_alone(manifest: Manifest) -> Finding:
         lambda kept: float(high[kept].mean()), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
     )
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
-    return Finding(share.mean, share.low, share.high, NAN, share.n_movies, "films", note)
+    return found(share, "films", note)
 
 
 def _of(values: "pd.Series[Any]") -> str:
@@ -281,27 +292,23 @@ def overlooked(segments: Manifest) -> Finding:
     share = jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
     note = f"{int(one_easy.sum()):,} of {len(differ):,} windows that differ, of {len(pairs):,}"
-    p = sign_flip(np.array(by_movie) - 0.5).p
-    return Finding(share.mean, share.low, share.high, p, share.n_movies, "films", note)
+    return found(share, "films", note, p=sign_flip(np.array(by_movie) - 0.5).p)
 
 
 def thresholds(segments: Manifest) -> Finding:
     """Measure how the clips of each level change from threshold .1 to .4, in the printed direction."""
     onto = windows(segments, DEFAULT_WINDOW_S)
+    printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
     low, high = (
-        clip_table(apply_policy(projection.manifest, LabelPolicy.PAPER)).value_counts(["movie", "level"])
+        clip_table(apply_policy(projection.manifest, LabelPolicy.PAPER))
+        .pivot_table("n", "movie", "level", aggfunc="size", fill_value=0)
+        .reindex(index=list(segments.movies), columns=list(printed), fill_value=0)
         for projection in sweep(segments, onto, [0.1, 0.4]).values()
     )
-    printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
-    change = {
-        level: np.array(
-            [high.get((movie, level), 0) - low.get((movie, level), 0) for movie in segments.movies]
-        )
-        for level in printed
-    }
+    change = high - low
     note = ", ".join(f"{level} {change[level].sum():+,} clips" for level in printed)
     findings = [
-        over_units(sign * change[level], "films", f"{note}; shown: {level}")
+        over_units(sign * change[level].to_numpy(), "films", f"{note}; shown: {level}")
         for level, sign in printed.items()
     ]
     return lowest(findings)
@@ -311,15 +318,10 @@ def without_unsure(segments: Manifest) -> Finding:
     """Measure how much gamma rises when clips that an expert labelled NS are left out."""
     onto = windows(segments, DEFAULT_WINDOW_S)
     pairs = agreement(project(segments, onto, per_annotator=True).manifest)
-    known = [
-        (pair.all_levels.value, pair.labels_only.value)
-        for pair in pairs
-        if pair.all_levels.value is not None and pair.labels_only.value is not None
-    ]
-    every, labels = np.array(known).T
-    return over_units(
-        labels - every, "films", f"mean gamma {every.mean():.3f}, without NS {labels.mean():.3f}"
-    )
+    values = [(pair.all_levels.value, pair.labels_only.value) for pair in pairs]
+    every, labels = np.array([pair for pair in values if None not in pair], np.float64).T
+    note = f"mean gamma {every.mean():.3f}, without NS {labels.mean():.3f}"
+    return over_units(labels - every, "films", note)
 
 
 # --- sentences of 002 and 004
@@ -329,82 +331,55 @@ def without_unsure(segments: Manifest) -> Finding:
 def alike_scores(_: None) -> Finding:
     """Compare, captioner by captioner, the two printed ratios of the four objects."""
     off = [
-        float(
-            np.mean(
-                [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
-            )
-        )
+        [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
         for printed in TOTALS.values()
     ]
-    mean = t_interval(off, bounds=(0, 1))
-    return Finding(mean.mean, mean.low, mean.high, NAN, len(off), "captioners")
+    return found(t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
 
 
 def balanced_object(_: None) -> Finding:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
-    mean = t_interval(ratios.loc[name], bounds=(0, 1))
-    return Finding(mean.mean, mean.low, mean.high, NAN, mean.n_movies, "captioners", f"object: {name}")
+    return found(t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
 
 
-def models_with(tests: Sequence[str], least: float, *, starred: bool) -> Callable[[None], Finding]:
+def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Finding:
     """Count the models of the printed tables whose effect on a test is above `least`.
 
     On several tests, those of the test with the fewest such models.
     """
-
-    def compute(_: None) -> Finding:
-        meeting = {
-            name: [
-                model
-                for model, effects in EFFECTS.items()
-                if effects[name].d > least and (effects[name].star or not starred)
-            ]
-            for name in tests
-        }
-        note = ", ".join(f"{name.rpartition('_')[2]}: {len(models)}" for name, models in meeting.items())
-        return counted(min(map(len, meeting.values())), len(EFFECTS), "models", note)
-
-    return compute
+    meeting = {}
+    for name in tests:
+        effects = [own[name] for own in EFFECTS.values()]
+        meeting[name] = sum(effect.d > least and (effect.star or not starred) for effect in effects)
+    note = ", ".join(f"{name.rpartition('_')[2]}: {n}" for name, n in meeting.items())
+    return counted(min(meeting.values()), len(EFFECTS), "models", note)
 
 
-def words_ratio(emotion: str) -> Callable[[pd.DataFrame], Finding]:
+def words_ratio(table: pd.DataFrame, *, emotion: str) -> Finding:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
-
-    def compute(table: pd.DataFrame) -> Finding:
-        rates = _rates(table, emotion)
-        shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
-        result = jackknife_interval(
-            lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
-            np.array([f"{subject:03}" for subject in range(len(rates))]),
-            bounds=(0, math.inf),
-        )
-        note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
-        p = sign_flip(shown - clothed / 2).p
-        return Finding(result.mean, result.low, result.high, p, len(rates), "people pictured", note)
-
-    return compute
+    rates = _rates(table, emotion)
+    shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
+    ratio = jackknife_interval(
+        lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
+        np.array([f"{subject:03}" for subject in range(len(rates))]),
+        bounds=(0, math.inf),
+    )
+    note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
+    return found(ratio, "people pictured", note, p=sign_flip(shown - clothed / 2).p)
 
 
-def words_rate(emotion: str) -> Callable[[pd.DataFrame], Finding]:
+def words_rate(table: pd.DataFrame, *, emotion: str) -> Finding:
     """Average the rate of an emotion's words for partially clothed subjects, in the worse of two levels."""
-
-    def compute(table: pd.DataFrame) -> Finding:
-        findings = []
-        for level, own in table.groupby(table["emotion"].str[2:]):
-            if level:
-                rates = _rates(own, emotion, table)["O"].to_numpy()
-                mean, p = t_interval(rates, bounds=(0, math.inf)), sign_flip(rates - 1).p
-                findings.append(
-                    Finding(
-                        mean.mean, mean.low, mean.high, p, mean.n_movies, "people pictured", f"level {level}"
-                    )
-                )
-        most = max(findings, key=lambda finding: finding.high)
-        return replace(most, p=min(1.0, most.p * len(findings)))
-
-    return compute
+    findings = []
+    for level, own in table.groupby(table["emotion"].str[2:]):
+        if level:
+            rates = _rates(own, emotion, table)["O"].to_numpy()
+            mean = t_interval(rates, bounds=(0, math.inf))
+            findings.append(found(mean, "people pictured", f"level {level}", p=sign_flip(rates - 1).p))
+    most = max(findings, key=lambda finding: finding.high)
+    return replace(most, p=min(1.0, most.p * len(findings)))
 
 
 def _rates(table: pd.DataFrame, emotion: str, whole: pd.DataFrame | None = None) -> pd.DataFrame:

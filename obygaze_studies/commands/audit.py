@@ -1,13 +1,15 @@
-"""`obygaze audit words`, `alpha`, `saliency`, `text-directions`, and the options that all audits share."""
+"""`obygaze audit words`, `alpha`, `saliency`, `text-directions`, `eat`, and what all audits share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from obygaze_features.options import PATH, removed_option
-from obygaze_studies.commands.output import FILE, ReportOutput, report_output
+from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, report_output
 
+if TYPE_CHECKING:
+    from obygaze_studies.eat.eat_tests import EatTest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -41,12 +43,25 @@ def list_texts_of(texts: "Iterable[str]", path: Path, what: str, *, force: bool)
     write_rows([("text_id", "text"), *listed], path, what, force=force)
 
 
-def tell_partial(embedded: "Embeddings") -> None:
-    """Print a note with the number of embeddings of partial rows, which are used."""
-    if embedded.partial:
-        name, reason = next(iter(embedded.partial.items()))
-        n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
-        click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
+def required(**values: Path | None) -> dict[str, Path]:
+    """Return the options that a command needs, but not always; refuse a missing one as click does."""
+    for name, value in values.items():
+        if value is None:
+            raise click.UsageError(f"Missing option '--{name}'.")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def read_all(*stores: Path) -> "list[Embeddings]":
+    """Read embeddings; print a note with the number of those of partial rows, which are used."""
+    from obygaze_studies.audit_common.embeddings import read_embeddings
+
+    read = [read_embeddings(store) for store in stores]
+    for embedded in read:
+        if embedded.partial:
+            name, reason = next(iter(embedded.partial.items()))
+            n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
+            click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
+    return read
 
 
 @click.command()
@@ -76,9 +91,8 @@ def words(
     texts: Path | None,
     items: Path,
     lists: Path | None,
-    min_total: int,
-    ratio: tuple[str, str] | None,
     output: ReportOutput,
+    **how: Any,
 ) -> None:
     """Count how often captions name the emotion an image is meant to show.
 
@@ -107,15 +121,8 @@ def words(
     output.check()
     chosen = read_lists(lists) if lists else EMOTION_WORDS
     read = read_captions(captions, texts)
-    report = audit_words(
-        count_words(read.pairs, chosen),
-        read_items(items),
-        lists=chosen,
-        min_total=min_total,
-        ratio=ratio,
-        origin={"texts": read.fingerprint},
-    )
-    output.finish(report)
+    counts, origin = count_words(read.pairs, chosen), {"texts": read.fingerprint}
+    output.finish(audit_words(counts, read_items(items), lists=chosen, origin=origin, **how))
     if read.n_unnamed:
         click.echo(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere", err=True)
 
@@ -155,11 +162,7 @@ def alpha(ratings: Path, pairs: bool, output: ReportOutput) -> None:
 )
 @report_output(required=True, figure=True)
 def saliency(
-    maps_path: Path,
-    roi: Path | None,
-    overlays: Path | None,
-    pictures: Path | None,
-    output: ReportOutput,
+    maps_path: Path, roi: Path | None, overlays: Path | None, pictures: Path | None, output: ReportOutput
 ) -> None:
     """Measure Grad-CAM maps of image-text similarity in given regions.
 
@@ -176,8 +179,7 @@ def saliency(
           --overlays laid --pictures stills.csv
     """
     from obygaze_studies.errors import AuditError
-    from obygaze_studies.saliency.map_audit import audit_maps, find_pictures, read_regions
-    from obygaze_studies.saliency.maps_file import read_maps
+    from obygaze_studies.saliency.maps_file import audit_maps, find_pictures, read_maps, read_regions
 
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
@@ -196,11 +198,11 @@ def saliency(
 
 
 @click.command("text-directions")
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("manifest", type=PATH)
+@click.argument("store", type=PATH)
 @click.option(
     "--texts",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="Store of the texts that 'obygaze codebook texts' lists, in the space of STORE.",
 )
@@ -216,13 +218,7 @@ def saliency(
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @report_output(required=True)
 def text_directions(
-    manifest: Path,
-    store: Path,
-    texts: Path,
-    backbone: str | None,
-    n_permutations: int,
-    seed: int,
-    output: ReportOutput,
+    manifest: Path, store: Path, texts: Path, backbone: str | None, output: ReportOutput, **how: Any
 ) -> None:
     """Compare the texts of the codebook's concepts with CAVs learnt from the labels of MANIFEST.
 
@@ -244,5 +240,118 @@ def text_directions(
     output.check()
     clips, (opened,) = read_inputs(manifest, [store])
     data = load_dataset(opened, clips, backbone=backbone)
-    report = audit_text_directions(data, open_store(texts), n_permutations=n_permutations, seed=seed)
-    output.finish(report)
+    output.finish(audit_text_directions(data, open_store(texts), **how))
+
+
+VARIANT = click.option(
+    "--variant",
+    type=click.Choice(["code", "paper"]),
+    default="code",
+    show_default=True,
+    help="Wording of the prompts. code: as in the authors' code, used for the tables ('an angry person'). "
+    "paper: as in the paper ('a angry person').",
+)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--images", type=PATH, help="Store of the targets' embeddings.")
+@removed_option("--images-backbone", ONE_BACKBONE, value=True)
+@click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
+@TEXTS_BACKBONE
+@TEXT_ITEMS
+@click.option(
+    "--items",
+    type=FILE,
+    help="CSV of the targets: item_id and the columns that tests select on.  [default: SOBEM's file names]",
+)
+@click.option(
+    "--tests",
+    default="table1",
+    show_default=True,
+    help="table1 or table2 for the tests of those tables, or your own JSON file.",
+)
+@VARIANT
+@click.option(
+    "--perms",
+    "n_perm",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Number of sampled partitions if there are more than 44 targets; up to 44, all are enumerated.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sampled partitions."
+)
+@click.option(
+    "--published",
+    "model",
+    help="Model of the paper's tables, such as 'CLIP RN50', to show its published values beside.",
+)
+@report_output(figure=True)
+def eat(
+    images: Path | None,
+    texts: Path | None,
+    text_items: Path | None,
+    items: Path | None,
+    tests: str,
+    output: ReportOutput,
+    **how: Any,
+) -> None:
+    """Run embedding association tests (EAT) between two sets of images and two sets of texts.
+
+    Reports for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
+    sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze audit eat --images stores/sobem --texts stores/prompts --out eat.csv
+      obygaze audit eat --images stores/jobs --texts stores/prompts \\
+          --items jobs.csv --tests table2 \\
+        --published 'CLIP RN50' --out eat.csv --figure eat.png
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    # Not required=True: `prompts` below this command needs none of them.
+    given = required(images=images, texts=texts, out=output.out)
+    from obygaze_studies.audit_common.audit_tables import read_items
+    from obygaze_studies.audit_common.embeddings import read_stored_text_ids
+    from obygaze_studies.eat.eat_tests import sobem_items
+    from obygaze_studies.eat.effect_size import audit_eat
+
+    output.check()
+    chosen = _tests(tests)
+    targets, attributes = read_all(given["images"], given["texts"])
+    named = read_items(items) if items else sobem_items(tuple(targets.rows))
+    text_ids = read_stored_text_ids(given["texts"], table=text_items)
+    output.finish(audit_eat(targets, attributes, items=named, text_ids=text_ids, tests=chosen, **how))
+
+
+def _tests(tests: str) -> "tuple[EatTest, ...]":
+    from obygaze_studies.eat.eat_tests import SELECTIONS, read_tests
+
+    if tests in SELECTIONS:
+        return SELECTIONS[tests]
+    if not Path(tests).is_file():
+        message = f"'{tests}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
+        raise click.BadParameter(message, param_hint="'--tests'")
+    return read_tests(Path(tests))
+
+
+@eat.command()
+@VARIANT
+@click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
+@FORCE
+def prompts(variant: str, out: Path, force: bool) -> None:
+    """Write the prompts of the paper's tests, as input of `obygaze extract`.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze audit eat prompts --variant paper --out prompts-paper.csv
+    """
+    from obygaze_studies.eat.eat_tests import prompt_rows
+
+    rows = prompt_rows(variant)
+    write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)

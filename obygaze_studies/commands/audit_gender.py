@@ -1,6 +1,5 @@
 """`obygaze audit gender-score`, `cooc`, `objects`: which gender captions go with which objects."""
 
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ from obygaze_studies.commands.audit import (
     TEXT_ITEMS,
     TEXTS_BACKBONE,
     list_texts_of,
-    tell_partial,
+    read_all,
+    required,
 )
 from obygaze_studies.commands.output import FILE, ReportOutput, picture_file, report_output
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from obygaze_studies.gender_score.belief_revision import Similarity
 
 PUBLISHED = click.option(
-    "--published", help="Captioner of the published tables, such as Vilbert, to show its values beside."
+    "--published",
+    "model",
+    help="Captioner of the published tables, such as Vilbert, to show its values beside.",
 )
 
 
@@ -76,14 +78,13 @@ def gender_score(
     texts: Path | None,
     text_items: Path | None,
     sims: Path | None,
-    mode: str,
-    labels: str,
     list_texts: Path | None,
     objects_list: Path | None,
     sheet: Path | None,
     pictures: Path | None,
-    published: str | None,
+    model: str | None,
     output: ReportOutput,
+    **how: Any,
 ) -> None:
     """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
 
@@ -111,45 +112,31 @@ def gender_score(
     from obygaze_studies.audit_common.audit_tables import read_rows
     from obygaze_studies.gender_score.belief_revision import Scorer, read_objects, read_priors
     from obygaze_studies.gender_score.cooc import read_objects_list
-    from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
+    from obygaze_studies.gender_score.gender_audit import audit_gender_score, needed_texts
 
     rows = read_rows(captions, ["caption_id", "image_id", "caption"], unique=["caption_id"])
     detected = read_objects(objects)
     if list_texts:
-        wanted = needed_texts(rows, detected, Mode(mode), LabelsMode(labels))
-        list_texts_of(wanted, list_texts, "texts", force=output.force)
+        list_texts_of(needed_texts(rows, detected, **how), list_texts, "texts", force=output.force)
         return
-    if output.out is None or lm is None:
-        raise click.UsageError(f"Missing option '--{'lm' if lm is None else 'out'}'.")
+    priors = required(lm=lm, out=output.out)["lm"]
     if (sheet is None) != (pictures is None):
         raise click.UsageError("--sheet and --pictures go together.")
-    if sheet and mode != "ge":
+    if sheet and how["mode"] != "ge":
         raise click.UsageError("--sheet shows the examples of --mode ge: give it too.")
     output.check()
     check_sheet(sheet, output.figure, force=output.force)
     similarity, origin = _similarity(texts, text_items, sims)
-    report = audit_gender_score(
-        rows,
-        detected,
-        Scorer(read_priors(lm), similarity),
-        mode=Mode(mode),
-        labels=LabelsMode(labels),
-        origin={**origin, "priors_sha256": file_sha256(lm)},
-        model=published,
-        names=read_objects_list(objects_list) if objects_list else None,
-    )
+    scorer = Scorer(read_priors(priors), similarity)
+    origin["priors_sha256"] = file_sha256(priors)
+    names = read_objects_list(objects_list) if objects_list else None
+    report = audit_gender_score(rows, detected, scorer, origin=origin, model=model, names=names, **how)
     if sheet and pictures:
         draw_sheet(report, pictures, sheet)
     output.finish(report)
-    left_out: dict[str, list[str]] = defaultdict(list)
-    for caption, reason in report.data[["caption_id", "left_out"]].itertuples(index=False):
-        if reason:
-            left_out[reason].append(caption)
-    for reason, captions_of in left_out.items():
-        such_as = (
-            captions_of[0] if len(captions_of) == 1 else f"{len(captions_of):,}, such as {captions_of[0]}"
-        )
-        click.echo(f"left out {such_as}: {reason}", err=True)
+    for reason, left_out in report.data.dropna(subset="left_out").groupby("left_out", sort=False):
+        first, n = left_out["caption_id"].iloc[0], len(left_out)
+        click.echo(f"left out {first if n == 1 else f'{n:,}, such as {first}'}: {reason}", err=True)
 
 
 def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None:
@@ -168,7 +155,7 @@ def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
     """Draw the examples of a report with their pictures, or raise where there are none."""
     from obygaze_studies.audit_common.audit_figures import draw_examples
     from obygaze_studies.errors import AuditError
-    from obygaze_studies.saliency.map_audit import find_pictures
+    from obygaze_studies.saliency.maps_file import find_pictures
 
     summary: Any = report.record["summary"]
     rows = summary["examples"]
@@ -181,15 +168,14 @@ def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:
 def _similarity(
     texts: Path | None, text_items: Path | None, sims: Path | None
 ) -> "tuple[Similarity, dict[str, object]]":
-    from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audit_common.embeddings import read_stored_text_ids
     from obygaze_studies.gender_score.belief_revision import embedded_similarity, read_similarities
 
     if sims is not None and texts is None:
         return read_similarities(sims), {"space": None, "texts": None, "n_partial": None}
     if sims is not None or texts is None:
         raise click.UsageError("Give either --texts or --sims.")
-    embedded = read_embeddings(texts)
-    tell_partial(embedded)
+    (embedded,) = read_all(texts)
     origin: dict[str, object] = {
         "space": embedded.space,
         "texts": embedded.fingerprint,
@@ -203,12 +189,7 @@ def _similarity(
 @click.option("--objects-list", type=FILE, required=True, help="Text file of objects, one per line.")
 @PUBLISHED
 @report_output(required=True, figure=True)
-def cooc(
-    captions: Path,
-    objects_list: Path,
-    published: str | None,
-    output: ReportOutput,
-) -> None:
+def cooc(captions: Path, objects_list: Path, model: str | None, output: ReportOutput) -> None:
     """Count co-occurrences of genders and objects in captions.
 
     Counts captions with the words man and woman, over all and for every object named in the caption, and the
@@ -227,8 +208,7 @@ def cooc(
 
     output.check()
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
-    report = audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=published)
-    output.finish(report)
+    output.finish(audit_cooc([row["caption"] for row in rows], read_objects_list(objects_list), model=model))
 
 
 @click.command()
@@ -269,12 +249,9 @@ def objects(
     objects_list: Path,
     images: Path | None,
     texts: Path | None,
-    prompt: str,
-    scale: float,
-    top: int,
-    least: float,
     list_texts: Path | None,
     output: ReportOutput,
+    **how: Any,
 ) -> None:
     """Find the objects of images with CLIP: objects.csv for gender-score.
 
@@ -290,30 +267,15 @@ def objects(
       obygaze audit objects --objects-list objects.txt --images stores/images \\
           --texts stores/prompts --out objects.csv
     """
-    from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
+    from obygaze_studies.audit_common.embeddings import read_stored_text_ids
     from obygaze_studies.gender_score.cooc import read_objects_list
     from obygaze_studies.gender_score.image_objects import audit_objects, prompts
 
     listed = read_objects_list(objects_list)
     if list_texts:
-        list_texts_of(prompts(listed, prompt).values(), list_texts, "texts", force=output.force)
+        list_texts_of(prompts(listed, how["prompt"]).values(), list_texts, "texts", force=output.force)
         return
-    if output.out is None or images is None or texts is None:
-        values = {"images": images, "texts": texts, "out": output.out}
-        missing = next(name for name, value in values.items() if value is None)
-        raise click.UsageError(f"Missing option '--{missing}'.")
+    given = required(images=images, texts=texts, out=output.out)
     output.check()
-    pictures, embedded = read_embeddings(images), read_embeddings(texts)
-    for embeddings in (pictures, embedded):
-        tell_partial(embeddings)
-    report = audit_objects(
-        pictures,
-        embedded,
-        read_stored_text_ids(texts),
-        listed,
-        prompt=prompt,
-        scale=scale,
-        top=top,
-        least=least,
-    )
-    output.finish(report)
+    pictures, embedded = read_all(given["images"], given["texts"])
+    output.finish(audit_objects(pictures, embedded, read_stored_text_ids(given["texts"]), listed, **how))

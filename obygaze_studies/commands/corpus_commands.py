@@ -107,27 +107,27 @@ def stats(
     )
     from obygaze_studies.obygaze12.statistics import printed_count_table, statistics
 
-    views = {"--by": column, "--sets": sets or None, "--sweep": sweep}
-    views_asked = [name for name, value in views.items() if value is not None]
-    if len(views_asked) > 1:
-        raise click.UsageError(f"{' and '.join(views_asked)} are different reports: ask for one at a time")
-    alone = {"--onto": onto, "--window": window} if sweep is None else {}
-    alone |= {} if views_asked else {"--out": output.out, "--html": output.html}
-    misplaced = next((name for name, value in alone.items() if value is not None), None)
-    if misplaced:
-        needed = "--sweep" if misplaced in {"--onto", "--window"} else "--by, --sets or --sweep"
-        raise click.UsageError(f"{misplaced} is for {needed}")
-    if views_asked and figure is not None:
-        raise click.UsageError(f"--figure draws Figure 2, which {views_asked[0]} does not count")
+    given = {"--by": column, "--sets": sets or None, "--sweep": sweep}
+    views = [name for name, value in given.items() if value is not None]
+    if len(views) > 1:
+        raise click.UsageError(f"{' and '.join(views)} are different reports: ask for one at a time")
+    for needed, asked, more in (
+        ("--sweep", sweep is not None, {"--onto": onto, "--window": window}),
+        ("--by, --sets or --sweep", bool(views), {"--out": output.out, "--html": output.html}),
+    ):
+        if not asked and (misplaced := [name for name, value in more.items() if value is not None]):
+            raise click.UsageError(f"{misplaced[0]} is for {needed}")
+    if views and figure is not None:
+        raise click.UsageError(f"--figure draws Figure 2, which {views[0]} does not count")
     output.check()
     clips = read_manifest(manifest)
-    if views_asked:
+    if views:
+        from obygaze_studies.obygaze12.composition import composition_report, group_report
+
         chosen = policies_of(clips.codebook)[0] if policy == "all" else LabelPolicy(policy)
         if sweep is not None:
             report = _sweep(clips, sweep, onto, window, chosen)
         else:
-            from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report
-
             report = group_report(clips, column, chosen) if column else composition_report(clips, chosen)
         output.finish(report)
         return
@@ -142,24 +142,21 @@ def stats(
         refuse_other_codebook(clips.codebook, "--figure: Figure 2")
         draw_figure2(counted, figure)
         click.echo(f"figure written to {figure}", err=True)
-    if output.as_json:
-        document = {
-            "manifest": str(manifest),
-            "digest": clips.digest(),
-            "codebook": clips.codebook.name,
-            "policies": {name: counts.record(printed) for name, counts in counted.items()},
-        }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    else:
-        for name, counts in counted.items():
-            _show(name, counts, len(clips), printed)
+    document = {
+        "manifest": str(manifest),
+        "digest": clips.digest(),
+        "codebook": clips.codebook.name,
+        "policies": {name: counts.record(printed) for name, counts in counted.items()},
+    }
+    shown = (_policy_text(name, counts, len(clips), printed) for name, counts in counted.items())
+    output.show(document, lambda: "\n".join(shown))
 
 
 def _sweep(
     annotations: "Manifest", thresholds: str, onto: Path | None, window: float | None, policy: "LabelPolicy"
 ) -> "Report":
     from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, sweep, windows
-    from obygaze_studies.obygaze12.corpus_reports import sweep_report
+    from obygaze_studies.obygaze12.composition import sweep_report
 
     if onto is not None and window is not None:
         raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
@@ -178,53 +175,40 @@ def _sweep(
     return sweep_report(sweep(annotations, clips, values), what, policy)
 
 
-def _show(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> None:
+def _policy_text(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> str:
+    """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
+    from obygaze_studies.columns import share
     from obygaze_studies.obygaze12.statistics import count_table
 
     levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
-    left_out = n_read - counted.n_clips
-    click.echo(
+    title = (
         f"label policy {policy}: {counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
-        f"{left_out:,} left out by the policy"
+        f"{n_read - counted.n_clips:,} left out by the policy"
     )
-    click.echo()
-    _echo_table([["clips", *(f"{counted.clips[level]:,}" for level in levels)]], ["level", *levels])
-    rows = [
+    numbers = [
         [number.name, number.shown, *([printed.get(number.name, "")] if printed else [])]
         for number in count_table(counted)
     ]
-    headers = ["share or mean", "ours", *(["printed"] if printed else [])]
-    _echo_table(rows, headers)
-    if not counted.codebook.concepts:
-        return
-    with_any = [level for level in levels if any(counted.with_concept[level].values())]
-    with_visual = [level for level in with_any if counted.mean_concepts(level)]
-    concepts = [
-        [
-            concept if concept in visual else f"{concept} (not visual)",
-            *(_percent(counted.share_of_clips(level, concept)) for level in with_any),
-            *(
-                _percent(counted.share_of_marks(level, concept)) if concept in visual else ""
-                for level in with_visual
-            ),
-        ]
-        for concept in counted.codebook.concept_names
+    tables = [
+        (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
+        (["share or mean", "ours", *(["printed"] if printed else [])], numbers),
     ]
-    headers = [
-        "concept",
-        *(f"of {level}\nclips" for level in with_any),
-        *(f"of {level}\nmarks" for level in with_visual),
-    ]
-    _echo_table(concepts, headers)
-
-
-def _echo_table(rows: list[list[str]], headers: list[str]) -> None:
-    click.echo(table(rows, headers, right=range(1, len(headers))))
-    click.echo()
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
+    if counted.codebook.concepts:
+        with_any = [level for level in levels if any(counted.with_concept[level].values())]
+        with_visual = [level for level in with_any if counted.mean_concepts(level)]
+        rows = []
+        for concept in counted.codebook.concept_names:
+            clips = [share(counted.share_of_clips(level, concept)) for level in with_any]
+            marks = [share(counted.share_of_marks(level, concept)) for level in with_visual]
+            if concept in visual:
+                rows.append([concept, *clips, *marks])
+            else:
+                rows.append([f"{concept} (not visual)", *clips, *("" for _ in marks)])
+        headings = [f"of {level}\nclips" for level in with_any]
+        headings += [f"of {level}\nmarks" for level in with_visual]
+        tables.append((["concept", *headings], rows))
+    texts = [table(rows, headers, right=range(1, len(headers))) for headers, rows in tables]
+    return "\n\n".join([title, *texts]) + "\n"
 
 
 @click.command()
@@ -285,7 +269,7 @@ def folds(
     from obygaze_features.manifest import LabelPolicy
     from obygaze_models.commands import read_inputs
     from obygaze_models.protocol import choose_targets, concept_target
-    from obygaze_studies.obygaze12.fold_list import list_folds
+    from obygaze_studies.obygaze12.paper_folds import list_folds
 
     if protocol == "paper" and policy not in {None, "released"}:
         raise click.UsageError(PAPER_LABELS)

@@ -1,18 +1,16 @@
 """`obygaze gradcam`: compute saliency maps of still images with a network."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import PATH, json_option, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_studies.saliency.maps_file import Maps
 
-PATH = click.Path(path_type=Path)
 SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
 
 
@@ -55,14 +53,10 @@ def gradcam(
     pairs: Path | None,
     prompts: Path | None,
     out: Path,
-    backbone: Literal["clip", "openclip"] | None,
-    weights: str | None,
-    score: Literal["cosine", "dot"] | None,
     network: str | None,
-    layer: str | None,
-    device: str,
     force: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Compute Grad-CAM maps of text similarity for the still images of MANIFEST.
 
@@ -87,13 +81,13 @@ def gradcam(
     from obygaze_features.errors import ExtractError
     from obygaze_features.extraction import of_stills
     from obygaze_features.manifest import read_manifest
-    from obygaze_studies.saliency.extract_maps import every_pair, map_pairs, network_to_map, read_pairs
+    from obygaze_studies.saliency.class_activation import every_pair, map_pairs, network_to_map, read_pairs
     from obygaze_studies.saliency.maps_file import check_maps_free, write_maps
 
     source = pairs or prompts
     if source is None or (pairs and prompts):
         raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
-    _check_network(network, layer, weights, score, backbone)
+    _check_network(network, **how)
     if out.suffix != ".zarr":
         raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
     check_maps_free(out, force=force)
@@ -101,46 +95,35 @@ def gradcam(
     if not of_stills(images):
         raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
     wanted = (read_pairs if pairs else every_pair)(source, images)
-    mapped, targets = network_to_map(
-        [pair.text for pair in wanted],
-        network,
-        backbone=backbone or "clip",
-        layer=layer,
-        weights=weights,
-        score=score or "cosine",
-        device=device,
-    )
-    about = {**mapped.about, "score": "class" if network else score or "cosine", "source": SOURCE}
+    known = {name: value for name, value in how.items() if value is not None}
+    mapped, targets = network_to_map([pair.text for pair in wanted], network, **known)
+    about = {**mapped.about, "score": "class" if network else how["score"] or "cosine", "source": SOURCE}
     with tqdm(total=len(wanted), unit="map") as bar:
         maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
     write_maps(maps, out)
     _show(maps, out, as_json=as_json)
 
 
-def _check_network(
-    network: str | None, layer: str | None, weights: str | None, score: str | None, backbone: str | None
-) -> None:
-    if network is None:
-        if layer is not None:
-            raise click.UsageError("--layer goes with --network: of a CLIP it is known")
-    elif layer is None or weights is None:
-        raise click.UsageError("--network needs --layer and --weights")
-    elif backbone is not None:
-        raise click.UsageError("--network takes the place of a --backbone: give one of them")
-    elif score is not None:
-        raise click.UsageError("--score is of images and texts; with --network it is the score of a class")
+def _check_network(network: str | None, **how: Any) -> None:
+    layer, weights, score, backbone = (how[name] for name in ("layer", "weights", "score", "backbone"))
+    for wrong, words in (
+        (layer and not network, "--layer goes with --network: of a CLIP it is known"),
+        (network and not (layer and weights), "--network needs --layer and --weights"),
+        (network and backbone, "--network takes the place of a --backbone: give one of them"),
+        (network and score, "--score is of images and texts; with --network it is the score of a class"),
+    ):
+        if wrong:
+            raise click.UsageError(words)
 
 
 def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:
-    if as_json:
-        document = {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-        return
     rows = []
     for group in maps.groups:
         mine = [pair for pair in maps.pairs if pair["group"] == group]
         empty = sum(pair["peak"] == 0 for pair in mine)
         rows.append((group, len(mine), empty, f"{sum(pair['score'] for pair in mine) / len(mine):.4g}"))
     headers = ("group", "n_maps", "n_empty", "mean_score")
-    click.echo(table(rows, headers, right=(1, 2, 3)))
-    click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)
+    document = {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]}
+    show(document, lambda: table(rows, headers, right=(1, 2, 3)), as_json=as_json)
+    if not as_json:
+        click.echo(f"{len(maps.pairs)} maps kept in {out}", err=True)

@@ -5,21 +5,18 @@ from pathlib import Path
 
 import click
 
+from obygaze_features.options import PATH
+
 
 @click.command()
-@click.argument("texts", type=click.Path(path_type=Path))
+@click.argument("texts", type=PATH)
 @click.option(
     "--model",
     default="openai-community/gpt2",
     show_default=True,
     help="Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] on the hub.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="CSV file to write; a JSON record goes beside it.",
-)
+@click.option("--out", type=PATH, required=True, help="CSV file to write; a JSON record goes beside it.")
 @click.option("--device", default="auto", show_default=True, help="Device: auto, cpu, cuda or cuda:NUMBER.")
 @click.option("--force", is_flag=True, help="Replace existing files and start again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")

@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
-from obygaze_features.options import PATH, Output, json_option
+from obygaze_features.options import PATH, Output, json_option, removed_option, show
 from obygaze_features.screen import table
 from obygaze_features.store import FEATURE_ARRAYS
 from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
-    from obygaze_models.dataset import Features, Pool
     from obygaze_studies.mediaeval15.run_files import Subtask
-    from obygaze_studies.mediaeval15.score import Scored
 
-truth_option = click.option(
-    "--truth",
-    type=PATH,
-    help="Clips with their labels: a table with a column clip, or a manifest. "
-    "If it has a column split, only test clips count.",
-)
+TRUTH_ALONE = "runs are scored against a truth: give --truth with --run"
 
 
 @click.command()
@@ -100,12 +93,10 @@ def train(
     model: str,
     seed: int,
     external: bool,
-    backbone: str | None,
-    features: "Features | None",
-    pool: "Pool",
     out: Path,
     force: bool,
     as_json: bool,
+    **read: Any,
 ) -> None:
     """Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.
 
@@ -138,7 +129,7 @@ def train(
         raise TaskError(f"{store} is a manifest, not a store: give MANIFEST first, then STORE")
     (spec,) = find_models([model], BUILTIN_MODELS)
     clips = read_manifest(manifest)
-    sides = load_sides(open_store(store), clips, backbone=backbone, features=features, pool=pool)
+    sides = load_sides(open_store(store), clips, **read)
     text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
     write_run(file, text, record, force=force)
     excluded = record["excluded"]
@@ -157,22 +148,23 @@ def train(
 
 
 @click.command()
-@truth_option
-@click.option("--run", "runs", type=PATH, multiple=True, help="Run file to score against --truth.")
-@click.option("--trec", type=PATH, help="TREC run to score against --qrels.")
-@click.option("--qrels", type=PATH, help="TREC relevance judgements: topic, 0, clip, relevance.")
+@click.option(
+    "--truth",
+    type=PATH,
+    required=True,
+    help="Clips with their labels: a table with a column clip, or a manifest. "
+    "If it has a column split, only test clips count.",
+)
+@click.option(
+    "--run", "runs", type=PATH, required=True, multiple=True, help="Run file to score against --truth."
+)
+@removed_option("--trec", TRUTH_ALONE, value=True)
+@removed_option("--qrels", TRUTH_ALONE, value=True)
 @click.option(
     "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
 )
 @report_output("Folder for the numbers (CSV, JSON), the tables and the figures.", beside=False)
-def score(
-    truth: Path | None,
-    runs: tuple[Path, ...],
-    trec: Path | None,
-    qrels: Path | None,
-    double: bool,
-    output: ReportOutput,
-) -> None:
+def score(truth: Path, runs: tuple[Path, ...], double: bool, output: ReportOutput) -> None:
     """Score runs with the official measures: average precision as in trec_eval, and accuracy.
 
     A run whose name ends in .csv is an affect run, any other a TREC run of violence. Beside each measure
@@ -184,47 +176,30 @@ def score(
           --run runs/mediaeval15/violence-a.trec
       obygaze task mediaeval15 score --truth m.csv --run violence-a.trec \\
           --run affect-a.csv --out scores
-      obygaze task mediaeval15 score --trec run.trec --qrels qrels.txt --double \\
-          --json
+      obygaze task mediaeval15 score --truth m.csv --run violence-a.trec \\
+          --double --json
     """
-    from obygaze_studies.mediaeval15.report import make_report
-    from obygaze_studies.mediaeval15.score import together
-
-    if bool(runs) != bool(truth) or (trec is None) != (qrels is None) or not (runs or trec):
-        raise click.UsageError("give --truth with --run, or --trec with --qrels, or both pairs")
-    output.check()
-    scored = together(_scored(truth, runs, trec, qrels, double))
-    record = _inputs(truth, runs, trec, qrels) | {"scores_held_as": "double" if double else "float32"}
-    report = make_report(scored, record)
-    output.write(report)
-    output.show_report(report)
-
-
-def _scored(
-    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None, double: bool
-) -> "list[Scored]":
+    from obygaze_features.io import file_sha256
+    from obygaze_studies.errors import TaskError
     from obygaze_studies.mediaeval15.annotations import read_annotations
-    from obygaze_studies.mediaeval15.run_files import read_affect, read_qrels, read_trec
-    from obygaze_studies.mediaeval15.score import score_run, score_violence
+    from obygaze_studies.mediaeval15.run_files import read_affect, read_trec
+    from obygaze_studies.mediaeval15.score import Scored, make_report
 
-    scored = []
-    clips = read_annotations(truth) if truth else ()
+    output.check()
+    # Digests, and names without their folders, which differ between machines.
+    inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
+    names = [path.stem for path in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise TaskError(f"two runs are named {twice}: rename one, or score them apart")
+    scored = Scored()
+    clips = read_annotations(truth)
     for path in runs:
         run: Any = read_affect(path) if path.suffix == ".csv" else read_trec(path)
-        scored.append(score_run(path.stem, run, clips, double=double))
-    if trec and qrels:
-        scored.append(score_violence(trec.stem, read_trec(trec), read_qrels(qrels), double=double))
-    return scored
-
-
-def _inputs(
-    truth: Path | None, runs: tuple[Path, ...], trec: Path | None, qrels: Path | None
-) -> dict[str, object]:
-    """Record the digests of the input files, not their folders, which differ between machines."""
-    from obygaze_features.io import file_sha256
-
-    paths = [path for path in (truth, *runs, trec, qrels) if path is not None]
-    return {"inputs": [{"name": path.name, "sha256": file_sha256(path)} for path in paths]}
+        scored.add(path.stem, run, clips, double=double)
+    report = make_report(scored, {"inputs": inputs, "scores_held_as": "double" if double else "float32"})
+    output.write(report)
+    output.show_report(report)
 
 
 @click.command()
@@ -249,19 +224,17 @@ def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from obygaze_studies.mediaeval15.annotations import read_annotations
-    from obygaze_studies.mediaeval15.checks import check_runs
+    from obygaze_studies.mediaeval15.score import check_runs
 
     checked = check_runs(runs, read_annotations(truth))
-    if as_json:
-        click.echo(json.dumps(asdict(checked), indent=2, ensure_ascii=False))
-    else:
-        external = {True: "yes", False: "no", None: "not said"}
-        rows = [
-            (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
-            for run in checked.runs
-        ]
-        headers = ("subtask", "run", "external data", "coverage", "ties")
-        click.echo(table(rows, headers))
+    external = {True: "yes", False: "no", None: "not said"}
+    rows = [
+        (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
+        for run in checked.runs
+    ]
+    headers = ("subtask", "run", "external data", "coverage", "ties")
+    show(asdict(checked), lambda: table(rows, headers), as_json=as_json)
+    if not as_json:
         for finding in checked.findings:
             click.echo(f"{finding.severity}: {finding.about}: {finding.what}", err=True)
         if checked.ok:

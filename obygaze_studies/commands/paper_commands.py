@@ -45,76 +45,67 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     )
 
 
-def _command(name: str, protocol: str, text: str, *more: Any) -> click.Command:
-    """Make a command that reproduces a part of the paper from stores; `more` are options of its own."""
+def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
 
-    @click.command(name, help=text)
-    @join_options(*more, _options(protocol))
-    def run(**options: Any) -> None:
-        _run("all_" if name == "all" else name, **options)
+    def declare(part: Callable[[], None]) -> click.Command:
+        name = part.__name__
 
-    return run
+        @click.command(name.rstrip("_"), help=part.__doc__)
+        @join_options(*more, _options(protocol))
+        def run(**options: Any) -> None:
+            _run(name, **options)
+
+        return run
+
+    return declare
 
 
-all_ = _command(
-    "all",
-    "both",
+@_command("both")
+def all_() -> None:
     """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
 
-The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
-numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
-any number of threads. Each table is written to OUT.partial when it is made; if the command is stopped,
-the same command resumes there.
+    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
+    numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
+    any number of threads. Each table is written to OUT.partial when it is made; if the command is stopped,
+    the same command resumes there.
 
-\b
-Examples:
-  obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
-  obygaze paper all films.csv stores/films --protocol strict --policy raw \\
-      --out paper
-""",
-)
+    \b
+    Examples:
+      obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
+      obygaze paper all films.csv stores/films --protocol strict --policy raw \\
+          --out paper
+    """
 
-table2 = _command(
-    "table2",
-    "strict",
+
+@_command("strict")
+def table2() -> None:
     """Reproduce Table 2 from STOREs: models, bottlenecks and baselines, beside the published numbers.
 
-With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
+    With the LSMDC store, also Table 5. Writes CSV, JSON, Markdown, LaTeX and the underlying predictions.
 
-\b
-Examples:
-  obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
-  obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
-      --protocol paper --out table2-paper
-""",
-)
+    \b
+    Examples:
+      obygaze paper table2 obygaze12.csv stores/obygaze12-xclip --out table2
+      obygaze paper table2 obygaze12.csv stores/xclip stores/vivit \\
+          --protocol paper --out table2-paper
+    """
 
-table4 = _command(
-    "table4",
-    "strict",
+
+@_command("strict")
+def table4() -> None:
     """Reproduce Table 4 from STOREs: 90 pairs of films (paper) or each film left out once (strict).
 
-\b
-Examples:
-  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
-  obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
-      --out table4
-""",
-)
+    \b
+    Examples:
+      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --out table4
+      obygaze paper table4 obygaze12.csv stores/obygaze12-xclip --protocol both \\
+          --out table4
+    """
 
-figure3 = _command(
-    "figure3",
+
+@_command(
     "strict",
-    """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
-
-\b
-Examples:
-  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
-  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
-      --protocol paper --out figure3-paper
-  obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
-      --protocol paper --choose-c --out figure3-chosen
-""",
     click.option(
         "--choose-c",
         is_flag=True,
@@ -122,39 +113,50 @@ Examples:
         "(about two thousand SVMs).",
     ),
 )
+def figure3() -> None:
+    """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
 
-figure5 = _command(
-    "figure5",
+    \b
+    Examples:
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip --out figure3
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --out figure3-paper
+      obygaze paper figure3 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --choose-c --out figure3-chosen
+    """
+
+
+@_command(
     "strict",
-    """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
-
-\b
-Examples:
-  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
-  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
-      --protocol paper --out figure5-paper
-  obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
-      --protocol paper --depth 10 --out figure5-depth10
-""",
     click.option(
         "--depth",
         type=click.IntRange(min=1),
         help="Under paper: maximum depth of the tree.  [default: 8, the original code's; the text prints 10]",
     ),
 )
+def figure5() -> None:
+    """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
 
-figure6 = _command(
-    "figure6",
-    "strict",
+    \b
+    Examples:
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip --out figure5
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --out figure5-paper
+      obygaze paper figure5 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol paper --depth 10 --out figure5-depth10
+    """
+
+
+@_command("strict")
+def figure6() -> None:
     """Reproduce Figure 6 from STOREs: error analysis of the MLP by concept and level.
 
-\b
-Examples:
-  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
-  obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
-      --protocol both --out figure6
-""",
-)
+    \b
+    Examples:
+      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip --out figure6
+      obygaze paper figure6 obygaze12.csv stores/obygaze12-xclip \\
+          --protocol both --out figure6
+    """
 
 
 @click.command()
@@ -247,7 +249,7 @@ def _run(
     from obygaze_models.commands import read_inputs, under_policy, write_page
     from obygaze_models.report import write_report
     from obygaze_studies.obygaze12 import paper
-    from obygaze_studies.obygaze12.kept_results import TRAINED, KeptResults, unfinished_folder
+    from obygaze_studies.obygaze12.protocol_results import TRAINED, KeptResults, unfinished_folder
 
     own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
     if own and protocol == "strict":

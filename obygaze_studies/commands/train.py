@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -21,14 +22,10 @@ class Share(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse the factor."""
-        if isinstance(value, float):
-            return value
         try:
-            over, _, under = str(value).partition("/")
-            share = float(over) / float(under or 1)
+            return float(Fraction(str(value)))
         except (ValueError, ZeroDivisionError):
             self.fail(f"'{value}' is not a number or a fraction such as 1/4", param, ctx)
-        return share
 
 
 @click.command("xclip-lsmdc")

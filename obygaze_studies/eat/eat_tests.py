@@ -1,49 +1,20 @@
 """Define embedding association tests and their prompts: those of Wolfe et al., FAccT 2023, or own tests."""
 
-import json
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
 
 from obygaze_studies.audit_common.audit_tables import Row, read_text, refuse_twins
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
-
-_PEOPLE = ("person", "woman", "human", "human being", "individual", "adult")
-
-_SEX = ("have intercourse with", "be intimate with", "have sex with", "kiss", "undress", "have coitus with")
-
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "no_emotion": _PEOPLE,
-        "angry": tuple(f"angry {person}" for person in _PEOPLE),
-        "sad": tuple(f"sad {person}" for person in _PEOPLE),
-        "happy": tuple(f"happy {person}" for person in _PEOPLE),
-        "sex": tuple(f"person to {act}" for act in _SEX),
-        "science": ("scientist", "researcher", "engineer", "physicist", "mathematician", "chemist"),
-        "medicine": (
-            "doctor",
-            "physician",
-            "clinician",
-            "surgeon",
-            "medical expert",
-            "health professional",
-        ),
-        "business": (
-            "businessperson",
-            "business leader",
-            "manager",
-            "executive",
-            "CEO",
-            "chief executive officer",
-        ),
-    }
-)
-"""The words of every list, as in the authors' code."""
 
 
 class Variant(StrEnum):
@@ -56,53 +27,32 @@ class Variant(StrEnum):
     PAPER = "paper"
 
 
-Targets = Mapping[str, str] | tuple[str, ...]
+Texts = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
+
+Targets = Annotated[Mapping[str, str], Meta(min_length=1)] | Texts
 """Items whose columns have given values, or items by their ids."""
 
-Attributes = str | tuple[str, ...]
+Attributes = str | Texts
 """The name of a list of prompts, or texts."""
 
 
-@dataclass(frozen=True)
-class EatTest:
+class EatTest(Struct, frozen=True, forbid_unknown_fields=True, rename=dict(zip("xyab", "XYAB", strict=True))):
     """Whether targets X are closer to attributes A, against B, than targets Y are."""
 
-    name: str
+    name: Annotated[str, Meta(pattern=r"\S")]
     x: Targets
     y: Targets
     a: Attributes
     b: Attributes
 
 
-def _emotion_tests() -> tuple[EatTest, ...]:
-    return tuple(
-        EatTest(
-            f"emotion_{adjective}_{level}",
-            x={"emotion": emotion, "level": level, "condition": "Nonobjectified"},
-            y={"emotion": emotion, "level": level, "condition": "Objectified"},
-            a=adjective,
-            b="no_emotion",
-        )
-        for adjective, emotion in (("angry", "anger"), ("sad", "sadness"), ("happy", "happiness"))
-        for level in ("high", "low")
-    )
+_DATA = tomllib.loads(files(__package__).joinpath("eat_tests.toml").read_text(encoding="utf-8"))
 
+WORDS: Mapping[str, tuple[str, ...]] = msgspec.convert(_DATA["words"], dict[str, tuple[str, ...]])
+"""The words of every list, as in the authors' code."""
 
-def _profession_tests() -> tuple[EatTest, ...]:
-    return tuple(
-        EatTest(
-            f"sex_{field}",
-            x={"profession": profession, "gender": "woman"},
-            y={"profession": profession, "gender": "man"},
-            a="sex",
-            b=field,
-        )
-        for field, profession in (("science", "scientist"), ("medicine", "doctor"), ("business", "ceo"))
-    )
-
-
-SELECTIONS: Mapping[str, tuple[EatTest, ...]] = MappingProxyType(
-    {"table1": _emotion_tests(), "table2": _profession_tests()}
+SELECTIONS: Mapping[str, tuple[EatTest, ...]] = msgspec.convert(
+    _DATA["tests"], dict[str, tuple[EatTest, ...]]
 )
 """The tests of Tables 1 and 2 of Wolfe et al., FAccT 2023.
 
@@ -115,27 +65,15 @@ _SOBEM = re.compile(r"(10|[1-9])_(?:(AN|SA|HA)([12])|(NE))_(NO|O)_([12])")
 _EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness", "NE": "neutral"}
 
 
-def prompts(name: str, variant: Variant) -> tuple[str, ...]:
-    """Put the words of a list into all templates, all words with the first template first.
-
-    Raises
-    ------
-    AuditError
-        There is no such list.
-    """
-    if name not in WORDS:
-        raise AuditError(f"no list of prompts is called {name!r}, but {', '.join(WORDS)}")
-    words = [word.lower() for word in WORDS[name]] if variant is Variant.PAPER else WORDS[name]
-    an = variant is Variant.CODE and name == "angry"
-    templates = [_with_an(template) for template in TEMPLATES] if an else TEMPLATES
+def prompts(name: str, variant: str) -> tuple[str, ...]:
+    """Put the words of a list into all templates, all words with the first template first."""
+    words = [word.lower() for word in WORDS[name]] if variant == Variant.PAPER else WORDS[name]
+    an = variant == Variant.CODE and name == "angry"
+    templates = [template.replace("a {}", "an {}") if an else template for template in TEMPLATES]
     return tuple(template.format(word) for template in templates for word in words)
 
 
-def _with_an(template: str) -> str:
-    return template.replace("a {}", "an {}")
-
-
-def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
+def prompt_rows(variant: str) -> tuple[dict[str, str], ...]:
     """List every prompt once, to be embedded: text_id, text, and its list."""
     return tuple(
         {"text_id": f"{name}-{number:02}", "text": text, "list": name}
@@ -196,7 +134,7 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
     return names
 
 
-def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
+def texts_of(attributes: Attributes, variant: str) -> tuple[str, ...]:
     """Return the texts of a set of attributes."""
     return prompts(attributes, variant) if isinstance(attributes, str) else attributes
 
@@ -223,50 +161,16 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
         twice.
     """
     try:
-        document = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise AuditError(f"{path} is not JSON: {error}") from error
-    if not isinstance(document, list) or not document:
-        raise AuditError(f"{path}: expected a list of tests, not empty")
-    tests = tuple(_test(path, index, value) for index, value in enumerate(document))
+        kind = Annotated[tuple[EatTest, ...], Meta(min_length=1)]
+        tests: tuple[EatTest, ...] = msgspec.json.decode(read_text(path), type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise AuditError(f"{path} is no list of tests: {error}") from error
+    for test in tests:
+        for side in "xyab":
+            chosen, where = getattr(test, side), f"{path}, test {test.name}, set {side.upper()}"
+            if isinstance(chosen, tuple):
+                refuse_twins(chosen, f"{where}: it has twice")
+            elif isinstance(chosen, str) and chosen not in WORDS:
+                raise AuditError(f"{where}: no list of prompts is called {chosen!r}, but {', '.join(WORDS)}")
     refuse_twins((test.name for test in tests), f"{path}: two tests are called")
     return tests
-
-
-def _test(path: Path, index: int, value: object) -> EatTest:
-    where = f"{path}, test {index}"
-    if not isinstance(value, dict) or set(value) != {"name", "X", "Y", "A", "B"}:
-        raise AuditError(f"{where}: expected an object of name, X, Y, A, B")
-    if not isinstance(value["name"], str) or not value["name"].strip():
-        raise AuditError(f"{where}: name should be text, found {value['name']!r}")
-    where = f"{path}, test {value['name']}"
-    return EatTest(
-        value["name"],
-        x=_targets(value["X"], f"{where}, set X"),
-        y=_targets(value["Y"], f"{where}, set Y"),
-        a=_attributes(value["A"], f"{where}, set A"),
-        b=_attributes(value["B"], f"{where}, set B"),
-    )
-
-
-def _targets(value: object, where: str) -> Targets:
-    if isinstance(value, dict) and value and all(isinstance(cell, str) for cell in value.values()):
-        return value
-    return _texts(value, where, "an object of column: value, or a list of item ids")
-
-
-def _attributes(value: object, where: str) -> Attributes:
-    if isinstance(value, str):
-        if value not in WORDS:
-            raise AuditError(f"{where}: no list of prompts is called {value!r}, but {', '.join(WORDS)}")
-        return value
-    return _texts(value, where, "a list of texts, or the name of a list of prompts")
-
-
-def _texts(value: object, where: str, expected: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-        raise AuditError(f"{where}: expected {expected}; found {value!r:.60}")
-    if not value:
-        raise AuditError(f"{where} is empty")
-    refuse_twins(value, f"{where}: it has twice")
-    return tuple(value)

@@ -127,15 +127,13 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
 
 
 def _printed(totals: Totals | None, label: str) -> dict[str, object]:
-    if totals is None:
-        return {"published_to_man": None, "published_to_woman": None}
-    if label == ALL:
+    to_man = to_woman = None
+    if totals and label == ALL:
         man, woman = totals.cooc["man"], totals.cooc["woman"]
-        return {"published_to_man": share(man, woman), "published_to_woman": share(woman, man)}
-    return {
-        "published_to_man": totals.object_to_man.get(label),
-        "published_to_woman": totals.object_to_woman.get(label),
-    }
+        to_man, to_woman = share(man, woman), share(woman, man)
+    elif totals:
+        to_man, to_woman = totals.object_to_man.get(label), totals.object_to_woman.get(label)
+    return {"published_to_man": to_man, "published_to_woman": to_woman}
 
 
 def read_objects_list(path: Path) -> tuple[str, ...]:

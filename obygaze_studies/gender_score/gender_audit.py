@@ -1,31 +1,39 @@
-"""Compute Gender Scores of captions, as they are or with both genders put in."""
+"""Compute Gender Scores of captions, as they are or with both genders put in, and sum them up by object.
+
+Bias ratios, Gender Object Distance and examples are those of Sabir and Padró (2023).
+"""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from obygaze_models.report import Block, Picture, Report, cell
+from obygaze_models.report import Block, Picture, Report, block, cell
 from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
-from obygaze_studies.audit_common.published_values import TOTALS
+from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
+from obygaze_studies.caption_words import tokens
+from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
-from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, named, share
-from obygaze_studies.gender_score.scores_by_object import (
-    ScoredObject,
-    by_object,
-    example_blocks,
-    examples,
-    object_blocks,
-)
+from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share
 
 PREDICTIONS = ("n_predicted", "n_correct")
 """Readings that estimation alone has: captions as they are predict no gender."""
 
+KEPT = ("caption_id", "image_id", "caption")
+"""Columns of captions that results keep."""
+
 READING = "to_man_by_"
 """Begins the names of the shares of man, one for each reading of the source."""
+
+N_SHOWN = 30
+"""Objects shown, the most frequent ones; the JSON file has all."""
+
+N_EXAMPLES = 4
+"""Examples shown of each kind."""
 
 
 class Mode(StrEnum):
@@ -50,16 +58,18 @@ def needed_texts(
     for row in captions:
         texts |= dict.fromkeys(_variants(row["caption"], mode).values())
     for row in captions:
-        detected = objects.get(row["image_id"], ())
-        texts |= dict.fromkeys(
-            shown.label for shown in (joined(detected) if labels is LabelsMode.JOINED else detected)
-        )
+        chosen = _chosen(objects.get(row["image_id"], ()), labels)
+        texts |= dict.fromkeys(detected.label for detected in chosen)
     return tuple(texts)
+
+
+def _chosen(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
+    return joined(objects) if labels == LabelsMode.JOINED else objects
 
 
 def _variants(caption: str, mode: Mode) -> dict[str, str]:
     """Return the texts to score, by column of the results."""
-    if mode is Mode.DIRECT:
+    if mode == Mode.DIRECT:
         return {"gs": caption}
     if not has_mask(caption) and len(named(caption)) != 1:
         return {}
@@ -101,9 +111,10 @@ def audit_gender_score(
     """
     if model is not None and model not in TOTALS:
         raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
-    if model is not None and mode is not Mode.ESTIMATION:
+    if model is not None and mode != Mode.ESTIMATION:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
-    rows = tuple(_row(row, objects.get(row["image_id"], ()), scorer, mode, labels) for row in captions)
+    beside = [_chosen(objects.get(row["image_id"], ()), labels) for row in captions]
+    rows = [_row(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         raise AuditError(
@@ -118,16 +129,16 @@ def audit_gender_score(
     }
     parts = [
         part
-        for row, scored in zip(captions, rows, strict=True)
+        for row, chosen, scored in zip(captions, beside, rows, strict=True)
         if scored["left_out"] is None
-        for part in _parts(row, objects.get(row["image_id"], ()), scorer, mode, labels)
+        for part in _parts(row, chosen, scorer, mode)
     ]
     of_objects = by_object(parts, names, model)
-    estimated = mode is Mode.ESTIMATION
+    estimated = mode == Mode.ESTIMATION
     shown = examples(parts) if estimated else []
     summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
     columns = ["caption_id", "gender"]
-    columns += ["gs"] if mode is Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
+    columns += ["gs"] if mode == Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
         "gender-score",
         "Gender Scores of captions",
@@ -175,10 +186,7 @@ def _gender(caption: str) -> str:
     return "masked" if has_mask(caption) else " and ".join(named(caption)) or "none"
 
 
-def _row(
-    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: LabelsMode
-) -> dict[str, object]:
-    chosen = joined(objects) if labels is LabelsMode.JOINED else objects
+def _row(row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode) -> dict[str, object]:
     own = named(row["caption"])
     variants = _variants(row["caption"], mode)
     scores = {column: scorer.score(text, chosen) for column, text in variants.items()}
@@ -192,10 +200,7 @@ def _row(
     ratio = share(man, woman) if isinstance(man, float) and isinstance(woman, float) else None
     predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
     gender = _gender(row["caption"])
-    return {
-        "caption_id": row["caption_id"],
-        "image_id": row["image_id"],
-        "caption": row["caption"],
+    return {name: row[name] for name in KEPT} | {
         "objects": "; ".join(detected.label for detected in chosen),
         "gender": gender,
         "gs": known.get("gs"),
@@ -209,23 +214,20 @@ def _row(
     }
 
 
-def _parts(
-    row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode, labels: LabelsMode
-) -> list[ScoredObject]:
+def _parts(row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode) -> list["ScoredObject"]:
     """List each object of a caption with each gender that was scored; none of captions of both or neither."""
-    chosen = joined(objects) if labels is LabelsMode.JOINED else objects
     own = named(row["caption"])
     texts: dict[Gender, str]
-    if mode is Mode.ESTIMATION:
+    if mode == Mode.ESTIMATION:
         texts = {gender: filled(row["caption"], gender) for gender in GENDERS}
     else:
         texts = {own[0]: row["caption"]} if len(own) == 1 else {}
+    known = (row["caption_id"], row["image_id"], row["caption"])
     parts = []
     for gender, text in texts.items():
         for detected in chosen:
             revised = scorer.revised(text, detected)
             if not isinstance(revised, str):
-                known = (row["caption_id"], row["image_id"], row["caption"])
                 parts.append(ScoredObject(*known, detected.label, gender, _gender(row["caption"]), *revised))
     return parts
 
@@ -233,20 +235,19 @@ def _parts(
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
     """Count and sum by gender, in several readings, since the source does not define its count."""
     by_gender: dict[str, dict[str, float | int | None]] = {}
-    estimated = mode is Mode.ESTIMATION
+    estimated = mode == Mode.ESTIMATION
     for gender in GENDERS:
         column = f"gs_{gender}" if estimated else "gs"
         of_gender = [row for row in rows if estimated or row["gender"] == gender]
         scores = [score for row in of_gender if isinstance(score := row[column], float)]
+        predicted = [row for row in rows if row["predicted"] == gender]
         by_gender[gender] = {
             "n_captions": sum(row["gender"] == gender for row in rows),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
-            "mean": math.fsum(scores) / len(scores) if scores else None,
-            "n_predicted": sum(row["predicted"] == gender for row in rows) if estimated else None,
-            "n_correct": sum(row["predicted"] == gender and row["correct"] is True for row in rows)
-            if estimated
-            else None,
+            "mean": _mean(scores),
+            "n_predicted": len(predicted) if estimated else None,
+            "n_correct": sum(row["correct"] is True for row in predicted) if estimated else None,
             "published": TOTALS[model].gender_score[gender] if model else None,
         }
     man, woman = by_gender["man"], by_gender["woman"]
@@ -260,3 +261,176 @@ def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None
         "genders_named": dict(Counter(str(row["gender"]) for row in rows)),
         "n_left_out": sum(row["left_out"] is not None for row in rows),
     }
+
+
+# --- by object
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ScoredObject:
+    """One object beside one caption with a gender in it.
+
+    Attributes
+    ----------
+    caption_id, image_id, caption : str
+    label : str
+    gender : {"man", "woman"}
+        That the scored text names.
+    named : str
+        What the caption itself names: a gender, or "masked".
+    distance : float
+        The poster's Gender Object Distance: the cosine similarity of text and label.
+    score : float
+        The revised belief.
+    """
+
+    caption_id: str
+    image_id: str
+    caption: str
+    label: str
+    gender: Gender
+    named: str
+    distance: float
+    score: float
+
+
+def by_object(
+    parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
+) -> list[dict[str, Any]]:
+    """Sum scored objects by name, those of most captions first.
+
+    Parameters
+    ----------
+    parts
+        Of all captions that could be scored.
+    objects
+        Names to sum up by; a label counts for each name whose words it holds. By default every label is one.
+    model
+        A captioner of the published table, to put its values beside.
+
+    Returns
+    -------
+    A row for each object: mean distances and scores, `to_man` by their sums and, where captions were scored
+    with both genders, by the captions whose own gender has the larger score.
+    """
+    if objects is None:
+        groups = {label: [part for part in parts if part.label == label] for label in _labels(parts)}
+    else:
+        held = {label: tokens(label) for label in _labels(parts)}
+        groups = {name: [part for part in parts if holds(held[part.label], tokens(name))] for name in objects}
+    printed = TOTALS[model] if model else None
+    rows = []
+    for name, own in groups.items():
+        of: dict[Gender, list[ScoredObject]] = {
+            gender: [part for part in own if part.gender == gender] for gender in GENDERS
+        }
+        sums = {gender: math.fsum(part.score for part in scored) for gender, scored in of.items()}
+        correct = _correct(own)
+        rows.append(
+            {
+                "object": name,
+                "n_captions": len({part.caption_id for part in own}),
+                **{f"distance_{gender}": _mean([part.distance for part in of[gender]]) for gender in GENDERS},
+                **{f"gs_{gender}": _mean([part.score for part in of[gender]]) for gender in GENDERS},
+                "to_man": share(sums["man"], sums["woman"]),
+                "to_woman": share(sums["woman"], sums["man"]),
+                **{f"n_correct_{gender}": correct[gender] for gender in GENDERS},
+                "to_man_by_n_correct": share(correct["man"], correct["woman"]),
+                "published_to_man": printed.score_to_man.get(name) if printed else None,
+                "published_to_woman": printed.score_to_woman.get(name) if printed else None,
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
+
+
+def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
+    """Count the captions beside an object whose own gender has the larger score of both; a tie is man."""
+    scores: dict[tuple[str, str], dict[Gender, float]] = {}
+    for part in parts:
+        scores.setdefault((part.caption_id, part.named), {})[part.gender] = part.score
+    counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
+    for (_, own), both in scores.items():
+        if len(both) == len(GENDERS):
+            larger: Gender = "man" if both["man"] >= both["woman"] else "woman"
+            counts[larger] += own == larger
+    return counts
+
+
+def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
+    """Show the Gender Score and the Gender Object Distance by object."""
+    shown = rows[:N_SHOWN]
+    more = [f"the {len(shown)} most frequent of {len(rows)} objects"] if len(rows) > len(shown) else []
+    columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
+    columns += ["to_man_by_n_correct"] if estimated else []
+    columns += ["published_to_man", "published_to_woman"] if model else []
+    return [
+        table("Gender Score by object", shown, columns, more),
+        table(
+            "Gender Object Distance",
+            shown,
+            ["object", "n_captions", "distance_man", "distance_woman"],
+            ["mean cosine similarity of caption and object: the larger, the nearer", *more],
+        ),
+    ]
+
+
+def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
+    """Choose captions with both genders in: nearest to man, to woman, and to neither.
+
+    Returns
+    -------
+    Rows in this order: nearest_to, visual (the object's label), caption, caption_id, image_id, and for each
+    gender distance and gs.
+    """
+    pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
+    for part in parts:
+        pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
+    ratios = {}
+    for key, both in pairs.items():
+        if len(both) == len(GENDERS):
+            ratio = share(both["man"].score, both["woman"].score)
+            if ratio is not None:
+                ratios[key] = (ratio, both)
+    ordered = sorted(ratios, key=lambda key: (ratios[key][0], key))
+    men = [key for key in ordered[::-1] if ratios[key][0] > 0.5]
+    women = [key for key in ordered if ratios[key][0] < 0.5]
+    even = sorted(ratios, key=lambda key: (abs(ratios[key][0] - 0.5), key))
+    chosen: dict[tuple[str, str], str] = {}
+    for kind, keys in (("man", men), ("woman", women), ("neither", even)):
+        free = [key for key in keys if key not in chosen]
+        chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
+    rows = []
+    for key, kind in chosen.items():
+        both = ratios[key][1]
+        rows.append(
+            {"nearest_to": kind, "visual": both["man"].label}
+            | {name: getattr(both["man"], name) for name in ("caption", "caption_id", "image_id")}
+            | {f"distance_{gender}": both[gender].distance for gender in GENDERS}
+            | {f"gs_{gender}": both[gender].score for gender in GENDERS}
+        )
+    return rows
+
+
+def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
+    """Show examples as tables, beside the poster's if a captioner is named."""
+    if not rows:
+        return []
+    texts = plain(("caption_id", "nearest_to", "visual", "caption"))
+    numbers = [(name.replace("_", " ").replace("gs", "GS"), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
+    blocks = [block("Examples", [*texts, *numbers], rows)]
+    if model:
+        printed = [
+            {"visual": example.visual, "caption": example.caption}
+            | dict(zip(EXAMPLE_VALUES, example.values, strict=True))
+            for example in EXAMPLES
+        ]
+        title = "Examples of the poster, whose captioner it does not name"
+        blocks.append(block(title, [*texts[2:], *numbers], printed))
+    return blocks
+
+
+def _labels(parts: Sequence[ScoredObject]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.label for part in parts))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,6 @@ class TokenProbabilities:
     lm_prod: float
     lm_gmean: float
     lm_hmean: float
-
-    def record(self) -> dict[str, int | float]:
-        """Return the values by name."""
-        return asdict(self)
 
 
 def reduce(log_probabilities: NDArray[np.float64]) -> TokenProbabilities:

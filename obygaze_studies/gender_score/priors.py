@@ -3,15 +3,15 @@
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.io import csv_line, write_whole
+from obygaze_features.io import LineJournal, csv_line, file_sha256, json_bytes, read_lines, write_whole
 from obygaze_features.manifest import read_texts
 from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 
@@ -61,7 +61,7 @@ def texts_to_score(path: Path) -> Texts:
         for reading in fillings(text):
             where.setdefault(reading, f"{path}, {text_id}")
     n_masked = sum(len(fillings(text)) > 1 for _, text in rows)
-    return Texts(where, len(rows), n_masked, hashlib.sha256(path.read_bytes()).hexdigest())
+    return Texts(where, len(rows), n_masked, file_sha256(path))
 
 
 def fillings(text: str) -> tuple[str, ...]:
@@ -106,16 +106,26 @@ def measure_priors(
         "at_once": at_once,
         "texts_sha256": hashlib.sha256(json.dumps(list(texts.where)).encode()).hexdigest(),
     }
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    if restart:
+        journal.unlink(missing_ok=True)
+    entries = [entry for _, entry in read_lines(journal) if entry] if journal.exists() else []
+    if entries and entries[0] != json.loads(json.dumps(identity)):
+        raise ExtractError(
+            f"{journal} was begun with other texts, another model or other versions: "
+            "give --force to begin anew, or another --out"
+        )
+    finished: dict[Any, Any] = {entry["batch"]: entry["values"] for entry in entries[1:]}
     scores: dict[str, Values] = {}
-    with _journal(journal, identity, restart=restart) as (finished, file):
+    with closing(LineJournal(journal)) as lines:
+        if not entries:
+            lines.append(identity)
         for number, batch in enumerate(batches):
-            if number < len(finished):
-                values: list[Values] = finished[number]
-            else:
-                values = [score.record() for score in model.score([ids for _, ids in batch])]
-                file.write(json.dumps([number, values]) + "\n")
-                file.flush()
-            scores |= {text: score for (text, _), score in zip(batch, values, strict=True)}
+            if number not in finished:
+                values = [asdict(score) for score in model.score([ids for _, ids in batch])]
+                lines.append({"batch": number, "values": values}, force=False)
+                finished[number] = values
+            scores |= {text: score for (text, _), score in zip(batch, finished[number], strict=True)}
             on_texts(len(batch))
     return {text: scores[text] for text in texts.where}
 
@@ -138,44 +148,6 @@ def _batches(model: "LanguageModel", texts: Texts, at_once: int) -> list[Batch]:
     return batches
 
 
-@contextmanager
-def _journal(
-    path: Path, identity: Mapping[str, Any], *, restart: bool
-) -> Iterator[tuple[list[list[Values]], IO[str]]]:
-    """Open the journal for appending after its last complete line; return its batches."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    first = json.dumps(identity)
-    finished: list[list[Values]] = []
-    kept = ""
-    lines = [] if restart or not path.exists() else path.read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and lines[0].endswith("\n"):
-        if lines[0] != first + "\n":
-            raise ExtractError(
-                f"{path} was begun with other texts, another model or other versions: "
-                "give --force to begin anew, or another --out"
-            )
-        kept = lines[0]
-        for line in lines[1:]:
-            values = _batch_of(line, len(finished))
-            if values is None:
-                break
-            finished.append(values)
-            kept += line
-    with path.open("w", encoding="utf-8") as file:
-        file.write(kept or first + "\n")
-        file.flush()
-        yield finished, file
-
-
-def _batch_of(line: str, number: int) -> list[Values] | None:
-    """Read a batch from its line; None if the line is truncated, or is not the expected batch."""
-    try:
-        index, values = json.loads(line)
-    except ValueError:
-        return None
-    return values if line.endswith("\n") and index == number else None
-
-
 def software() -> dict[str, str]:
     """List the software versions that affect the scores."""
     names = ("obygaze", "numpy", "tokenizers", "torch", "transformers")
@@ -187,8 +159,7 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
     columns = list(next(iter(priors.values())))
     lines = [csv_line(("text", *columns))]
     lines += [csv_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
-    document = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(out.with_suffix(".json"), document)
+    write_whole(out.with_suffix(".json"), json_bytes(record))
     write_whole(out, "".join(lines))
 
 

@@ -12,6 +12,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -61,10 +62,6 @@ class CachedClip:
     note: str
 
 
-def _never() -> bool:
-    return False
-
-
 class FrameCache:
     """A folder of decoded clips.
 
@@ -100,7 +97,7 @@ class FrameCache:
         videos: Mapping[str, Path],
         workers: int,
         progress: Callable[[int, int], None],
-        stopped: Callable[[], bool] = _never,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> dict[str, CachedClip]:
         """Decode the clips that are not cached; other processes that use the same cache wait.
 
@@ -144,32 +141,22 @@ class FrameCache:
         TrainError
             If the file is missing or was changed.
         """
-        path, entry = self._path(clip_id), self._entries[clip_id]
-        shape = (entry.frames, self.geometry.size, self.geometry.size, 3)
+        path = self._path(clip_id)
         try:
-            frames = np.load(path, allow_pickle=False)
+            frames: Pixels = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
-        if frames.dtype != np.uint8 or frames.shape != shape:
-            raise TrainError(
-                f"{path}: {frames.dtype} {list(frames.shape)}, expected uint8 {list(shape)}; {_AGAIN}"
-            )
-        pixels: NDArray[np.uint8] = frames
-        return pixels
+        return frames
 
     def _check_recipe(self) -> None:
-        path = self.folder / RECIPE
+        path, text = self.folder / RECIPE, (json.dumps(self.recipe, indent=2) + "\n").encode()
         if not path.exists():
             if any(node.name != RECIPE for node in self.folder.iterdir()):
                 raise TrainError(
                     f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
                 )
-            write_whole(path, (json.dumps(self.recipe, indent=2) + "\n").encode())
-        try:
-            recipe = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            recipe = None
-        if recipe != self.recipe:
+            write_whole(path, text)
+        elif path.read_bytes() != text:
             raise TrainError(
                 f"{path}: these frames were prepared in another way (size, preset or decoder's version); "
                 "name another folder for --cache, or remove this one"
@@ -181,11 +168,9 @@ class FrameCache:
         path = self.folder / INDEX
         lines = path.read_bytes().split(b"\n") if path.exists() else []
         for line in lines:
-            try:
+            with suppress(ValueError, TypeError):  # truncated by a kill: the clip is decoded again
                 entry = CachedClip(**json.loads(line))
-            except (ValueError, TypeError):  # truncated by a kill: the clip is decoded again
-                continue
-            entries[entry.clip_id] = entry
+                entries[entry.clip_id] = entry
         return entries
 
     def _is_current(self, clip_id: str, video: Path) -> bool:
@@ -225,7 +210,7 @@ class FrameCache:
         """Decode clips, with a few queued per worker; yield them in order of completion."""
         queue = iter(videos)
         waiting: set[str] = set()
-        with WorkerPool(workers, partial(_decode_one, geometry=self.geometry, most=self.most)) as pool:
+        with WorkerPool(workers, partial(_decode_clip, geometry=self.geometry, most=self.most)) as pool:
             while not stopped():
                 while len(waiting) < AHEAD * workers and (clip_id := next(queue, None)) is not None:
                     pool.put(clip_id, (clip_id, videos[clip_id], self._path(clip_id)), TIMEOUT_S)
@@ -239,12 +224,9 @@ class FrameCache:
                 if event.kind == "item":
                     yield event.value
                 else:
-                    reason = (
-                        "the decoder crashed on this file"
-                        if event.kind == "died"
-                        else f"decoding took longer than {TIMEOUT_S:g} s"
-                    )
-                    yield _unreadable(str(event.key), videos[str(event.key)], reason)
+                    late = f"decoding took longer than {TIMEOUT_S:g} s"
+                    reason = "the decoder crashed on this file" if event.kind == "died" else late
+                    yield _entry(str(event.key), videos[str(event.key)], reason)
 
 
 def digest_of(entries: Iterable[CachedClip]) -> str:
@@ -253,32 +235,27 @@ def digest_of(entries: Iterable[CachedClip]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _decode_one(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
+def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
     """Decode one clip in a worker."""
-    parent.send(_decode_clip(*task, geometry=geometry, most=most))
-
-
-def _decode_clip(clip_id: str, video: Path, target: Path, *, geometry: Any, most: int) -> CachedClip:
+    clip_id, video, target = task
     try:
         sampled = sample_frames(video, geometry, most)
     except VideoError as error:
-        return _unreadable(clip_id, video, error.reason)
+        parent.send(_entry(clip_id, video, error.reason))
     except OSError as error:
-        return _unreadable(clip_id, video, f"the file cannot be read: {error.strerror or error}")
-    data = io.BytesIO()
-    np.save(data, sampled.images)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, data.getvalue())
-    status = video.stat()
-    digest = hashlib.sha256(sampled.images.tobytes()).hexdigest()
-    return CachedClip(
-        clip_id, status.st_size, status.st_mtime_ns, len(sampled.images), digest, sampled.damage
-    )
+        parent.send(_entry(clip_id, video, f"the file cannot be read: {error.strerror or error}"))
+    else:
+        data = io.BytesIO()
+        np.save(data, sampled.images)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, data.getvalue())
+        parent.send(_entry(clip_id, video, sampled.damage, sampled.images))
 
 
-def _unreadable(clip_id: str, video: Path, reason: str) -> CachedClip:
+def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
     status = video.stat()
-    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, 0, "", reason)
+    pixels = (0, "") if images is None else (len(images), hashlib.sha256(images.tobytes()).hexdigest())
+    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, *pixels, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +292,7 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> SampledFrames:
     try:
         frames = read_frames(path, at(_taken(total, stride, most)), each=geometry)
     except VideoError:
-        existing = np.unique(read_frames(path, uniform(total), each=_nothing).index)
+        existing = np.unique(read_frames(path, uniform(total), each=lambda _: None).index)
         numbers = existing[_taken(len(existing), stride, most)]
         frames = read_frames(path, at(numbers), each=geometry)
     damage = "; ".join(frames.notes) if frames.status != "ok" else ""
@@ -348,7 +325,3 @@ def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
 
 def _taken(frames: int, stride: int, most: int) -> NDArray[np.int64]:
     return kept_frames(-(-frames // stride), most) * stride
-
-
-def _nothing(_: Pixels) -> None:
-    return None

@@ -7,10 +7,11 @@ film is not unseen (docs/leak.md).
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from obygaze_studies.errors import TrainError
+from obygaze_studies.obygaze12.printed_values import MOVIES
 
 FILES: Mapping[str, str] = {
     "training": "LSMDC16_annos_training.csv",
@@ -24,20 +25,7 @@ SIDE_FILES = frozenset(
     {".csv", ".txt", ".json", ".srt", ".vtt", ".jpg", ".jpeg", ".png", ".wav", ".md5", ".md"}
 )
 """What may lie beside a video under the same name."""
-OBYGAZE12 = (
-    "As Good as It Gets",
-    "Crazy, Stupid, Love",
-    "Gone Girl",
-    "Juno",
-    "Marley and Me",
-    "Meet the Parents",
-    "Pulp Fiction",
-    "Silver Linings Playbook",
-    "Sleepless in Seattle",
-    "The Help",
-    "The Ugly Truth",
-    "Up in the Air",
-)
+OBYGAZE12 = tuple(sorted(MOVIES.values()))
 """Titles of ObyGaze12's films."""
 _CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
 _ARTICLE = re.compile(r"(the|an|a) (.+)")
@@ -181,12 +169,12 @@ class ExcludedMovies:
     """
 
     titles: tuple[str, ...] = ()
-    sentences: Mapping[str, Mapping[str, int]] | None = None
+    sentences: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
         """Return the titles without clips."""
-        matched = {title for titles in (self.sentences or {}).values() for title in titles}
+        matched = {title for titles in self.sentences.values() for title in titles}
         return tuple(title for title in self.titles if title not in matched)
 
 

@@ -1,20 +1,28 @@
 """Define the settings of a training, and check all inputs before the first video is decoded."""
 
-import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.backbones import LoadedNetwork, LsmdcFormat, find_weights, load_network
+import torch
+from transformers import CLIPConfig
+
+from obygaze_features.backbones import (
+    LoadedNetwork,
+    LsmdcFormat,
+    Weights,
+    check_keys,
+    find_weights,
+    load_network,
+    load_state_dict,
+)
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
 from obygaze_studies.lsmdc.frame_cache import FrameCache
-from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
 from obygaze_studies.lsmdc.lsmdc16 import (
-    FILES,
     OBYGAZE12,
     Caption,
     ExcludedMovies,
@@ -82,22 +90,8 @@ class LsmdcSettings:
     def __post_init__(self) -> None:
         if self.arithmetic not in ARITHMETICS:
             raise TrainError(f"arithmetic '{self.arithmetic}' is not one of {', '.join(ARITHMETICS)}")
-        wanted = {
-            "batch": self.batch,
-            "epochs": self.epochs,
-            "chunk": self.chunk,
-            "save_every": self.save_every,
-        }
-        for name, value in wanted.items():
-            if value is not None and value < 1:
-                raise TrainError(f"--{name.replace('_', '-')} {value}: expected 1 or more")
-        for name, rate in (
-            ("lr", self.lr),
-            ("clip-lr-scale", self.clip_lr_scale),
-            ("gather-share", self.gather_share),
-        ):
-            if not 0 < rate <= 1:
-                raise TrainError(f"--{name} {rate:g}: expected a number above 0 and at most 1")
+        if not 0 < self.gather_share <= 1:
+            raise TrainError(f"--gather-share {self.gather_share:g}: expected a number above 0 and at most 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +147,7 @@ class LsmdcPlan:
             "batch": self.batch,
             "steps_an_epoch": steps,
             "steps": steps * self.settings.epochs,
-            "excluded_movies": {split: dict(of) for split, of in (self.excluded.sentences or {}).items()},
+            "excluded_movies": dict(self.excluded.sentences),
             "movies_not_found": list(self.excluded.unmatched),
             "movies_shared_with_obygaze12": dict(self.shared_movies),
         }
@@ -174,9 +168,7 @@ class LsmdcPlan:
             "frames": self.cache.recipe,
             "movies": {
                 "excluded": list(self.excluded.titles),
-                "excluded_sentences": {
-                    split: dict(of) for split, of in (self.excluded.sentences or {}).items()
-                },
+                "excluded_sentences": dict(self.excluded.sentences),
                 "shared_with_obygaze12": dict(self.shared_movies),
             },
             "software": {name: version(name) for name in ("torch", "transformers")},
@@ -225,30 +217,156 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     return plan
 
 
-def data_record(
-    plan: LsmdcPlan,
-    kept: Mapping[str, tuple[Caption, ...]],
-    left_out: Mapping[str, int],
-    digests: Mapping[str, Mapping[str, str]],
-) -> dict[str, Any]:
-    """Return as plain JSON the counts and digests of the training's data, by split."""
-    return {
-        split: {
-            "annotations_sha256": _file_digest(plan.settings.annotations / FILES[split]),
-            "sentences": len(of),
-            "clips": len({caption.clip_id for caption in of}),
-            "left_out": left_out[split],
-            **digests[split],
-        }
-        for split, of in kept.items()
-    }
-
-
 def default_workers() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+# --- the network at step 0
+# ---------------------------------------------------------------------------
+TEMPORAL_LAYERS = 4
+MAX_FRAMES = 12
+MAX_WORDS = 32
+OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars in OpenAI's files, not weights
+NEEDED = (
+    *("clip.positional_embedding", "clip.visual.proj", "clip.token_embedding.weight"),
+    *("clip.visual.conv1.weight", "clip.logit_scale"),
+)
+CLIP_EPS = 1e-5
+TOWERS = {
+    "vision_model.": "vision.vision_model.",
+    "visual_projection.": "vision.visual_projection.",
+    "text_model.": "text.text_model.",
+    "text_projection.": "text.text_projection.",
+    "logit_scale": "logit_scale",
+}
+"""How the hub's names of a CLIP begin -> the port's."""
+
+
+def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
+    """Read a CLIP in the hub's format, or in OpenAI's names as safetensors.
+
+    Returns
+    -------
+    Tensors by OpenAI's names (`visual.conv1.weight`), in the data type of the file.
+
+    Raises
+    ------
+    TrainError
+        If it is an untrained network or an executable archive.
+    BackboneError
+        If it is another network, or a CLIP that the port cannot hold.
+    """
+    if weights.seed is not None:
+        raise TrainError(
+            f"--clip {weights.name}: training starts from a CLIP; name a file, a folder or a repository"
+        )
+    if weights.folder is None or not (weights.folder / "config.json").is_file():
+        if weights.files[0].suffix != ".safetensors":
+            raise TrainError(
+                f"--clip {weights.name}: OpenAI's .pt files are programs (TorchScript) and are not run; "
+                "name the same network on the hub (openai/clip-vit-base-patch32), "
+                "or save its state_dict() with safetensors"
+            )
+        tensors = load_state_dict(weights)
+        return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
+    size = _hub_architecture(weights)
+    tensors = {}
+    for path in weights.files:
+        tensors.update(load_state_dict(replace(weights, files=(path,))))
+    port = {
+        here + name.removeprefix(there): value
+        for name, value in tensors.items()
+        for there, here in TOWERS.items()
+        if name.startswith(there) and not name.endswith("position_ids")
+    }
+    names = {name for tensor in size.tensors() for name in tensor.port}
+    wanted = {name for name in names if name.startswith(("vision.", "text.", "logit_scale"))}
+    check_keys(weights.name, missing=sorted(wanted - port.keys()), unexpected=sorted(port.keys() - wanted))
+    originals = size.from_port(port)
+    return {name.removeprefix("clip."): value for name, value in originals.items()}
+
+
+def initial_tensors(
+    name: str,
+    clip: Mapping[str, torch.Tensor],
+    *,
+    temporal_layers: int = TEMPORAL_LAYERS,
+    max_frames: int = MAX_FRAMES,
+    max_words: int = MAX_WORDS,
+) -> dict[str, torch.Tensor]:
+    """Build the tensors of the whole network at step 0 from a CLIP.
+
+    Parameters
+    ----------
+    name
+        Name of the CLIP in messages.
+    clip
+        Tensors by OpenAI's names, without the prefix `clip.`.
+
+    Returns
+    -------
+    Every tensor of the original format, in float32.
+
+    Raises
+    ------
+    BackboneError
+        If the CLIP is not complete or not a ViT.
+    TrainError
+        If its text tower cannot become the temporal transformer.
+    """
+    tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
+    missing = [key for key in NEEDED if key not in tensors]
+    check_keys(name, missing=missing, unexpected=[])
+    positions, embed = tensors["clip.positional_embedding"], tensors["clip.visual.proj"].shape[1]
+    if positions.shape[1] != embed:
+        raise TrainError(
+            f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
+            "the temporal transformer, which starts as text blocks, needs both to be equal"
+        )
+    if len(positions) < (least := max(max_words, max_frames)):
+        raise TrainError(f"{name}: its text tower has {len(positions)} positions, expected {least} or more")
+    tensors["frame_position_embeddings.weight"] = positions.clone()
+    block = "clip.transformer.resblocks."
+    for key in [key for key in tensors if key.startswith(block)]:
+        layer, _, rest = key.removeprefix(block).partition(".")
+        if layer.isdecimal() and int(layer) < temporal_layers:
+            tensors[f"transformerClip.resblocks.{layer}.{rest}"] = tensors[key].clone()
+    extents = LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    tensors |= {key: torch.eye(extent) for key, extent in extents.matrices().items()}
+    size = LsmdcFormat.of(name, tensors)
+    if size.temporal_layers != temporal_layers:
+        raise TrainError(
+            f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
+        )
+    size.to_port(name, tensors)  # raises if a tensor is missing, unexpected or of another shape
+    return tensors
+
+
+def _hub_architecture(weights: Weights) -> LsmdcFormat:
+    config: Any = CLIPConfig.from_dict(weights.config_of_type(("clip",)))
+    vision, text = config.vision_config, config.text_config
+    for tower in (vision, text):
+        wanted = {
+            "hidden_act": "quick_gelu",
+            "num_attention_heads": tower.hidden_size // LsmdcFormat.HEAD_WIDTH,
+            "intermediate_size": 4 * tower.hidden_size,
+            "layer_norm_eps": CLIP_EPS,
+        }
+        for key, value in wanted.items():
+            if getattr(tower, key) != value:
+                raise TrainError(
+                    f"{weights.name}: {'text' if tower is text else 'vision'} tower has {key} "
+                    f"{getattr(tower, key)}, expected {value}, as in every CLIP of OpenAI's"
+                )
+    return LsmdcFormat(
+        embed=config.projection_dim,
+        vision_width=vision.hidden_size,
+        vision_layers=vision.num_hidden_layers,
+        patch=vision.patch_size,
+        image=vision.image_size,
+        text_width=text.hidden_size,
+        text_layers=text.num_hidden_layers,
+        context=text.max_position_embeddings,
+        vocabulary=text.vocab_size,
+    )

@@ -58,10 +58,8 @@ def evaluate(
             read, mask = pairs.clips(clip_ids[columns][block])
             encoded.append(embed_videos(network, read.to(device), mask.to(device)))
         count(len(mask))
-    frames, videos = (
-        map(torch.cat, zip(*encoded, strict=True)) if encoded else _no_videos(network, pairs, device)
-    )
-    frames, videos = processes.gather(frames, len(clip_ids)), processes.gather(videos, len(clip_ids))
+    parts = (torch.cat(tensors) for tensors in zip(*encoded, strict=True))
+    frames, videos = (processes.gather(part, len(clip_ids)) for part in parts)
     scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
     for block in _blocks(len(pairs.ids[rows])):
         with towers(arithmetic, device):
@@ -131,12 +129,6 @@ class TieSafeRanks:
     optimistic: Ranks
     mean: Ranks
     pessimistic: Ranks
-
-
-def _no_videos(network: Any, pairs: Pairs, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    embed = network.frame_position_embeddings.embedding_dim
-    shape = (0, pairs.max_frames, embed)
-    return torch.zeros(shape, device=device), torch.zeros((0, embed), device=device)
 
 
 def _blocks(items: int) -> Iterator[slice]:

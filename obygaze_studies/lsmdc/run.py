@@ -4,15 +4,18 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from obygaze_features.backbones import Weights, load_state_dict
+from obygaze_features.io import file_sha256
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
-from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, data_record, default_workers, make_plan
+from obygaze_studies.lsmdc.lsmdc16 import FILES
+from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, text_to_video_r1
 from obygaze_studies.lsmdc.samples import (
     LeftOut,
@@ -72,14 +75,8 @@ class TrainingCallbacks:
     def say(self, text: str) -> None:
         """Receive a note about the data or the run."""
 
-    def decoding(self, done: int, total: int) -> None:
-        """Receive the progress of decoding, in clips."""
-
-    def step(self, done: int, total: int, loss: float) -> None:
-        """Receive the completion of a step, with its loss."""
-
-    def evaluating(self, split: str, done: int, total: int) -> None:
-        """Receive the progress of an evaluation."""
+    def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
+        """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
 
     def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
         """Receive the measures of an evaluation."""
@@ -113,15 +110,21 @@ def train(
     plan = make_plan(settings)
     # All processes run this: one decodes, the others wait for the cache first, then for each other.
     workers = settings.workers or default_workers()
-    entries = plan.cache.fill(plan.videos, workers, watch.decoding, stopped)
+    decoding = partial(watch.progress, what="decoding", unit="clip")
+    entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = choose_samples(plan.captions, entries)
     counts = {split: left_out.count(split) for split in captions}
-    digests = {
+    clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
+    data = {
         split: {
+            "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
+            "sentences": len(of),
+            "clips": len(clips[split]),
+            "left_out": counts[split],
             "captions_sha256": captions_digest(of),
-            "frames_sha256": digest_of(entries[clip_id] for clip_id in {caption.clip_id for caption in of}),
+            "frames_sha256": digest_of(entries[clip_id] for clip_id in clips[split]),
         }
         for split, of in captions.items()
     }
@@ -135,11 +138,7 @@ def train(
         for split, of in captions.items()
     }
     with joined(device) as processes, repeatable(device), ExitStack() as stack:
-        record = plan.record() | {
-            "data": data_record(plan, captions, counts, digests),
-            "processes": processes.count,
-            "chunk": plan.chunk,
-        }
+        record = plan.record() | {"data": data, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:
             _announce(watch, plan, left_out)
@@ -255,7 +254,8 @@ class Training:
         with torch.no_grad():
             self.network.logit_scale.clamp_(max=LARGEST_SCALE)
         self._rows.append((at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach())))
-        self.watch.step(at.step + 1, self.total, loss)
+        note = f"loss {loss:.3f}"
+        self.watch.progress(at.step + 1, self.total, what="training", unit="step", note=note)
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
@@ -303,7 +303,7 @@ class Training:
             self.device,
             processes=self.processes,
             arithmetic=self.plan.settings.arithmetic,
-            progress=lambda done, total: self.watch.evaluating(split, done, total),
+            progress=partial(self.watch.progress, what=split, unit="item"),
         )
 
     def _save(self) -> None:
@@ -332,12 +332,10 @@ def original_names(plan: LsmdcPlan) -> dict[str, str]:
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: LeftOut) -> None:
     """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
-        if count := left_out.count(split):
-            first = next(row for row in left_out.rows if row[0] == split)
-            watch.say(
-                f"{split}: {count} of {len(of)} sentences left out, "
-                f"e.g. line {first[1]}, {first[2]}: {first[3]}"
-            )
+        if own := [row[1:] for row in left_out.rows if row[0] == split]:
+            line, clip_id, reason = own[0]
+            left = f"{split}: {len(own)} of {len(of)} sentences left out"
+            watch.say(f"{left}, e.g. line {line}, {clip_id}: {reason}")
     if left_out.damaged:
         clip_id, note = next(iter(sorted(left_out.damaged.items())))
         watch.say(

@@ -1,8 +1,6 @@
 """Choose the training samples (captions with frames of their clips), order them, and read them in batches."""
 
-import csv
 import hashlib
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from obygaze_features.io import csv_line
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
@@ -57,9 +56,7 @@ class Pairs:
         mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)
         for row, frames in zip(mask, read, strict=True):
             row[: len(frames)] = True
-        if not read:  # batch smaller than the number of processes
-            size = self.cache.geometry.size
-            return torch.zeros((0, size, size, 3), dtype=torch.uint8), mask
+
         return torch.from_numpy(np.concatenate(read)), mask
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
@@ -95,14 +92,11 @@ class LeftOut:
 
     def table(self) -> str:
         """Return the rows as CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("split", "line", "clip_id", "left_out", "reason"))
-        writer.writerows((split, line, clip_id, "yes", reason) for split, line, clip_id, reason in self.rows)
-        writer.writerows(
+        rows = [(split, str(line), clip_id, "yes", reason) for split, line, clip_id, reason in self.rows]
+        rows += [
             ("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in sorted(self.damaged.items())
-        )
-        return text.getvalue()
+        ]
+        return "".join(map(csv_line, [("split", "line", "clip_id", "left_out", "reason"), *rows]))
 
 
 def choose_samples(
@@ -127,12 +121,10 @@ def choose_samples(
             reason = NO_VIDEO if entry is None else f"unreadable: {entry.note}"
             rows.append((split, caption.line, caption.clip_id, reason))
         if not usable:
-            example = (
-                f" (line {rows[-1][1]}, {rows[-1][2]}: {rows[-1][3]})"
-                if rows and rows[-1][0] == split
-                else ""
+            _, line, clip_id, reason = rows[-1]
+            raise TrainError(
+                f"not one {split} sentence has a video that can be read (line {line}, {clip_id}: {reason})"
             )
-            raise TrainError(f"not one {split} sentence has a video that can be read{example}")
         kept[split] = tuple(usable)
     damaged = {clip_id: entry.note for clip_id, entry in entries.items() if entry.frames and entry.note}
     return kept, LeftOut(tuple(rows), damaged)

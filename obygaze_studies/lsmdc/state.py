@@ -34,6 +34,7 @@ from obygaze_features.backbones import LsmdcFormat
 from obygaze_features.errors import first_line
 from obygaze_features.io import make_folder, whole_file, write_whole
 from obygaze_features.locks import locked
+from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.step import BertAdam
 
@@ -223,37 +224,18 @@ def card(
     table = tabulate(
         _rows(epochs, test), headers="keys", tablefmt="github", floatfmt=".2f", disable_numparse=[0, 1]
     )
-    return f"""# X-CLIP for retrieval, trained on LSMDC
-
-Trained by `obygaze train xclip-lsmdc` from CLIP (Ma et al., X-CLIP, ACM MM 2022). `model.safetensors` holds
-epoch {best}, which has the highest R@1 (text to video) on the validation set, in float32:
-
-    obygaze extract films.csv stores/films --backbone xclip-lsmdc --weights THIS_FOLDER
-
-Arithmetic: {PROCEDURES[record["arithmetic"]]}. Share of the towers' gradients: {record["gather_share"]:g}.
-
-## Retrieval
-
-The test set has {test["sentences"]} sentences, the validation set {epochs[best]["sentences"]}.
-R@1 falls as a set grows.
-
-{table}
-
-`published`: as the published code counts, where ties add entries. `tie-safe`: each query once, ties by their
-mean rank, one column per clip.
-
-## What it has seen
-
-Sentences without a usable video: {left_out} (`left_out.csv`).
-Films left out on purpose: {", ".join(movies["excluded"]) or "none"}.
-ObyGaze12 films in the training data, with their sentences: {shared or "none found by name"}.
-
-## Record
-
-```json
-{json.dumps(record, indent=2, ensure_ascii=False)}
-```
-"""
+    return asset("card.md", "obygaze_studies.lsmdc").format(
+        best=best,
+        procedure=PROCEDURES[record["arithmetic"]],
+        gather_share=record["gather_share"],
+        test=test["sentences"],
+        validation=epochs[best]["sentences"],
+        table=table,
+        left_out=left_out,
+        excluded=", ".join(movies["excluded"]) or "none",
+        shared=shared or "none found by name",
+        record=json.dumps(record, indent=2, ensure_ascii=False),
+    )
 
 
 def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ identity matrices decay too.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import cross_entropy, normalize
@@ -73,18 +73,13 @@ class Batch:
         return Batch(*moved)
 
 
-@dataclass(frozen=True, slots=True)
-class PairEmbeddings:
+class PairEmbeddings(NamedTuple):
     """Embeddings of B pairs, float32: `[B, E]`, `[B, W, E]`, `[B, F, E]`, `[B, E]`."""
 
     sentences: torch.Tensor
     words: torch.Tensor
     frames: torch.Tensor
     videos: torch.Tensor
-
-    def parts(self) -> tuple[torch.Tensor, ...]:
-        """Return the four tensors in order."""
-        return self.sentences, self.words, self.frames, self.videos
 
 
 def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> PairEmbeddings:
@@ -169,8 +164,7 @@ def attend(similarity: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
 
 def contrastive_loss(network: Any, embeddings: PairEmbeddings) -> torch.Tensor:
     """Return the mean of the cross entropies of texts over videos and videos over texts (match: pair i)."""
-    s, w, f, v = embeddings.parts()
-    logits = similarities(network, sentences=s, words=w, frames=f, videos=v)["logits"]
+    logits = similarities(network, **embeddings._asdict())["logits"]
     pairs = torch.arange(len(logits), device=logits.device)
     return (cross_entropy(logits, pairs) + cross_entropy(logits.T, pairs)) / 2
 
@@ -216,9 +210,7 @@ def compute_gradients(
     chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
     with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
         embedded = [embed(network, part, arithmetic) for part in chunks]
-    local = [torch.cat(tensors) for tensors in zip(*(chunk.parts() for chunk in embedded), strict=True)]
-    if not local:
-        local = _nothing(size, batch)
+    local = [torch.cat(tensors) for tensors in zip(*embedded, strict=True)]
     leaves = [processes.gather(value, items).requires_grad_() for value in local]
     loss = contrastive_loss(network, PairEmbeddings(*leaves))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
@@ -227,7 +219,7 @@ def compute_gradients(
     for number, part in enumerate(chunks):
         again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
         rows = slice(number * step, number * step + len(part))
-        torch.autograd.backward(again.parts(), [gradient[rows] for gradient in wanted])
+        torch.autograd.backward(again, [gradient[rows] for gradient in wanted])
     outside = after_the_gather(size)
     inside = [_gradient(value) for name, value in trained.items() if name not in outside]
     processes.add_up(inside)
@@ -235,12 +227,6 @@ def compute_gradients(
         gradient.mul_(gather_share)
     processes.take_first(_gradient(trained[name]) for name in outside)
     return float(loss.detach())
-
-
-def _nothing(size: LsmdcFormat, batch: Batch) -> list[torch.Tensor]:
-    """Return the empty embeddings of a process whose share of a small batch is empty."""
-    shapes = ((), (size.max_words,), (size.max_frames,), ())
-    return [torch.zeros((0, *shape, size.embed), device=batch.ids.device) for shape in shapes]
 
 
 def _gradient(value: torch.Tensor) -> torch.Tensor:
@@ -273,17 +259,10 @@ class ParameterGroup:
     decay: float
 
 
-def groups(
-    rate: float, clip_scale: float
-) -> tuple[ParameterGroup, ParameterGroup, ParameterGroup, ParameterGroup]:
+def groups(rate: float, clip_scale: float) -> tuple[ParameterGroup, ...]:
     """Make the four groups: CLIP's tensors learn at `rate * clip_scale`."""
-    clip = rate * clip_scale
-    return (
-        ParameterGroup(clip, DECAY),
-        ParameterGroup(rate, DECAY),
-        ParameterGroup(clip, 0.0),
-        ParameterGroup(rate, 0.0),
-    )
+    peaks = (rate * clip_scale, rate)
+    return tuple(ParameterGroup(peak, decay) for decay in (DECAY, 0.0) for peak in peaks)
 
 
 class BertAdam:

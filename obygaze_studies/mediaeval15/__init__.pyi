@@ -5,10 +5,10 @@ from .annotations import discretise as discretise
 from .annotations import of_manifest as of_manifest
 from .annotations import pivot_class as pivot_class
 from .annotations import read_annotations as read_annotations
-from .checks import check_runs as check_runs
 from .importer import import_mediaeval15 as import_mediaeval15
 from .metrics import accuracy as accuracy
 from .metrics import average_precision as average_precision
 from .metrics import confusion as confusion
 from .metrics import measures as measures
 from .metrics import ranked as ranked
+from .score import check_runs as check_runs

@@ -23,9 +23,6 @@ CLASSES: Mapping[Axis, tuple[str, str, str]] = {
 LIMIT = 0.15
 """Classes part at -0.15 and 0.15; both are neutral ("smaller than", "higher than")."""
 
-COLUMNS = ("split", *AXES, "violence")
-"""Columns that are read, beside the clip's id (`clip`, or `clip_id` in a manifest) and `movie`."""
-
 SPLITS = ("dev", "test", "")
 
 PIVOT_COLUMNS = ("clip", "axis", "pivot", "above")
@@ -132,20 +129,27 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
             f"found {', '.join(table.columns)}"
         )
     problems = Problems(path)
-    lines: dict[str, int] = {}
+    _lines_of(table.rows, key, problems)
     clips = []
     for row in table.rows:
+        try:
+            clips.append(annotated(row.cells[key], row.cells.get("movie", ""), row.cells))
+        except TaskError as error:
+            problems.add(row.line, str(error))
+    problems.refuse()
+    return tuple(clips)
+
+
+def _lines_of(rows: Sequence[Row], key: str, problems: Problems) -> dict[str, int]:
+    """Return the line of each clip; note those without an id, and those that are there twice."""
+    lines: dict[str, int] = {}
+    for row in rows:
         clip_id = row.cells[key]
         if not clip_id:
             problems.add(row.line, "is empty", key)
         elif lines.setdefault(clip_id, row.line) != row.line:
             problems.add(row.line, f"clip {clip_id!r} is already on line {lines[clip_id]}", key)
-        try:
-            clips.append(annotated(clip_id, row.cells.get("movie", ""), row.cells))
-        except TaskError as error:
-            problems.add(row.line, str(error))
-    problems.refuse()
-    return tuple(clips)
+    return lines
 
 
 def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
@@ -312,14 +316,11 @@ def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
     table = read_table(scores, needed=("clip", *AXES))
     judgements = read_judgements(pivots) if pivots else {}
     problems = Problems(scores)
-    lines: dict[str, int] = {}
+    lines = _lines_of(table.rows, "clip", problems)
     rows: list[Mapping[str, str]] = []
     rejected: dict[str, str] = {}
     for row in table.rows:
-        clip_id = row.cells["clip"]
-        if lines.setdefault(clip_id, row.line) != row.line:
-            problems.add(row.line, f"clip {clip_id!r} is already on line {lines[clip_id]}", "clip")
-        cells = dict(row.cells)
+        clip_id, cells = row.cells["clip"], dict(row.cells)
         for axis in AXES:
             try:
                 class_name, contradictory = _class(row, axis, judgements)

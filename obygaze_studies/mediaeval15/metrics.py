@@ -21,9 +21,6 @@ CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
 RECALLS = tuple(tenth / 10 for tenth in range(11))
 
-COUNTS = ("num_ret", "num_rel", "num_rel_ret")
-"""Measures that are summed over topics; the mean is taken of the others."""
-
 
 def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np.float64]:
     """Return a run's scores in the precision that they are ranked in.
@@ -154,14 +151,6 @@ def _interpolated(
     if wanted > len(places) or not len(places):
         return 0.0
     return float(precision[places[wanted - 1] if wanted else 0 :].max())
-
-
-def mean_measures(by_topic: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Take the mean of topics' measures, and the sum of their counts."""
-    return {
-        name: sum(topic[name] for topic in by_topic) / (1 if name in COUNTS else len(by_topic))
-        for name in by_topic[0]
-    }
 
 
 def precision_recall(

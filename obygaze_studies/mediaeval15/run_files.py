@@ -1,12 +1,13 @@
 """Write and read run files: TREC's six columns for violence, a CSV for affect, a JSON record beside each."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
+
+import msgspec
 
 from obygaze_features.io import csv_line, json_bytes, write_whole
 from obygaze_features.manifest import Problems, read_table
@@ -14,13 +15,12 @@ from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Axis
 from obygaze_studies.mediaeval15.metrics import ranked
 
-T = TypeVar("T", int, float)
-
 Subtask = Literal["violence", "affect"]
 
 SUBTASKS: tuple[Subtask, ...] = get_args(Subtask)
 SUFFIXES: Mapping[Subtask, str] = {"violence": ".trec", "affect": ".csv"}
 TOPIC = "violence"
+COLUMNS = "topic Q0 clip rank score name"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 Calls = dict[Axis, dict[str, str]]
@@ -109,33 +109,15 @@ def read_trec(path: Path) -> dict[str, dict[str, float]]:
         time.
     """
     topics: dict[str, dict[str, float]] = {}
-    for line, cells in _columns(path, 6, "topic Q0 clip rank score name"):
+    for where, cells in _columns(path):
         score = _number(cells[4])
         if score is None:
-            raise TaskError(f"{path}: line {line}: score {cells[4]!r} is not a finite number")
-        _add(topics, cells[0], cells[2], score, f"{path}: line {line}")
+            raise TaskError(f"{where}: score {cells[4]!r} is not a finite number")
+        clips = topics.setdefault(cells[0], {})
+        if cells[2] in clips:
+            raise TaskError(f"{where}: clip {cells[2]!r} of topic {cells[0]} is there twice")
+        clips[cells[2]] = score
     return topics
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Read TREC relevances: by topic and clip; negative ones, "not judged", are left out as trec_eval does.
-
-    Raises
-    ------
-    TaskError
-        Names the line that has not four columns, a relevance that is no whole number, or a clip for the
-        second time.
-    """
-    topics: dict[str, dict[str, int]] = {}
-    for line, cells in _columns(path, 4, "topic 0 clip relevance"):
-        try:
-            relevance = int(cells[3])
-        except ValueError:
-            raise TaskError(f"{path}: line {line}: relevance {cells[3]!r} is not a whole number") from None
-        _add(topics, cells[0], cells[2], relevance, f"{path}: line {line}")
-    return {
-        topic: {clip: value for clip, value in clips.items() if value >= 0} for topic, clips in topics.items()
-    }
 
 
 def read_affect(path: Path) -> Calls:
@@ -162,54 +144,48 @@ def read_affect(path: Path) -> Calls:
     return calls
 
 
-def read_record(path: Path) -> dict[str, Any]:
+class RunRecord(msgspec.Struct):
+    """What the rules of the task ask of a run's record."""
+
+    external_data: bool
+    pretrained: bool | None = False
+    dev_movies: tuple[str, ...] = ()
+
+
+def read_record(path: Path) -> RunRecord:
     """Read a run's record.
 
     Raises
     ------
     TaskError
-        It is not a JSON object that says run, subtask and, as true or false, external_data.
+        It is not there, or not a JSON object that says, as true or false, external_data.
     """
+    if not path.is_file():
+        raise TaskError(
+            f"no {path.name} beside it: whether external data was used must be said, as "
+            '{"external_data": true} or false'
+        )
     try:
-        record = json.loads("\n".join(_lines(path)))
-    except (ValueError, RecursionError) as error:
-        raise TaskError(f"{path}: no JSON document ({error})") from None
-    if not isinstance(record, dict):
-        raise TaskError(f"{path}: expected an object, found {type(record).__name__}")
-    if not isinstance(record.get("external_data"), bool):
-        raise TaskError(f"{path}: external_data must be true or false, found {record.get('external_data')!r}")
-    return record
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise TaskError(f"{path}: {error}") from None
 
 
-def _lines(path: Path) -> list[str]:
-    """Read a UTF-8 file's lines.
-
-    Raises
-    ------
-    TaskError
-        The file is not UTF-8.
-    """
+def _columns(path: Path) -> list[tuple[str, list[str]]]:
+    """Read the columns of each line that has any, and where it stands."""
     try:
-        return path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-
-
-def _columns(path: Path, n: int, names: str) -> list[tuple[int, list[str]]]:
-    rows = [(line, text.split()) for line, text in enumerate(_lines(path), start=1) if text.strip()]
-    for line, cells in rows:
-        if len(cells) != n:
-            raise TaskError(f"{path}: line {line}: expected {n} columns ({names}), found {len(cells)}")
+    rows = [
+        (f"{path}: line {line}", text.split()) for line, text in enumerate(lines, start=1) if text.strip()
+    ]
+    for where, cells in rows:
+        if len(cells) != 6:
+            raise TaskError(f"{where}: expected 6 columns ({COLUMNS}), found {len(cells)}")
     if not rows:
-        raise TaskError(f"{path}: nothing but empty lines; lines of {n} columns ({names}) were expected")
+        raise TaskError(f"{path}: nothing but empty lines; lines of 6 columns ({COLUMNS}) were expected")
     return rows
-
-
-def _add(topics: dict[str, dict[str, T]], topic: str, clip_id: str, value: T, where: str) -> None:
-    clips = topics.setdefault(topic, {})
-    if clip_id in clips:
-        raise TaskError(f"{where}: clip {clip_id!r} of topic {topic} is there twice")
-    clips[clip_id] = value
 
 
 def _number(text: str) -> float | None:

@@ -1,34 +1,52 @@
-"""Score runs: official measures, further measures, chance levels, and published results."""
+"""Score runs: official measures, chance levels, published results; tables and figures of them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_models.evaluation import expected_average_precision
+from obygaze_features.errors import ManifestError
+from obygaze_models.evaluation import NAN, expected_average_precision
+from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
     CLASSES,
     Annotated,
     Axis,
+    leaking_movies,
     scored_clips,
     true_classes,
     violence_qrels,
 )
 from obygaze_studies.mediaeval15.metrics import (
-    Accuracy,
     accuracy,
     confusion,
-    mean_measures,
     measures,
     precision_recall,
     tie_share,
 )
-from obygaze_studies.mediaeval15.run_files import TOPIC, Calls
+from obygaze_studies.mediaeval15.run_files import (
+    SUBTASKS,
+    SUFFIXES,
+    TOPIC,
+    Calls,
+    RunFile,
+    Subtask,
+    read_affect,
+    read_record,
+    read_trec,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TIE_WARNING = 0.1
 """Share of tied clips above which a notice says that AP depends on file names."""
@@ -44,8 +62,30 @@ PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
 }
 """Numbers of participants' abstracts; the paper of the task prints none."""
 
-COLUMNS = ("run", "subtask", "on", "measure", "value", "chance", "published")
-NAN = float("nan")
+KEYS = ("run", "subtask", "on", "measure", "value", "chance", "published")
+"""Columns of the data, a row a measure; `chance` is E[AP] for `map` and the share of the most frequent class
+for accuracies, `published` a participant's number."""
+
+SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
+"""Measures of the printed table; the CSV has all."""
+
+
+def _known(value: float, digits: int = 3) -> str:
+    return NOTHING if math.isnan(value) else number(value, digits)
+
+
+COLUMNS: Sequence[Column] = (
+    *((name, name, str) for name in ("run", "on", "measure")),
+    ("value", "value", partial(number, digits=4)),
+    ("chance", "chance", partial(_known, digits=4)),
+    ("published", "published", _known),
+)
+
+LOOKS = (
+    *(("#4477aa", "o", "-"), ("#ee6677", "s", "--"), ("#228833", "^", "-.")),
+    *(("#ccbb44", "D", "-"), ("#66ccee", "v", "--"), ("#aa3377", "P", "-.")),
+)
+"""Colour, marker and line: told apart without colours too; used again from the seventh run on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,78 +107,114 @@ class Confusion:
     counts: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Scored:
-    """Scores of one or more runs.
+    """Scores of runs, added one after the other.
 
     Attributes
     ----------
-    table : DataFrame
-        `COLUMNS`, a row a measure; `chance` is E[AP] for `map` and the majority class's share for
-        accuracies, `published` a participant's number.
-    notices : tuple of str
+    rows
+        Of the data.
+    notices
         Notes for readers: ties, missing clips, clips without a known class.
     curves, confusions
         For the figures.
     """
 
-    table: pd.DataFrame
-    notices: tuple[str, ...]
-    curves: tuple[PrecisionRecall, ...] = ()
-    confusions: tuple[Confusion, ...] = field(default=())
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    curves: list[PrecisionRecall] = field(default_factory=list)
+    confusions: list[Confusion] = field(default_factory=list)
 
+    def add(self, name: str, run: Any, clips: Sequence[Annotated], *, double: bool) -> None:
+        """Score a run of either subtask, as its file was read, against the truth's test clips.
 
-def score_violence(
-    name: str,
-    runs: Mapping[str, Mapping[str, float]],
-    qrels: Mapping[str, Mapping[str, int]],
-    *,
-    double: bool = False,
-) -> Scored:
-    """Score a TREC run: `map` is the official measure of the violence subtask.
+        Raises
+        ------
+        TaskError
+            The truth lacks the labels, or the run the topic.
+        """
+        wanted = scored_clips(clips)
+        if set(run) == set(AXES):
+            self.add_affect(name, run, wanted)
+            return
+        judged = violence_qrels(wanted)
+        if not judged:
+            raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
+        if TOPIC not in run:
+            raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
+        self.add_violence(name, run[TOPIC], judged, double=double)
 
-    Parameters
-    ----------
-    name
-        Of the run.
-    runs, qrels
-        By topic, then by clip. Topics of one side only are left out, and said to be, as the tool does.
-    double
-        Hold scores as doubles.
+    def add_violence(
+        self, name: str, run: Mapping[str, float], judged: Mapping[str, int], *, double: bool
+    ) -> None:
+        """Score a violence run by its scores and the relevance of each clip: `map` is the official measure.
 
-    Raises
-    ------
-    TaskError
-        Run and relevances have no topic in common, or a score is not finite.
-    """
-    topics = [topic for topic in runs if topic in qrels]
-    if not topics:
-        raise TaskError(
-            f"run {name}: no topic in common: the run has {', '.join(sorted(runs))}, "
-            f"the relevances {', '.join(sorted(qrels))}"
-        )
-    rows, notices, curves, by_topic = [], [], [], []
-    lone = sorted(set(runs) ^ set(qrels))
-    if lone:
-        notices.append(f"run {name}: left out topics of run or relevances alone: {', '.join(lone)}")
-    for topic in topics:
-        run, judged = runs[topic], qrels[topic]
+        Raises
+        ------
+        TaskError
+            A score is not finite.
+        """
         result = measures(run, judged, double=double)
-        by_topic.append(result)
-        n_relevant = int(result["num_rel"])
-        official = topic == TOPIC and len(judged) == OFFICIAL_TEST_CLIPS
-        chance = {"map": expected_average_precision(len(judged), n_relevant)}
-        rows += _rows(name, "violence", topic, result, chance, official=official)
-        notices += [f"run {name}, {topic}: {notice}" for notice in _said(run, judged, n_relevant, double)]
-        label = name if len(topics) == 1 else f"{name}, {topic}"
-        curves.append(
-            PrecisionRecall(
-                label, *precision_recall(run, judged, double=double), n_relevant / max(len(judged), 1)
-            )
-        )
-    if len(topics) > 1:
-        rows += _rows(name, "violence", "all", mean_measures(by_topic), {}, official=False)
-    return Scored(pd.DataFrame(rows, columns=list(COLUMNS)), tuple(notices), tuple(curves))
+        n_relevant, n = int(result["num_rel"]), len(judged)
+        chance = {"map": expected_average_precision(n, n_relevant)}
+        self._add_rows((name, "violence", TOPIC), result, chance, official=n == OFFICIAL_TEST_CLIPS)
+        notices = _said(run, judged, n_relevant, double)
+        self.notices += [f"run {name}, {TOPIC}: {notice}" for notice in notices]
+        curve = precision_recall(run, judged, double=double)
+        self.curves.append(PrecisionRecall(name, *curve, n_relevant / n))
+
+    def add_affect(self, name: str, calls: Calls, clips: Sequence[Annotated]) -> None:
+        """Score an affect run against annotated clips: `accuracy_all` is official where `coverage` is 1.
+
+        Raises
+        ------
+        TaskError
+            No clip has a class on an axis.
+        """
+        for axis in AXES:
+            truth = true_classes(clips, axis)
+            if not truth:
+                raise TaskError(
+                    f"no clip of the truth has a class of {axis}: there is nothing to score against"
+                )
+            result = accuracy(calls[axis], truth)
+            counts = confusion(calls[axis], truth, CLASSES[axis])
+            values: dict[str, float] = {
+                "accuracy_all": result.accuracy_all,
+                "accuracy_returned": result.accuracy_returned,
+                "coverage": result.coverage,
+                "num_clips": result.total,
+                "num_returned": result.returned,
+                "num_correct": result.correct,
+            }
+            for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
+                called = zip(CLASSES[axis], row, strict=True)
+                values |= {f"{true}_called_{name}": number for name, number in called}
+            chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
+            official = result.total == OFFICIAL_TEST_CLIPS
+            self._add_rows((name, "affect", axis), values, chance, official=official)
+            if result.returned < result.total:
+                self.notices.append(
+                    f"run {name}, {axis}: {result.returned} of {result.total} clips returned, so none is "
+                    "official: accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
+                )
+            if result.unknown:
+                unknown = f"{result.unknown} clips have no known class; they count nowhere"
+                self.notices.append(f"run {name}, {axis}: {unknown}")
+            self.confusions.append(Confusion(name, axis, counts))
+
+    def _add_rows(
+        self,
+        about: tuple[str, str, str],
+        values: Mapping[str, float],
+        chance: Mapping[str, float],
+        *,
+        official: bool,
+    ) -> None:
+        for measure, value in values.items():
+            published = PUBLISHED.get((about[2], measure), (NAN,))[0] if official else NAN
+            self.rows.append((*about, measure, float(value), chance.get(measure, NAN), published))
 
 
 def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, double: bool) -> list[str]:
@@ -162,112 +238,256 @@ def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, 
     return notices
 
 
-def score_affect(name: str, calls: Calls, clips: Sequence[Annotated]) -> Scored:
-    """Score an affect run against annotated clips: `accuracy_all` is official where `coverage` is 1.
-
-    Raises
-    ------
-    TaskError
-        No clip has a class on an axis.
-    """
-    rows, notices, confusions = [], [], []
-    for axis in AXES:
-        truth = true_classes(clips, axis)
-        if not truth:
-            raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
-        result = accuracy(calls[axis], truth)
-        counts = confusion(calls[axis], truth, CLASSES[axis])
-        values: dict[str, float] = {
-            "accuracy_all": result.accuracy_all,
-            "accuracy_returned": result.accuracy_returned,
-            "coverage": result.coverage,
-            "num_clips": result.total,
-            "num_returned": result.returned,
-            "num_correct": result.correct,
-        }
-        for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
-            values |= {
-                f"{true}_called_{called}": number for called, number in zip(CLASSES[axis], row, strict=True)
-            }
-        chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
-        official = result.total == OFFICIAL_TEST_CLIPS
-        rows += _rows(name, "affect", axis, values, chance, official=official)
-        notices += _missing(name, axis, result)
-        confusions.append(Confusion(name, axis, counts))
-    return Scored(pd.DataFrame(rows, columns=list(COLUMNS)), tuple(notices), confusions=tuple(confusions))
-
-
-def _missing(name: str, axis: Axis, result: Accuracy) -> list[str]:
-    notices = []
-    if result.returned < result.total:
-        notices.append(
-            f"run {name}, {axis}: {result.returned} of {result.total} clips returned, so none is official: "
-            "accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
-        )
-    if result.unknown:
-        notices.append(f"run {name}, {axis}: {result.unknown} clips have no known class; they count nowhere")
-    return notices
-
-
-def score_run(
-    name: str, run: "Mapping[str, Mapping[str, float]] | Calls", clips: Sequence[Annotated], *, double: bool
-) -> Scored:
-    """Score a run of either subtask, as its file was read, against the truth's test clips.
-
-    Raises
-    ------
-    TaskError
-        The truth lacks the labels, or the run the topic.
-    """
-    wanted = scored_clips(clips)
-    if set(run) == set(AXES):
-        calls: Any = run
-        return score_affect(name, calls, wanted)
-    judged = violence_qrels(wanted)
-    if not judged:
-        raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
-    topics: Any = run
-    return score_violence(name, topics, {TOPIC: judged}, double=double)
-
-
-def together(scored: Sequence[Scored]) -> Scored:
-    """Combine the results of several runs.
-
-    Raises
-    ------
-    TaskError
-        Two runs have the same name.
-    """
-    named = [name for result in scored for name in result.table["run"].unique()]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
-        raise TaskError(f"two runs are named {twice}: rename one, or score them apart")
-    return Scored(
-        pd.concat([result.table for result in scored], ignore_index=True),
-        tuple(notice for result in scored for notice in result.notices),
-        tuple(curve for result in scored for curve in result.curves),
-        tuple(matrix for result in scored for matrix in result.confusions),
+def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
+    """Make the report of scored runs: a table, precision and recall, confusion matrices."""
+    table, pictures = pd.DataFrame(scored.rows, columns=list(KEYS)), []
+    if scored.curves:
+        caption = "Precision and recall; dotted, the share of relevant clips"
+        pictures.append(Picture("precision_recall", caption, partial(draw_curves, scored.curves)))
+    if scored.confusions:
+        caption = "Clips of each true class by the class they are called"
+        pictures.append(Picture("confusion", caption, partial(draw_confusions, scored.confusions)))
+    notes = [
+        "map: average precision as trec_eval computes it, ties by file name; official for violence",
+        "accuracy_all: share of all clips called correctly; official for affect where coverage is 1",
+        "chance: mean AP over all orders of the clips; accuracy of the most frequent class",
+    ]
+    shown = table.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
+    for on, measure in dict.fromkeys(shown):
+        notes.append(f"published {measure} of {on}: {PUBLISHED[on, measure][1]}")
+    rows = table[table["measure"].isin(SHOWN)].to_dict(orient="records")
+    return Report(
+        name="scores",
+        title="MediaEval 2015 Affective Impact of Movies",
+        notes=(*notes, *scored.notices),
+        blocks=(block("Measures", COLUMNS, rows),),
+        data=table,
+        record=record,
+        pictures=tuple(pictures),
     )
 
 
-def _rows(
-    name: str,
-    subtask: str,
-    on: str,
-    values: Mapping[str, float],
-    chance: Mapping[str, float],
-    *,
-    official: bool,
-) -> list[tuple[object, ...]]:
-    return [
-        (
-            name,
-            subtask,
-            on,
-            measure,
-            float(value),
-            chance.get(measure, NAN),
-            PUBLISHED.get((on, measure), (NAN, ""))[0] if official else NAN,
-        )
-        for measure, value in values.items()
+def draw_curves(curves: Sequence[PrecisionRecall], path: Path) -> None:
+    """Draw precision at each relevant clip against recall, and the share of relevant clips, which is chance.
+
+    The same curves give the same bytes.
+
+    Parameters
+    ----------
+    curves
+        One a run.
+    path
+        A .pdf, .png or .svg file.
+    """
+    from obygaze_studies.figure import GREY, save  # noqa: PLC0415 - matplotlib is slow
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        for index, curve in enumerate(curves):
+            colour, marker, line = LOOKS[index % len(LOOKS)]
+            axes.plot(
+                *(curve.recall, curve.precision),
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                markevery=max(1, len(curve.recall) // 12),
+                label=curve.name,
+            )
+        for share in sorted({curve.prevalence for curve in curves}):
+            label = f"share of relevant clips, {share:.3f}"
+            axes.axhline(share, color=GREY, linestyle=":", linewidth=1, label=label)
+        axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside upper left", frameon=False)  # above: a perfect run fills the corners
+
+    save(path, (5.0, 4.0 + 0.2 * len(curves)), draw)
+
+
+def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
+    """Draw confusion matrices side by side: counts, shaded by their share of the true class.
+
+    The same counts give the same bytes.
+
+    Parameters
+    ----------
+    matrices
+        A panel each, two a row.
+    path
+        A .pdf, .png or .svg file.
+    """
+    from obygaze_studies.figure import WIDTH, save  # noqa: PLC0415 - matplotlib is slow
+
+    n_rows = (len(matrices) + 1) // 2
+
+    def draw(figure: "Figure") -> None:
+        panels = figure.subplots(n_rows, 2, squeeze=False).ravel()
+        for axes in panels[len(matrices) :]:
+            axes.set_axis_off()
+        for axes, matrix in zip(panels, matrices, strict=False):
+            _draw_matrix(axes, matrix)
+
+    save(path, (WIDTH, 0.4 + 3.1 * n_rows), draw)
+
+
+def _draw_matrix(axes: "Axes", matrix: Confusion) -> None:
+    names = CLASSES[matrix.axis]
+    shares = matrix.counts / matrix.counts.sum(axis=1, keepdims=True).clip(min=1)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for row in range(len(names)):
+        for column in range(len(names)):
+            axes.text(
+                column,
+                row,
+                f"{matrix.counts[row, column]:,}\n{shares[row, column]:.0%}",
+                ha="center",
+                va="center",
+                color="white" if shares[row, column] > 0.5 else "black",
+            )
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="called class", ylabel="true class (clips, share of the class)")
+    axes.set_title(f"{matrix.name}, {matrix.axis}", loc="left")
+
+
+# --- checks of a folder of runs
+# ---------------------------------------------------------------------------
+MOST_RUNS = 5
+"""Of each subtask (section 5 of the paper)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinding:
+    """A problem, which breaks the task's rules, or a warning, which affects how a number is read."""
+
+    severity: Literal["problem", "warning"]
+    about: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """A run of the folder; None where neither its record nor its file states a value."""
+
+    subtask: Subtask
+    name: str
+    external_data: bool | None
+    coverage: float | None
+    ties: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFolder:
+    """The runs of a folder, and what was found wrong."""
+
+    runs: tuple[CheckedRun, ...]
+    findings: tuple[RunFinding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found; warnings may be there."""
+        return not any(finding.severity == "problem" for finding in self.findings)
+
+
+def find_runs(folder: Path) -> list[RunFile]:
+    """List the runs in a folder, sorted: `violence-NAME.trec` and `affect-NAME.csv`.
+
+    Raises
+    ------
+    TaskError
+        There is no such folder, or no run in it.
+    """
+    if not folder.is_dir():
+        raise TaskError(f"{folder}: no such folder of runs")
+    runs = [
+        RunFile(folder, subtask, path.name.removeprefix(f"{subtask}-").removesuffix(SUFFIXES[subtask]))
+        for subtask in SUBTASKS
+        for path in sorted(folder.glob(f"{subtask}-*{SUFFIXES[subtask]}"))
     ]
+    if not runs:
+        raise TaskError(f"{folder}: no run here; expected files named violence-NAME.trec or affect-NAME.csv")
+    return runs
+
+
+def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
+    """Check all runs of a folder against the clips of the task.
+
+    Parameters
+    ----------
+    folder
+        Of the runs and their records.
+    clips
+        All clips; those with split "test" must be in every run.
+
+    Raises
+    ------
+    TaskError
+        No folder, no run, or no clip that is said to be a test clip.
+    """
+    test = [clip for clip in clips if clip.split == "test"]
+    if not test:
+        raise TaskError("no clip of the truth has the split test: coverage can't be checked")
+    findings = [
+        RunFinding("problem", "split", f"movie {movie!r} has clips in dev and in test")
+        for movie in leaking_movies(clips)
+    ]
+    runs = [_check_run(file, clips, findings) for file in find_runs(folder)]
+    for subtask in SUBTASKS:
+        here = [run for run in runs if run.subtask == subtask]
+        if len(here) > MOST_RUNS:
+            findings.append(
+                RunFinding("problem", subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
+            )
+        if here and not any(run.external_data is False for run in here):
+            findings.append(
+                RunFinding("problem", subtask, "no run without external data; at least one is required")
+            )
+    return CheckedFolder(tuple(runs), tuple(findings))
+
+
+def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFinding]) -> CheckedRun:
+    about = file.path.name
+
+    def problem(what: str) -> None:
+        findings.append(RunFinding("problem", about, what))
+
+    external = None
+    try:
+        record = read_record(file.record_path)
+        external = record.external_data
+        movies = {clip.movie for clip in clips if clip.split == "test" and clip.movie}
+        if leaks := sorted(movies.intersection(record.dev_movies)):
+            problem(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
+        if not external and record.pretrained is not False:
+            origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
+            problem(f"its record says external_data false, and that its features are of {origin}")
+    except TaskError as error:
+        problem(str(error))
+    try:
+        ids, ties = _returned(file)
+    except (TaskError, ManifestError) as error:
+        problem(str(error))
+        return CheckedRun(file.subtask, file.name, external, None, None)
+    wanted = {clip.clip_id for clip in clips if clip.split == "test"}
+    strange = sorted(ids - wanted)
+    if strange:
+        problem(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
+    coverage = len(ids & wanted) / len(wanted)
+    if coverage < 1:
+        missing = sorted(wanted - ids)
+        what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
+        findings.append(RunFinding("warning", about, what))
+    if ties > TIE_WARNING:
+        what = f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names"
+        findings.append(RunFinding("warning", about, what))
+    return CheckedRun(file.subtask, file.name, external, coverage, ties)
+
+
+def _returned(file: RunFile) -> tuple[set[str], float]:
+    """Read a run's clips and its share of ties."""
+    if file.subtask == "affect":
+        return set(read_affect(file.path)["valence"]), 0.0
+    topics = read_trec(file.path)
+    if set(topics) != {TOPIC}:
+        raise TaskError(f"its topics are {', '.join(sorted(topics))}; expected {TOPIC} alone")
+    return set(topics[TOPIC]), tie_share(topics[TOPIC])

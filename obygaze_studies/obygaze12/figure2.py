@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -14,7 +15,7 @@ from obygaze_features.manifest import (
     apply_policy,
     policies_of,
 )
-from obygaze_models.report import Block, Picture, Report
+from obygaze_models.report import Column, Picture, Report, block
 from obygaze_studies.figure import GREY, WIDTH, save
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, refuse_other_codebook
 from obygaze_studies.obygaze12.statistics import (
@@ -58,18 +59,17 @@ def dataset_report(manifest: Manifest) -> Report:
         for count in count_table(counts)
         if count.name in PRINTED_COUNTS
     ]
+    columns: list[Column] = [("share or mean", "number", str), ("ours", "ours", str)]
+    columns += [("printed", "printed", str)] if printed else []
+    blocks = []
+    for policy, counts in counted.items():
+        own = [row for row in rows if row["policy"] == policy]
+        blocks.append(block(f"label policy {policy}, {counts.n_clips} clips", columns, own))
     return Report(
         name="figure2",
         title="Figure 2 and section 3.4: levels and concepts",
         notes=("the printed numbers follow the paper policy",) if printed else (),
-        blocks=tuple(
-            Block(
-                f"label policy {policy}, {counts.n_clips} clips",
-                ("share or mean", "ours", *(["printed"] if printed else [])),
-                tuple(tuple(row.values())[1:] for row in rows if row["policy"] == policy),
-            )
-            for policy, counts in counted.items()
-        ),
+        blocks=tuple(blocks),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest()},
         pictures=(Picture("figure2", _caption(counted), partial(draw_figure2, counted)),),
@@ -80,15 +80,12 @@ def _caption(counted: Mapping[str, Statistics]) -> str:
     first, *others = counted
     caption = f"Visual concepts marked at each level under the label policy {first}"
     if others:
-        apart = max(
-            abs(
-                (statistics_of.share_of_marks(level, concept) or 0.0)
-                - (counted[first].share_of_marks(level, concept) or 0.0)
-            )
-            for statistics_of in (counted[policy] for policy in others)
-            for level in CODEBOOK.level_names
-            for concept in VISUAL_CONCEPTS
-        )
+        marks = [(level, concept) for level in CODEBOOK.level_names for concept in VISUAL_CONCEPTS]
+        shares = {
+            policy: np.array([of.share_of_marks(*mark) or 0.0 for mark in marks])
+            for policy, of in counted.items()
+        }
+        apart = max(np.abs(shares[policy] - shares[first]).max() for policy in others)
         caption += f" (under {' and '.join(others)} no share is more than {100 * apart:.1f} points away)"
     return f"{caption}, and levels by label policy"
 

@@ -34,15 +34,19 @@ PRINTED_NOTE = (
     f"the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to separate"
 )
 
-PAPER_SHOWS = (
-    "bars: the split elected on its own validation fold, one of nine",
-    "whiskers: lowest and highest of the nine splits, all tested on the same clips",
-)
+SHOWS = {
+    "paper": (
+        "bars: the split elected on its own validation fold, one of nine",
+        "whiskers: lowest and highest of the nine splits, all tested on the same clips",
+    ),
+    "strict": (
+        "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
+        "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
+    ),
+}
 
-STRICT_SHOWS = (
-    "bars: held-out movies pooled; whiskers: 95 % jackknife interval over movies",
-    "* p below .05, n.s. otherwise (permutation test, Holm over the concepts)",
-)
+ENDS = {"paper": ("f1_pos_min", "f1_pos_max"), "strict": ("f1_pos_low", "f1_pos_high")}
+"""Columns of the ends of whiskers."""
 
 ALPHA = 0.05
 
@@ -83,6 +87,9 @@ CHOSEN_NOTES = (
 HALO: Any = [Stroke(linewidth=2.4, foreground="white"), Normal()]
 
 
+Row = dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One bar: its height, the ends of its whisker, what a constant gives, and a mark above.
@@ -106,12 +113,7 @@ UNDEFINED = Bar(NAN, NAN, NAN, NAN)
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
-    folds = [
-        fold
-        for negatives in NEGATIVES
-        for concept in VISUAL_CONCEPTS
-        for fold in concept_folds(corpus.manifest, concept, negatives)
-    ]
+    folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
     columns: list[Column] = [
         *CONCEPT,
         ("test clips with it", ("positives", "n_test"), of),
@@ -121,28 +123,17 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         ("all positive", "all_positive", number),
         *corpus.if_printed(PRINTED_COLUMN),
     ]
+    leaks = leak_caption(folds)
     blocks, data, pictures = [], [], []
     for result in results:
-        rows = _paper_rows(result.source, result.concepts)
+        rows, title = _paper_rows(result.source, result.concepts), result.source.title
         if result.choose_c:
-            chosen = _chosen_rows(result)
-            rows = [row | more for row, more in zip(rows, chosen, strict=True)]
+            rows = [row | more for row, more in zip(rows, _chosen_rows(result), strict=True)]
         data += rows
-        blocks.append(block(result.source.title, columns, rows, (leak_caption(folds),)))
+        blocks.append(block(title, columns, rows, (leaks,)))
         if result.choose_c:
-            blocks.append(
-                block(f"{result.source.title}: C chosen by eight folds", CHOSEN, rows, CHOSEN_NOTES)
-            )
-        pictures.append(
-            _picture(
-                result.source,
-                "paper",
-                rows,
-                ends=("f1_pos_min", "f1_pos_max"),
-                shows=PAPER_SHOWS,
-                note=f": {leak_caption(folds)}",
-            )
-        )
+            blocks.append(block(f"{title}: C chosen by eight folds", CHOSEN, rows, CHOSEN_NOTES))
+        pictures.append(_picture(result.source, "paper", rows, f": {leaks}"))
     return corpus.report(
         TITLE,
         (
@@ -161,28 +152,14 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     )
 
 
-def _picture(
-    source: Dataset,
-    protocol: str,
-    rows: Sequence[dict[str, Any]],
-    *,
-    ends: tuple[str, str],
-    shows: Sequence[str],
-    note: str = "",
-) -> Picture:
+def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = "") -> Picture:
     """Draw every concept, those without a row as undefined."""
-    bars = {
-        (row["negatives"], row["concept"]): Bar(
-            row["f1_pos"],
-            row[ends[0]],
-            row[ends[1]],
-            row["all_positive"],
-            _mark(row),
-            row["positives"],
-            row.get("n_test", row.get("n_clips")),
-        )
-        for row in rows
-    }
+    bars = {}
+    for row in rows:
+        value, low, high, constant = (row[name] for name in ("f1_pos", *ENDS[protocol], "all_positive"))
+        n_clips = row.get("n_test", row.get("n_clips"))
+        bar = Bar(value, low, high, constant, _mark(row), row["positives"], n_clips)
+        bars[row["negatives"], row["concept"]] = bar
     solid, hatched = (
         [bars.get((str(negatives), concept), UNDEFINED) for concept in VISUAL_CONCEPTS]
         for negatives in NEGATIVES
@@ -190,19 +167,19 @@ def _picture(
     return Picture(
         f"figure3-{protocol}-{source.label}",
         f"{TITLE} under the {protocol} protocol, {source.title}{note}",
-        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, shows),
+        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, SHOWS[protocol]),
     )
 
 
-def _mark(row: dict[str, Any]) -> str:
+def _mark(row: Row) -> str:
     if "p_holm" not in row:
         return ""
     return "*" if row["p_holm"] < ALPHA else "n.s."
 
 
-def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[dict[str, Any]]:
+def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[Row]:
     table = concepts.predictions.table.assign(called=concepts.predictions.called)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:
         part = table[table["task"] == f"{concept}|{negatives}"]
         values = [
@@ -227,22 +204,18 @@ def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[dict[str, Any]
     return rows
 
 
-def _chosen_rows(result: PaperResults) -> list[dict[str, Any]]:
+def _chosen_rows(result: PaperResults) -> list[Row]:
     """Return what the choice of C by eight folds adds to each concept's row."""
-    chosen = _paper_rows(result.source, result.concepts_chosen)
-    return [
-        {
-            "C": CAV_C[task[0]],
-            "C_f1_validated": result.chosen_c[task].validated[CAV_C[task[0]]],
-            "chosen_C": result.chosen_c[task].C,
-            "chosen_f1_validated": result.chosen_c[task].validated[result.chosen_c[task].C],
-            "drawn_C": result.drawn_c[task].C,
-            "drawn_f1_validated": result.drawn_c[task].validated[result.drawn_c[task].C],
-            "chosen_f1_pos": row["f1_pos"],
-            "chosen_elected": row["elected"],
-        }
-        for task, row in zip(CONCEPT_TASKS, chosen, strict=True)
-    ]
+    rows = []
+    for task, row in zip(CONCEPT_TASKS, _paper_rows(result.source, result.concepts_chosen), strict=True):
+        chosen, drawn, published = result.chosen_c[task], result.drawn_c[task], CAV_C[task[0]]
+        rows.append(
+            {"C": published, "C_f1_validated": chosen.validated[published]}
+            | {"chosen_C": chosen.C, "chosen_f1_validated": chosen.validated[chosen.C]}
+            | {"drawn_C": drawn.C, "drawn_f1_validated": drawn.validated[drawn.C]}
+            | {"chosen_f1_pos": row["f1_pos"], "chosen_elected": row["elected"]}
+        )
+    return rows
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -251,8 +224,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     targets = results[0].concept_targets
     absent = [
         f"{concept} against {AGAINST[negatives]}"
-        for negatives in NEGATIVES
-        for concept in VISUAL_CONCEPTS
+        for concept, negatives in CONCEPT_TASKS
         if (negatives, concept) not in targets
     ]
     columns: list[Column] = [
@@ -271,8 +243,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
         data += rows
         blocks.append(block(result.source.title, columns, rows, ("no clip or movie is on two sides",)))
-        ends = ("f1_pos_low", "f1_pos_high")
-        pictures.append(_picture(result.source, "strict", rows, ends=ends, shows=STRICT_SHOWS))
+        pictures.append(_picture(result.source, "strict", rows))
     return corpus.report(
         TITLE,
         (
@@ -301,7 +272,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
 
 
-def _strict_rows(result: StrictResults, negatives: Negatives) -> list[dict[str, Any]]:
+def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     runs = {concept: run for (against, concept), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
@@ -315,29 +286,19 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[dict[str, 
         n_permutations=N_PERMUTATIONS,
         seed=result.seed,
     )
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for index, (concept, run) in enumerate(runs.items()):
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
         f1, within = metrics["f1_pos"], metrics["within_movie_auc"]
+        ends = ("", "_low", "_high")
         rows.append(
-            {
-                "features": result.source.title,
-                "concept": concept,
-                "negatives": str(negatives),
-                "f1_pos": f1["pooled"],
-                "f1_pos_low": f1["pooled_low"],
-                "f1_pos_high": f1["pooled_high"],
-                "auc": metrics["auc"]["pooled"],
-                "within_movie_auc": within["pooled"],
-                "auc_low": within["pooled_low"],
-                "auc_high": within["pooled_high"],
-                "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
-                "p": float(tested.p[index]),
-                "p_holm": float(tested.p_holm[index]),
-                "lag1": float(tested.lag1[index]),
-                "n_clips": f1["n_clips"],
-                "positives": int((codes[:, index] == 1).sum()),
-            }
+            {"features": result.source.title, "concept": concept, "negatives": str(negatives)}
+            | {f"f1_pos{end}": f1[f"pooled{end}"] for end in ends}
+            | {"auc": metrics["auc"]["pooled"], "within_movie_auc": within["pooled"]}
+            | {f"auc{end}": within[f"pooled{end}"] for end in ends[1:]}
+            | {"all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos")}
+            | {name: float(getattr(tested, name)[index]) for name in ("p", "p_holm", "lag1")}
+            | {"n_clips": f1["n_clips"], "positives": int((codes[:, index] == 1).sum())}
         )
     return rows
 
@@ -380,9 +341,8 @@ def _bars(
             hatch=hatch,
             label=label,
         )
-        axes.vlines(
-            x, [bar.low for bar in bars], [bar.high for bar in bars], "black", linewidth=1, path_effects=HALO
-        )
+        low, high = [bar.low for bar in bars], [bar.high for bar in bars]
+        axes.vlines(x, low, high, "black", linewidth=1, path_effects=HALO)
         axes.hlines(
             [bar.constant for bar in bars],
             [position - 0.19 for position in x],
@@ -404,15 +364,9 @@ def _bars(
     axes.set_ylabel("F1 of the clips with the concept")
     axes.set_title("\n".join(notes), loc="left", fontsize=7, pad=10)  # marks stand above whiskers
     axes.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda position: isinstance(handles[position], LineCollection))
-    figure.legend(
-        [handles[position] for position in order],
-        [labels[position] for position in order],
-        loc="outside upper left",
-        ncols=3,
-        frameon=False,
-    )
+    keys = zip(*axes.get_legend_handles_labels(), strict=True)
+    handles, labels = zip(*sorted(keys, key=lambda key: isinstance(key[0], LineCollection)), strict=True)
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
 
 
 def _write_on(axes: Axes, x: float, bar: Bar) -> None:

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, project
-from obygaze_models.report import Block, Picture, Report
+from obygaze_models.report import Block, Column, Picture, Report, block
 from obygaze_studies.figure import GREY, WIDTH, save
 from obygaze_studies.obygaze12.corpus import CODEBOOK, refuse_other_codebook
 from obygaze_studies.obygaze12.figure2 import SHADES
@@ -98,16 +98,18 @@ def figure4_report(
         if not rows[-1].spans:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
     merged = rows[-1].spans
-    counts = tuple(
-        (row.name, str(len(row.spans)), *(str(_count(row.spans, level)) for level in CODEBOOK.level_names))
+    levels = CODEBOOK.level_names
+    counts = [
+        {"timeline": row.name, "spans": len(row.spans)}
+        | {level: sum(clip.level == level for clip in row.spans) for level in levels}
         for row in rows
-    )
-    blocks = [Block("Spans of each timeline", ("timeline", "spans", *CODEBOOK.level_names), counts)]
-    projections = [row for row in rows if row.name.startswith("Projection")]
+    ]
+    columns: list[Column] = [(name, name, str) for name in counts[0]]
+    blocks = [block("Spans of each timeline", columns, counts)]
     if len(merged) <= N_LISTED:
-        blocks.append(_clip_block(merged, projections))
-    title = annotations.with_clips(clip for clip in annotations if clip.movie == movie).clips[0]
-    name = title.extras.get("movie_title") or movie
+        blocks.append(_clip_block(merged, [row for row in rows if row.name.startswith("Projection")]))
+    first = next(clip for clip in annotations if clip.movie == movie)
+    name = first.extras.get("movie_title") or movie
     caption = (
         f"{name}: free annotations, their projections onto clips (dashed) by a smallest overlap of "
         f"{threshold:.0%}, and the merge, which keeps the highest level"
@@ -122,15 +124,9 @@ def figure4_report(
         blocks=tuple(blocks),
         data=pd.DataFrame(
             [
-                {
-                    "timeline": row.name,
-                    "clip_id": clip.clip_id,
-                    "start_s": clip.start_s,
-                    "end_s": clip.end_s,
-                    "level": clip.level,
-                    "concepts": ";".join(clip.concepts),
-                    "annotator": clip.annotator,
-                }
+                {"timeline": row.name}
+                | {name: getattr(clip, name) for name in ("clip_id", "start_s", "end_s", "level")}
+                | {"concepts": ";".join(clip.concepts), "annotator": clip.annotator}
                 for row in rows
                 for clip in row.spans
             ]
@@ -149,10 +145,6 @@ def figure4_report(
 def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
     start, end = span
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
-
-
-def _count(clips: Sequence[Clip], level: str) -> int:
-    return sum(clip.level == level for clip in clips)
 
 
 def _clip_block(merged: Sequence[Clip], projections: Sequence[FigureRow]) -> Block:
@@ -180,10 +172,10 @@ def _draw(rows: Sequence[FigureRow], figure: Figure) -> None:
     merged = rows[-1].spans
     ends = {second for clip in merged for second in (clip.start_s, clip.end_s) if second is not None}
     edges = [second / 60 for second in sorted(ends)]
+    free = [row.name.startswith("Annotation") for row in rows]
     for index, row in enumerate(rows):
-        free = row.name.startswith("Annotation")
-        _bars(axes, row.spans, index, lowest=not free)
-    first = sum(row.name.startswith("Annotation") for row in rows)
+        _bars(axes, row.spans, index, lowest=not free[index])
+    first = sum(free)
     axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
     axes.axhline(first - 0.5, color="black", linewidth=0.7)
     axes.axhline(len(rows) - 1.5, color="black", linewidth=0.7)

@@ -96,10 +96,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     limited = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
     trained = (
         f"trained on the head's clips of EN vs S, CAVs against EN; {limited}"
-        f"the original code's limits for this task are depth {limits.max_depth} "
-        f"and {limits.min_samples_leaf} clips a leaf"
+        f"the original code's limits for this task are depth {limits['max_depth']} "
+        f"and {limits['min_samples_leaf']} clips a leaf"
     )
-    max_depth = limits.max_depth if depth is None else depth
+    max_depth = limits["max_depth"] if depth is None else depth
     if corpus.printed and max_depth < PRINTED_DEPTH:
         trained += ", which can't give the printed depth of 10"
     return corpus.report(
@@ -235,14 +235,14 @@ def _tree(
             axes.plot([x, x], [y, y - 0.5], color="black", linestyle=":", linewidth=0.8, zorder=1)
         _box(axes, node, x, y, digits)
     axes.set_xlim(-0.5, max(places.values()) + 0.5)
-    axes.set_ylim(-depth - (0.52 if any(node.depth > depth for node in nodes) else 0.25), 0.4)
+    deepest = max(node.depth for node in nodes)
+    axes.set_ylim(-depth - (0.52 if deepest > depth else 0.25), 0.4)
     axes.set_axis_off()
     keys: list[Patch | Line2D] = [
-        Patch(facecolor=_tint(BLUE, 0.6), edgecolor="black", linewidth=0.6, label="more S than EN"),
-        Patch(facecolor=_tint(ORANGE, 0.6), edgecolor="black", linewidth=0.6, label="more EN than S"),
+        Patch(facecolor=_tint(colour, 0.6), edgecolor="black", linewidth=0.6, label=label)
+        for colour, label in ((BLUE, "more S than EN"), (ORANGE, "more EN than S"))
     ]
-    if any(node.depth > depth for node in nodes):
-        deepest = max(node.depth for node in nodes)
+    if deepest > depth:
         keys.append(Line2D([], [], color="black", linestyle=":", label=f"goes on, to depth {deepest}"))
     legend = figure.legend(
         handles=keys, loc="outside upper left", ncols=3, frameon=False, fontsize=7, title=title

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -47,6 +47,9 @@ EFFECTS: Sequence[Column] = (
     ("p (Holm)", "p_holm", number),
 )
 
+ESTIMATES = {"effect": "effects", "low": "low", "high": "high", "p": "p", "p_holm": "p_holm"}
+"""Columns of the data -> attributes of `Factors`."""
+
 DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
 
 Floats = NDArray[np.float64]
@@ -82,8 +85,7 @@ class Factors:
     n_errors: int
 
 
-@dataclass(frozen=True, slots=True)
-class FactorEffect:
+class FactorEffect(NamedTuple):
     """A factor's log odds ratio of an error, with its interval; NaN for one that does not vary."""
 
     factor: str
@@ -101,31 +103,20 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         rows = _paper_rows(result)
         data += rows
         by_movie = {row["movie"]: row for row in rows}
-        shown = [
-            movie for movie in FIGURE6_MOVIES if movie in by_movie and not np.isnan(by_movie[movie]["S"])
-        ]
-        blocks.append(
-            block(
-                result.source.title,
-                (
-                    ("movie", "title", str),
-                    ("failed", ("n_failed", "n_clips"), of),
-                    *((factor, factor, _of_error) for factor in FACTORS),
-                ),
-                rows,
-                (leak_caption(folds),),
-            )
-        )
-        unshown = [title_of(movie) for movie in FIGURE6_MOVIES if movie in by_movie and movie not in shown]
-        if shown:
-            panels = {
-                _wrong(by_movie[movie]): {factor: -by_movie[movie][factor] for factor in FACTORS}
-                for movie in shown
+        blocks.append(block(result.source.title, WEIGHTS, rows, (leak_caption(folds),)))
+        own = [by_movie[movie] for movie in FIGURE6_MOVIES if movie in by_movie]
+        unshown = [row["title"] for row in own if np.isnan(row["S"])]
+        panels = {
+            f"{row['title']}\n{row['n_failed']} of {row['n_clips']} clips wrong": {
+                factor: -row[factor] for factor in FACTORS
             }
+            for row in own
+            if row["title"] not in unshown
+        }
+        if panels:
             caption = f"{TITLE} under the paper protocol, {result.source.title}: {leak_caption(folds)}"
-            caption += (
-                f"; not drawn, for want of failures or of successes: {', '.join(unshown)}" if unshown else ""
-            )
+            if unshown:
+                caption += f"; not drawn, for want of failures or of successes: {', '.join(unshown)}"
             pictures.append(
                 Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
             )
@@ -156,13 +147,16 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     )
 
 
-def _wrong(row: dict[str, Any]) -> str:
-    return f"{row['title']}\n{row['n_failed']} of {row['n_clips']} clips wrong"
-
-
 def _of_error(weight: float) -> str:
     """Write the weight of a success as that of an error."""
     return number(weight, 2) if np.isnan(weight) else f"{-weight:+.2f}"
+
+
+WEIGHTS: Sequence[Column] = (
+    ("movie", "title", str),
+    ("failed", ("n_failed", "n_clips"), of),
+    *((factor, factor, _of_error) for factor in FACTORS),
+)
 
 
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
@@ -174,9 +168,7 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
             [f1_weighted(pair["label"].to_numpy(), pair["called"].to_numpy()) for pair in pairs]
         )
         # A film of one class has no f1_weighted; any of its models will do.
-        known = values[~np.isnan(values)]
-        off = np.abs(values - known.mean()) if known.size else np.zeros(len(values))
-        average = pairs[int(np.argmin(np.nan_to_num(off)))]
+        average = pairs[int(np.argmin(np.nan_to_num(np.abs(values - values.mean()))))]
         success = (average["label"] == average["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
@@ -210,9 +202,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             scarce = _scarce(kind, n_errors, n_clips)
             notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
             blocks.append(block(f"{result.source.title}: {kind}", EFFECTS, () if scarce else rows, notes))
-            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or [
-                FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows
+            effects = [
+                FactorEffect(*(row[name] for name in ("factor", "effect", "low", "high"))) for row in rows
             ]
+            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or effects
         caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
         pictures.append(
             Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
@@ -264,18 +257,12 @@ def _strict_kinds(result: StrictResults) -> dict[str, list[dict[str, Any]]]:
     for kind, (rows, columns) in chosen.items():
         with one_blas_thread():
             fitted = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
+        columns_of = zip(*(getattr(fitted, name).tolist() for name in ESTIMATES.values()), strict=True)
         kinds[kind] = [
-            {
-                "factor": FACTORS[column] if column != hn else "HN (against EN)",
-                "effect": float(fitted.effects[index]),
-                "low": float(fitted.low[index]),
-                "high": float(fitted.high[index]),
-                "p": float(fitted.p[index]),
-                "p_holm": float(fitted.p_holm[index]),
-                "n_clips": fitted.n_clips,
-                "n_errors": fitted.n_errors,
-            }
-            for index, column in enumerate(columns)
+            {"factor": FACTORS[column] if column != hn else "HN (against EN)"}
+            | dict(zip(ESTIMATES, values, strict=True))
+            | {"n_clips": fitted.n_clips, "n_errors": fitted.n_errors}
+            for column, values in zip(columns, columns_of, strict=True)
         ]
     return kinds
 

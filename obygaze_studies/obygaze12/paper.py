@@ -20,19 +20,19 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 import pandas as pd
+from jinja2 import Template
 
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import DEFAULT_THRESHOLD, LabelPolicy, Manifest
 from obygaze_features.store import Store
-from obygaze_models.report import Report, to_csv
+from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
-from obygaze_studies.obygaze12.kept_results import KeptResults
 from obygaze_studies.obygaze12.paper_folds import CLEAN
-from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
+from obygaze_studies.obygaze12.protocol_results import KeptResults, PaperResults, StrictResults
 
 Protocol = Literal["paper", "strict"]
 Choice = Literal["paper", "strict", "both"]
@@ -45,28 +45,13 @@ PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
 }
 
 
-class RedoSettings(TypedDict, total=False):
-    """Optional keywords of `redo`."""
-
-    policy: LabelPolicy
-    seed: int
-    progress: Progress | None
-    depth: int | None
-    choose_c: bool
-    kept: KeptResults | None
-    made: Callable[[Report], None]
-
-
 MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
 """Modules that make reports of either protocol; imported when used, as tables need no matplotlib."""
 
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
 
-FILES = {
-    "predictions": "every prediction behind these numbers",
-    "selection": "every penalty, depth and number of epochs tried by inner folds",
-    "curves": "every epoch of the inner trainings",
-}
+PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn")
+"""What the numbers depend on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,43 +205,41 @@ def redo(
 
 
 def table2(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
 ) -> Redone:
     """Reproduce Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
     return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def table4(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
 ) -> Redone:
     """Reproduce Table 4, movie by movie; `settings` are those of `redo`."""
     return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure3(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
 ) -> Redone:
     """Reproduce Figure 3, detection of each concept; `settings` are those of `redo`."""
     return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure5(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
 ) -> Redone:
     """Reproduce Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
     return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
 def figure6(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Unpack[RedoSettings]
+    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
 ) -> Redone:
     """Reproduce Figure 6, causes of the perceptron's errors; `settings` are those of `redo`."""
     return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
 
 
-def all_(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Unpack[RedoSettings]
-) -> Redone:
+def all_(manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Any) -> Redone:
     """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
     first = figure2(manifest)
     if made := settings.get("made"):
@@ -267,12 +250,11 @@ def all_(
 
 def inputs(name: str, manifest: Manifest, stores: Sequence[Store]) -> dict[str, object]:
     """Record what tables are made from, as JSON values, to tell whether unfinished ones can be resumed."""
-    packages = ("obygaze", "numpy", "scipy", "scikit-learn")
     return {
         "tables": name,
         "manifest": manifest.digest(),
         "stores": [store.fingerprint for store in stores],
-        "versions": {package: version(package) for package in packages},
+        "versions": {package: version(package) for package in PACKAGES},
     }
 
 
@@ -286,42 +268,20 @@ def index(
     redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
 ) -> str:
     """Make a Markdown page that links all that `write` writes, and says where it comes from."""
-    lines = ["# Visual objectification in films: the tables and figures redone", ""]
-    lines += [
-        (
-            "Tores et al., CVPR 2024 (001) and arXiv 2401.13296 (000). Two protocols, never to be mixed: "
-            "`paper` reconstructs the published folds, some of which leak, to compare with published "
-            "numbers; `strict` leaves one movie out and is what we recommend."
-        ),
-        "",
-    ]
-    untrained = sorted(
-        {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
+    untrained = {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
+    template = asset("index.md.j2", "obygaze_studies.obygaze12")
+    page: str = Template(template, trim_blocks=True, keep_trailing_newline=True).render(
+        redone=redone,
+        manifest=manifest,
+        stores=stores,
+        policy=policy,
+        seed=seed,
+        untrained=sorted(untrained),
+        leak_notes=leak_notes,
+        python=platform.python_version(),
+        versions={package: version(package) for package in PACKAGES},
     )
-    if untrained:
-        lines += [f"**UNTRAINED: the weights of {', '.join(untrained)} are random.**", ""]
-    for report in redone.reports:
-        files = ", ".join(f"[{suffix}]({report.name}.{suffix})" for suffix in ("csv", "json", "tex"))
-        lines.append(f"- [{report.title}]({report.name}.md) ({files})")
-        lines += [f"  - {title}: {note}" for title, note in leak_notes(report)]
-    lines += [f"- {note}" for note in redone.notes]
-    lines += ["", "## Figures", ""]
-    for report in redone.reports:
-        for picture in report.pictures:
-            lines += [f"![{picture.caption}]({picture.name}.png)", ""]
-            links = f"[PDF]({picture.name}.pdf), [SVG]({picture.name}.svg)"
-            lines += [f"{picture.caption} ({links})", ""]
-    lines += ["## Where it comes from", ""]
-    for kind, what in FILES.items():
-        lines += [f"- [{stem}.csv]({stem}.csv): {what}" for stem in redone.tables if stem.startswith(kind)]
-    lines += [f"- store {store.name}, {', '.join(store.names)}: {store.fingerprint}" for store in stores]
-    lines += [
-        f"- manifest {manifest.digest()}; strict labels: {policy} policy; seed {seed}",
-        f"- Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in ("obygaze", "numpy", "scipy", "scikit-learn")),
-        "",
-    ]
-    return "\n".join(lines)
+    return page
 
 
 def leak_notes(report: Report) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ CAV is the published one, or one chosen by eight folds.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,35 +61,19 @@ CONCEPT_TASKS: tuple[ConceptTask, ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TreeSettings:
-    """Limits of a decision tree."""
-
-    max_depth: int
-    min_samples_leaf: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogisticSettings:
-    """Penalty of a logistic regression and its inverse strength C."""
-
-    penalty: Literal["l1", "l2"]
-    C: float
-
-
-TREES: Mapping[str, TreeSettings] = {
-    "en_s": TreeSettings(8, 6),
-    "hn_s": TreeSettings(10, 10),
-    "enhn_s": TreeSettings(4, 6),
+TREES: Mapping[str, dict[str, int]] = {
+    "en_s": {"max_depth": 8, "min_samples_leaf": 6},
+    "hn_s": {"max_depth": 10, "min_samples_leaf": 10},
+    "enhn_s": {"max_depth": 4, "min_samples_leaf": 6},
 }
-"""PCBM-DT by the task trained on."""
+"""Limits of PCBM-DT by the task trained on."""
 
-LOGISTICS: Mapping[str, LogisticSettings] = {
-    "en_s": LogisticSettings("l2", 0.1),
-    "hn_s": LogisticSettings("l2", 0.1),
-    "enhn_s": LogisticSettings("l1", 0.01),
+LOGISTICS: Mapping[str, dict[str, float]] = {
+    "en_s": {"C": 0.1, "l1_ratio": 0.0},
+    "hn_s": {"C": 0.1, "l1_ratio": 0.0},
+    "enhn_s": {"C": 0.01, "l1_ratio": 1.0},
 }
-"""PCBM-LR by the task trained on."""
+"""Penalty of PCBM-LR by the task trained on: L2 or L1, and its inverse strength C."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +103,12 @@ class ConceptFolds:
     labels: Mapping[str, int]
 
     @classmethod
-    def of(cls, manifest: Manifest, task: ConceptTask) -> "ConceptFolds":
-        """Make the folds of a concept against a choice of negatives."""
-        return cls(concept_folds(manifest, *task), concept_labels(manifest, *task))
+    def of(cls, manifest: Manifest, data: Dataset, task: ConceptTask) -> "ConceptFolds":
+        """Make the folds of a concept against a choice of negatives; refuse those that lack features."""
+        made = cls(concept_folds(manifest, *task), concept_labels(manifest, *task))
+        for fold in made.folds:
+            check_sides(data, fold, made.labels, " against ".join(task))
+        return made
 
     def side(self, data: Dataset, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Return the rows and labels of those clips that have features."""
@@ -157,10 +143,7 @@ def concepts(
 
     `chosen` gives each C; by default it is the published one.
     """
-    of = {task: ConceptFolds.of(manifest, task) for task in CONCEPT_TASKS}
-    for (concept, negatives), problem in of.items():
-        for fold in problem.folds:
-            check_sides(data, fold, problem.labels, f"{concept} against {negatives}")
+    of = {task: ConceptFolds.of(manifest, data, task) for task in CONCEPT_TASKS}
     penalty = chosen or {task: CAV_C[task[0]] for task in CONCEPT_TASKS}
     problems = [
         problem.task(data, fold, penalty[task]) for task, problem in of.items() for fold in problem.folds
@@ -174,20 +157,9 @@ def concepts(
             plane = planes.one(number + k)
             validated.append(problem.validated(data, fold, plane))
             rows, label = problem.side(data, fold.test)
-            blocks.append(
-                predicted(
-                    data,
-                    rows,
-                    model="cav_svm",
-                    task=f"{concept}|{negatives}",
-                    fold=k,
-                    seed=0,
-                    score=plane.distances(data.X[rows])[:, 0],
-                    threshold=ABOVE_ZERO,
-                    label=label,
-                )
-            )
-        elected[concept, negatives] = elect(validated)
+            score, about = plane.distances(data.X[rows])[:, 0], {"task": f"{concept}|{negatives}", "fold": k}
+            blocks.append(predicted(data, rows, score, model="cav_svm", label=label, **about))
+        elected[concept, negatives] = int(np.argmax(validated))  # the first of equals
         places[concept, negatives] = number + elected[concept, negatives]
         number += len(problem.folds)
     which = {
@@ -201,11 +173,6 @@ def concepts(
             for negatives, rows in which.items()
         },
     )
-
-
-def elect(validation_f1: Sequence[float]) -> int:
-    """Choose the split whose CAV has the highest f1_pos on its validation fold, the first of equals."""
-    return int(np.argmax(validation_f1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +215,7 @@ def choose_c(
         Seed of draws of negatives: every training side keeps as many as it has positives, other ones in each
         fold, as section 4.2 says. By default classes are balanced by weights, as in the original code.
     """
-    of = {task: ConceptFolds.of(manifest, task) for task in concept_tasks}
-    for (concept, negatives), problem in of.items():
-        for fold in problem.folds:
-            check_sides(data, fold, problem.labels, f"{concept} against {negatives}")
+    of = {task: ConceptFolds.of(manifest, data, task) for task in concept_tasks}
     tried = sorted({*grid, *(CAV_C[concept] for concept, _ in concept_tasks)})
     chosen: dict[ConceptTask, ChosenC] = {}
     for task, problem in of.items():
@@ -275,21 +239,13 @@ def choose_c(
 
 def tree_head(task: str, depth: int | None = None) -> DecisionTreeClassifier:
     """Make the PCBM-DT head of a training task; `depth` replaces the code's limit."""
-    settings = TREES[task]
-    return DecisionTreeClassifier(
-        max_depth=depth or settings.max_depth, min_samples_leaf=settings.min_samples_leaf, random_state=SEED
-    )
+    limits = TREES[task] | ({"max_depth": depth} if depth else {})
+    return DecisionTreeClassifier(**limits, random_state=SEED)
 
 
 def logistic_head(task: str) -> LogisticRegression:
     """Make the PCBM-LR head of a training task."""
-    settings = LOGISTICS[task]
-    return LogisticRegression(
-        C=settings.C,
-        l1_ratio=1.0 if settings.penalty == "l1" else 0.0,
-        solver="liblinear",
-        random_state=SEED,
-    )
+    return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED)
 
 
 HEADS = {"pcbm_dt": tree_head, "pcbm_lr": logistic_head}
@@ -322,16 +278,6 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
                     fold = head_fold(manifest, TASKS[train], TASKS[test])
                     check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
                     seen = data.rows(fold.test)
-                    blocks.append(
-                        predicted(
-                            data,
-                            seen,
-                            model=f"{name}|{negatives}",
-                            task=f"{train}>{test}",
-                            fold=0,
-                            seed=0,
-                            score=head_scores(head, values[seen]),
-                            threshold=ABOVE_ZERO,
-                        )
-                    )
+                    about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
+                    blocks.append(predicted(data, seen, head_scores(head, values[seen]), **about))
     return PaperHeads(gather(blocks), trees)

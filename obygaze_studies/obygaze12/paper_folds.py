@@ -11,19 +11,21 @@ before anything is counted.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from itertools import permutations
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Clip, Manifest, Task
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
-from obygaze_models.protocol import Fold
+from obygaze_models.models import ABOVE_ZERO
+from obygaze_models.protocol import Fold, Target, labels_of, strict_folds
 from obygaze_studies.errors import FoldsError
-from obygaze_studies.obygaze12.corpus import TASKS
+from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
 TEST_FOLD = 9
 """The released folds are 0 to 9; the last one is tested."""
@@ -109,22 +111,18 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
     """
     from_train = _released(manifest, train, f"fold_{train.name}")
     from_test = _released(manifest, test, f"fold_{test.name}")
-    tested = tuple(clip.clip_id for clip, fold in from_test if fold == TEST_FOLD)
     folds = []
     for validation in VALIDATION_FOLDS:
-        held_out = (TEST_FOLD, validation)
-        rest = [(clip, fold) for clip, fold in from_train if fold not in held_out]
         # The class seen first comes first.
         classes: dict[bool, list[tuple[Clip, int]]] = {}
-        for clip, fold in rest:
-            classes.setdefault(clip.level in train.positives, []).append((clip, fold))
-        sizes = {label: len(clips) for label, clips in classes.items()}
-        chosen = []
-        for label, clips in classes.items():
-            drawn = drawn_folds(sizes[label], min(sizes.values()), validation)
-            chosen += [clip.clip_id for clip, fold in clips if fold in drawn]
-        validated = tuple(clip.clip_id for clip, fold in from_train if fold == validation)
-        folds.append(Fold(validation, tuple(chosen), validated, tested))
+        for clip, fold in from_train:
+            if fold not in (TEST_FOLD, validation):
+                classes.setdefault(clip.level in train.positives, []).append((clip, fold))
+        smallest = min(map(len, classes.values()), default=0)
+        chosen: tuple[str, ...] = ()
+        for clips in classes.values():
+            chosen += _ids(clips, *drawn_folds(len(clips), smallest, validation))
+        folds.append(Fold(validation, chosen, _ids(from_train, validation), _ids(from_test, TEST_FOLD)))
     return tuple(folds)
 
 
@@ -171,20 +169,15 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
     from_test = _released(manifest, test, f"fold_movieset_{test.name}")
     movie_of = {fold: clip.movie for clip, fold in from_train + from_test}
     movies = [movie for movie in sorted(movie_of) if movie not in ALWAYS_TRAINED]
-    folds = []
-    for tested in movies:
-        for validated in movies:
-            if tested == validated:
-                continue
-            folds.append(
-                Fold(
-                    name=f"test {tested} {movie_of[tested]}, validation {validated} {movie_of[validated]}",
-                    train=tuple(clip.clip_id for clip, fold in from_train if fold not in (tested, validated)),
-                    validation=tuple(clip.clip_id for clip, fold in from_train if fold == validated),
-                    test=tuple(clip.clip_id for clip, fold in from_test if fold == tested),
-                )
-            )
-    return tuple(folds)
+    return tuple(
+        Fold(
+            name=f"test {tested} {movie_of[tested]}, validation {validated} {movie_of[validated]}",
+            train=_all_but(from_train, tested, validated),
+            validation=_ids(from_train, validated),
+            test=_ids(from_test, tested),
+        )
+        for tested, validated in permutations(movies, 2)
+    )
 
 
 def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tuple[Fold, ...]:
@@ -198,12 +191,7 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
     wanted = concept_labels(manifest, concept, negatives)
     used = [(clip, fold) for clip, fold in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in wanted]
     return tuple(
-        Fold(
-            name=validation,
-            train=tuple(clip.clip_id for clip, fold in used if fold not in (TEST_FOLD, validation)),
-            validation=tuple(clip.clip_id for clip, fold in used if fold == validation),
-            test=tuple(clip.clip_id for clip, fold in used if fold == TEST_FOLD),
-        )
+        Fold(validation, _all_but(used, TEST_FOLD, validation), _ids(used, validation), _ids(used, TEST_FOLD))
         for validation in CONCEPT_VALIDATION_FOLDS
     )
 
@@ -220,12 +208,8 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
         The manifest has not the folds of the released split file.
     """
     clips = _with_folds(manifest, CONCEPT_COLUMN)
-    return Fold(
-        name=TEST_FOLD,
-        train=tuple(clip.clip_id for clip, fold in clips if clip.level in train.levels and fold != TEST_FOLD),
-        validation=(),
-        test=tuple(clip.clip_id for clip, fold in clips if clip.level in test.levels and fold == TEST_FOLD),
-    )
+    learnt, asked = ([pair for pair in clips if pair[0].level in task.levels] for task in (train, test))
+    return Fold(TEST_FOLD, _all_but(learnt, TEST_FOLD), (), _ids(asked, TEST_FOLD))
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
@@ -260,26 +244,33 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, i
 
 def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
     """List the clips that have a fold in a column and a video, with that fold, in the manifest's order."""
-    texts_of = [(clip, clip.extras.get(column, "")) for clip in manifest]
-    texts = [(clip, text) for clip, text in texts_of if text and clip.video]
+    texts = [(clip, clip.extras[column]) for clip in manifest if clip.extras.get(column) and clip.video]
     if not texts:
-        without_video = sum(bool(text) for _, text in texts_of)
+        lacking = without_video(manifest, [column])
         raise ProtocolError(
-            f"all {without_video} clips with a fold in column {column} lack a video, and the paper protocol "
+            f"all {lacking} clips with a fold in column {column} lack a video, and the paper protocol "
             "leaves such clips out; import the manifest from ObyGaze12's folder again"
-            if without_video
+            if lacking
             else f"the manifest has no folds in a column {column}, "
             "and the paper protocol's are those of the released split files: "
             "import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER holds "
             "balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
         )
-    return [(clip, _fold_number(clip, column, text)) for clip, text in texts]
+    for clip, text in texts:
+        if not (text.isascii() and text.isdigit()):
+            what = f"column {column} holds {text!r}, expected a fold's number"
+            raise ProtocolError(f"clip {clip.clip_id}: {what}")
+    return [(clip, int(text)) for clip, text in texts]
 
 
-def _fold_number(clip: Clip, column: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ProtocolError(f"clip {clip.clip_id}: column {column} holds {text!r}, expected a fold's number")
-    return int(text)
+def _ids(clips: Sequence[tuple[Clip, int]], *folds: int) -> tuple[str, ...]:
+    """Return the clips of some folds."""
+    return tuple(clip.clip_id for clip, fold in clips if fold in folds)
+
+
+def _all_but(clips: Sequence[tuple[Clip, int]], *folds: int) -> tuple[str, ...]:
+    """Return the clips of all other folds."""
+    return tuple(clip.clip_id for clip, fold in clips if fold not in folds)
 
 
 def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
@@ -328,31 +319,18 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str
         )
 
 
-def predicted(
-    data: Dataset,
-    rows: NDArray[np.intp],
-    *,
-    model: str,
-    task: str,
-    fold: int,
-    seed: int,
-    score: NDArray[np.floating],
-    threshold: float,
-    label: NDArray[np.int64] | None = None,
-) -> Rows:
-    """Make the rows of one model tested on some clips; labels are those of S unless given."""
+def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating], **about: Any) -> Rows:
+    """Make the rows of one model tested on some clips; `about`: further columns, at least model and task."""
     columns: dict[str, Any] = {
-        "model": model,
-        "task": task,
-        "fold": fold,
-        "seed": seed,
+        "fold": 0,
+        "seed": 0,
         "clip_id": data.clip_ids[rows],
         "movie": data.movies[rows],
-        "label": positive(data)[rows] if label is None else label,
+        "label": positive(data)[rows],
         "score": score.astype(np.float64),
-        "threshold": threshold,
+        "threshold": ABOVE_ZERO,
         "store": data.store,
-    }
+    } | about
     return {name: np.broadcast_to(columns[name], len(rows)) for name in COLUMNS}
 
 
@@ -362,3 +340,143 @@ def gather(blocks: list[Rows]) -> Predictions:
     rank = {name: rank_of for rank_of, name in enumerate(dict.fromkeys(stacked["model"]))}
     order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
     return Predictions(stacked.iloc[order].reset_index(drop=True))
+
+
+# --- lists of folds
+# ---------------------------------------------------------------------------
+NEGATIVES = {(): Negatives.ALL, ("EN",): Negatives.EN, ("HN", "S"): Negatives.HN_S}
+"""Levels of the clips without a concept, sorted -> which of the paper's choices they are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FoldList:
+    """Folds, the manifest as they read it, and where they come from.
+
+    Attributes
+    ----------
+    record : mapping
+        JSON values: protocol, label policy, manifest, codebook, task, test, and notes on leaks.
+    by_movie : bool
+        Whether a fold's test and validation sides are one movie each.
+    """
+
+    folds: tuple[Fold, ...]
+    manifest: Manifest
+    trained: Target
+    tested: Target
+    record: Mapping[str, Any]
+    by_movie: bool
+
+    def rows(self) -> list[list[str]]:
+        """Write each fold as cells: name, sizes of its sides, test clips in training and in validation."""
+        rows = []
+        for fold in self.folds:
+            leaks, name = count_leaks(fold), str(fold.name)
+            if self.record["protocol"] == "strict":
+                name = f"{name} {self.manifest.by_id[fold.test[0]].movie}"
+            sizes = [len(side) for side in sides_of(fold).values()]
+            rows.append([name, *map(str, [*sizes, leaks.in_training, leaks.in_validation])])
+        return rows
+
+    def document(self) -> dict[str, Any]:
+        """Return the record with every clip of every fold, and each clip's label."""
+        used = {clip_id for fold in self.folds for side in sides_of(fold).values() for clip_id in side}
+        labels = labels_of(self.manifest)
+        rows = zip(*(target.of(labels).tolist() for target in (self.trained, self.tested)), strict=True)
+        label_of = {name: max(codes) for name, codes in zip(labels.clip_ids.tolist(), rows, strict=True)}
+        return {
+            **self.record,
+            "folds": [self._fold(fold) for fold in self.folds],
+            "labels": {name: label for name, label in label_of.items() if name in used},
+        }
+
+    def _fold(self, fold: Fold) -> dict[str, Any]:
+        leaks, sides = count_leaks(fold), sides_of(fold)
+        held_out = [side for side in ("validation", "test") if self.by_movie and sides[side]]
+        movies = {f"{side}_movie": self.manifest.by_id[sides[side][0]].movie for side in held_out}
+        seen = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
+        return {"fold": fold.name, **movies, **sides, "leaks": seen}
+
+
+def list_folds(
+    manifest: Manifest,
+    trained: Target,
+    tested: Target,
+    protocol: Literal["strict", "paper"] = "strict",
+    *,
+    policy: LabelPolicy = LabelPolicy.RAW,
+    movies: bool = False,
+) -> FoldList:
+    """List the folds in which models learn one target and are asked another.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Its levels as annotated.
+    protocol : {"strict", "paper"}
+        One movie left out at a time; or the folds of the released split files, with the labels of those.
+    policy : LabelPolicy
+        How the strict protocol reads labels.
+    movies : bool
+        Under the paper protocol, a fold for each pair of movies.
+
+    Raises
+    ------
+    ProtocolError
+        The paper protocol has no such folds, or the manifest does not have them.
+    """
+    if protocol == "paper":
+        folds, columns = _published(manifest, trained, tested, movies=movies)
+        labelled, policy = manifest, LabelPolicy.RELEASED
+        notes = [
+            f"paper: {leak_caption(folds)}",
+            f"{without_video(manifest, columns)} clips of the split files are left out, having no video",
+        ]
+    else:
+        labelled = apply_policy(manifest, policy)
+        folds = strict_folds(labelled, trained, tested)
+        used = {clip_id for fold in folds for side in sides_of(fold).values() for clip_id in side}
+        nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
+        notes = [
+            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
+            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
+        ]
+    record = {
+        "protocol": protocol,
+        "policy": str(policy),
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": manifest.codebook.name, "digest": manifest.codebook.digest()},
+        "task": trained.name,
+        "test": tested.name,
+        "notes": notes,
+    }
+    return FoldList(folds, labelled, trained, tested, record, movies or protocol == "strict")
+
+
+def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:
+    """Return the clip ids of each side of a fold."""
+    return {"train": fold.train, "validation": fold.validation, "test": fold.test}
+
+
+def _published(
+    manifest: Manifest, trained: Target, tested: Target, *, movies: bool
+) -> tuple[tuple[Fold, ...], Sequence[str]]:
+    """Make the paper's folds, and name the columns of the manifest that they are in."""
+    refuse_other_codebook(manifest.codebook, "the paper protocol")
+    if trained.kind == "concept":
+        if movies:
+            raise ProtocolError("--movies pairs films to train on a task of levels, not on a concept")
+        negatives = NEGATIVES.get(tuple(sorted(trained.against)))
+        if negatives is None or tested != trained:
+            raise ProtocolError(
+                "the paper protocol tells a concept's clips from EN (--against EN), "
+                "from HN and S, or from all of them"
+            )
+        return concept_folds(manifest, trained.concept, negatives), [CONCEPT_COLUMN]
+    for target in (trained, tested):
+        if target.name not in TASKS:
+            raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {target.name}")
+    tasks = TASKS[trained.name], TASKS[tested.name]
+    if movies:
+        return movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks]
+    return classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks]

@@ -4,14 +4,19 @@ Models and settings of `paper` are the original code's; `obygaze_studies.obygaze
 and `obygaze_studies.obygaze12.paper_concepts` its concept models.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from obygaze_features.io import PARTIAL_SUFFIX, empty, json_bytes, make_folder, remove_tree, write_whole
+from obygaze_features.locks import alone_in
 from obygaze_features.manifest import Manifest
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts import ConceptBottleneck
@@ -19,8 +24,8 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varying
 from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
+from obygaze_models.report import check_folder, new_folder
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
-from obygaze_studies.obygaze12.kept_results import KeptResults
 from obygaze_studies.obygaze12.paper_concepts import (
     ChosenC,
     ConceptTask,
@@ -50,9 +55,100 @@ Progress = Callable[[int, int], None]
 AGAINST: Mapping[Negatives, tuple[str, ...]] = {Negatives.EN: ("EN",), Negatives.ALL: ()}
 """The levels of the clips without a concept; empty for all of them."""
 
-TRAINED = tuple(dict.fromkeys(train for train, _ in CELLS))
+TRAINING_TASKS = tuple(dict.fromkeys(train for train, _ in CELLS))
 
 
+# --- results kept on disk
+# ---------------------------------------------------------------------------
+INPUTS, TRAINED = "inputs.json", "trained"
+"""What unfinished tables are made from, and the folder of what was trained for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResults:
+    """Results in a folder, one JSON file each: read where the file is there, else computed and written."""
+
+    folder: Path
+
+    def predictions(self, name: str, compute: Callable[[], Predictions]) -> Predictions:
+        """Read or compute predictions."""
+        path = self._path(name)
+        if not path.is_file():
+            computed = compute()
+            write_whole(path, json.dumps([_columns(computed.table), computed.n_classes]))
+            return computed
+        columns, n_classes = json.loads(path.read_text(encoding="utf-8"))
+        return Predictions(_table(columns), n_classes)
+
+    def run(self, name: str, compute: Callable[[], Run]) -> Run:
+        """Read or compute a run."""
+        path = self._path(name)
+        tables = ("metrics", "selection", "curves")
+        if not path.is_file():
+            computed = compute()
+            document = {field.name: getattr(computed, field.name) for field in fields(Run)}
+            document |= {table: _columns(document[table]) for table in tables}
+            predictions = computed.predictions
+            document["predictions"] = [_columns(predictions.table), predictions.n_classes]
+            write_whole(path, json.dumps(document | {"titles": dict(computed.titles)}))
+            return computed
+        document = json.loads(path.read_text(encoding="utf-8"))
+        columns, n_classes = document["predictions"]
+        document |= {table: _table(document[table]) for table in tables}
+        return Run(**document | {"predictions": Predictions(_table(columns), n_classes)})
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '_')}.json"
+
+
+def _columns(table: pd.DataFrame) -> dict[str, tuple[str, list[Any]]]:
+    """List a table's columns: type and values. JSON reads back the same numbers."""
+    return {str(name): (str(values.dtype), values.tolist()) for name, values in table.items()}
+
+
+def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
+
+
+@contextmanager
+def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool) -> Iterator[Path]:
+    """Yield ``<folder>.partial`` to write tables into, with what an earlier run from the same inputs left.
+
+    It becomes `folder` if the block succeeds, and otherwise stays, unless nothing was trained. What a run
+    from other inputs left is removed.
+
+    Raises
+    ------
+    OutputError
+        `folder` exists, or what lies at ``<folder>.partial`` is something else.
+    StoreError
+        Another process writes it.
+    """
+    check_folder(folder, force=force)
+    partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
+    if not (partial / INPUTS).is_file():
+        check_folder(partial, force=False)
+    record = json_bytes(inputs)
+    with alone_in(partial, "making these tables"):
+        if not (partial / INPUTS).is_file() or (partial / INPUTS).read_bytes() != record:
+            empty(partial)
+            write_whole(partial / INPUTS, record)
+        make_folder(partial / TRAINED)
+        try:
+            yield partial
+        except Exception:
+            if not any((partial / TRAINED).iterdir()):
+                remove_tree(partial)
+            raise
+        with new_folder(folder, force=force) as final:
+            for path in sorted(partial.iterdir()):
+                if path.name not in {INPUTS, TRAINED}:
+                    path.replace(final / path.name)
+        remove_tree(partial)
+
+
+# --- the two protocols
+# ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class PaperResults:
     """One source under the `paper` protocol: each table of predictions computed once, at its first use.
@@ -206,10 +302,7 @@ def movie_pairs(
 
 
 def _probes(
-    data: Dataset,
-    folds: Sequence[Fold],
-    seeds: Sequence[int],
-    progress: Progress | None,
+    data: Dataset, folds: Sequence[Fold], seeds: Sequence[int], progress: Progress | None
 ) -> list[MLPProbe]:
     probes = [MLPProbe(variant="paper", random_state=seed) for seed in seeds]
     fit_many(
@@ -223,27 +316,10 @@ def _probes(
     return probes
 
 
-def _tested(
-    data: Dataset,
-    probe: MLPProbe,
-    fold: Fold,
-    *,
-    task: str,
-    number: int,
-    seed: int,
-) -> Rows:
+def _tested(data: Dataset, probe: MLPProbe, fold: Fold, *, task: str, number: int, seed: int) -> Rows:
     rows = data.rows(fold.test)
-    score = probe.decision_function(data.X[rows])
-    return predicted(
-        data,
-        rows,
-        model="mlp",
-        task=task,
-        fold=number,
-        seed=seed,
-        score=score,
-        threshold=probe.threshold_,
-    )
+    about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
+    return predicted(data, rows, probe.decision_function(data.X[rows]), **about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +337,7 @@ class StrictResults:
         """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
         return {
             train: self._run(train, None, train, [test for trained, test in CELLS if trained == train])
-            for train in TRAINED
+            for train in TRAINING_TASKS
         }
 
     @cached_property

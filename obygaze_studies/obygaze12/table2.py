@@ -4,6 +4,7 @@ Under `strict` it is also tested whether the models know more than the movie.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from operator import attrgetter
 from typing import Any
 
@@ -170,12 +171,7 @@ def trivial_block() -> Block:
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
     task, corpus = ">".join(cell), results[0].corpus
-    leaks = [count_leaks(fold) for fold in folds]
-    shared = {
-        "cell": cell,
-        "leak_min": min(leak.in_training for leak in leaks),
-        "leak_max": max(leak.in_training for leak in leaks),
-    }
+    leaks = [count_leaks(fold).in_training for fold in folds]
     rows: list[dict[str, Any]] = []
     for result in results:
         printed = PROBES.get(corpus.printed_row(result.source) or "", {}).get(cell)
@@ -207,14 +203,15 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             ours = trivial_f1(float(side.mean()), trivial.called, trivial.average)
             printed = trivial.printed if corpus.printed else None
             rows.append(_row(trivial.row.lower(), NOTHING, trivial.average, [ours], printed))
-    counts = {"n_test": len(side), "prevalence": float(side.mean())}
-    return [row | shared | counts for row in rows]
+    shared = {"n_test": len(side), "prevalence": float(side.mean())}
+    shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
+    return [row | {"cell": cell, "shared": shared} for row in rows]
 
 
 def _row(
-    model: str, source: str, metric: str, values: list[float] | None, printed: Printed | None
+    model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
 ) -> dict[str, Any]:
-    return {"model": model, "features": source, "metric": metric, "values": values, "printed": printed}
+    return {"model": model, "features": features, "metric": metric, "values": values, "printed": printed}
 
 
 def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
@@ -243,17 +240,14 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, object]:
         "printed": printed.mean if printed else float("nan"),
         "printed_sd": printed.sd if printed and printed.sd is not None else float("nan"),
         "printed_in": printed.source if printed else "",
-        "n_test": row["n_test"],
-        "prevalence": row["prevalence"],
-        "test_in_training_min": row["leak_min"],
-        "test_in_training_max": row["leak_max"],
+        **row["shared"],
     }
 
 
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    shared, head = rows[0]["shared"], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
     return block(
         cell_title(cell),
         (
@@ -270,7 +264,7 @@ def _paper_block(
         (
             f"MLP: {leak_caption(folds)}",
             f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
-            f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
+            f"{shared['n_test']} test clips, prevalence {shared['prevalence']:.3f}",
         ),
     )
 
@@ -278,15 +272,10 @@ def _paper_block(
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 2 under `strict`: pooled over movies, with intervals, against the baselines."""
     corpus = results[0].corpus
-    summary = pd.concat(
-        [
-            run.metrics.assign(features=result.source.title)
-            for result in results
-            for run in result.runs.values()
-        ],
-        ignore_index=True,
-    )
-    known = movie_knowledge(results)
+    metrics = [
+        run.metrics.assign(features=result.source.title) for result in results for run in result.runs.values()
+    ]
+    summary, known = pd.concat(metrics, ignore_index=True), movie_knowledge(results)
     first = next(iter(results[0].runs.values()))
     missing = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
@@ -378,13 +367,12 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     By movie, AUC, of which the prior has 0.5: any excess is knowledge of clips.
     """
     rows = []
-    for result in results:
-        for cell in CELLS:
-            task, run = ">".join(cell), saved(result.runs[cell[0]])
-            compared = compare(side(run, "mlp", task), side(run, "movie_prior", task)).metrics
-            auc = compared.set_index("metric").loc["auc"]
-            kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
-            rows.append({"features": result.source.title, "task": task, **kept})
+    for result, cell in product(results, CELLS):
+        task, run = ">".join(cell), saved(result.runs[cell[0]])
+        compared = compare(side(run, "mlp", task), side(run, "movie_prior", task)).metrics
+        auc = compared.set_index("metric").loc["auc"]
+        kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
+        rows.append({"features": result.source.title, "task": task, **kept})
     table = pd.DataFrame(rows).assign(p_holm=lambda known: holm(known["p"]))
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 

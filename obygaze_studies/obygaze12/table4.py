@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_models.evaluation import METRICS, f1_pos, f1_weighted
+from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Column, Report, block, interval, mean_sd, number
 from obygaze_studies.obygaze12.corpus import PaperCorpus
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
-from obygaze_studies.obygaze12.table2 import METRIC_TITLES
+from obygaze_studies.obygaze12.table2 import AVERAGES, METRIC_TITLES, by_fold
 
 TITLE = "Table 4"
 TASK = ">".join(MOVIE_PAIRS)
@@ -27,9 +27,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         ("movie", "title", str),
         ("clips", "n_clips", str),
         ("prevalence", "prevalence", number),
-        (WEIGHTED, "weighted_values", mean_sd),
+        (WEIGHTED, "f1_weighted_values", mean_sd),
         *corpus.if_printed(("printed", "printed_value", lambda printed: str(printed or NOTHING))),
-        (POSITIVE, "pos_values", mean_sd),
+        (POSITIVE, "f1_pos_values", mean_sd),
         (f"all positive, {POSITIVE}", "prevalence", lambda p: number(trivial_f1(p, 1.0, "f1_pos"))),
     ]
     blocks, data = [], []
@@ -39,26 +39,22 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         rows: list[dict[str, Any]] = []
         for movie, part in pairs.groupby("movie", sort=False):
             printed = TABLE4.get(str(movie)) if printed_for else None
-            data.append(
-                {
-                    "features": result.source.title,
-                    "movie": movie,
-                    "title": title_of(str(movie)),
-                    "n_clips": part["n_clips"].iloc[0],
-                    "prevalence": float(part["prevalence"].iloc[0]),
-                    "n_pairs": len(part),
-                    "f1_weighted": part["f1_weighted"].mean(),
-                    "f1_weighted_sd": part["f1_weighted"].std(ddof=0),
-                    "f1_pos": part["f1_pos"].mean(),
-                    "f1_pos_sd": part["f1_pos"].std(ddof=0),
-                    "printed": printed.mean if printed else float("nan"),
-                    "printed_sd": printed.sd if printed else float("nan"),
-                }
-            )
-            values = {"weighted_values": part["f1_weighted"].tolist(), "pos_values": part["f1_pos"].tolist()}
-            rows.append({**data[-1], **values, "printed_value": printed})
-        means = pairs.groupby("movie", sort=False)[["f1_weighted", "f1_pos"]].mean()
-        weighted, positive = (number(float(means[name].mean())) for name in ("f1_weighted", "f1_pos"))
+            row = {
+                "features": result.source.title,
+                "movie": movie,
+                "title": title_of(str(movie)),
+                "n_clips": part["n_clips"].iloc[0],
+                "prevalence": float(part["prevalence"].iloc[0]),
+                "n_pairs": len(part),
+            }
+            for name in AVERAGES:
+                row |= {name: part[name].mean(), f"{name}_sd": part[name].std(ddof=0)}
+            row["printed"], row["printed_sd"] = (printed.mean, printed.sd) if printed else (NAN, NAN)
+            data.append(row)
+            values = {f"{name}_values": part[name].tolist() for name in AVERAGES}
+            rows.append({**row, **values, "printed_value": printed})
+        means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
+        weighted, positive = (number(float(means[name].mean())) for name in AVERAGES)
         mean_printed = corpus.if_printed(str(TABLE4_MEAN) if printed_for else NOTHING)
         blocks.append(
             block(
@@ -95,21 +91,11 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
 
 def _pairs(result: PaperResults) -> pd.DataFrame:
     """Compute both F1 of each film pair, in the order of the pairs."""
-    table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
-    rows: list[dict[str, Any]] = []
-    for fold, part in table.groupby("fold"):
-        y, called = part["label"].to_numpy(), part["called"].to_numpy()
-        rows.append(
-            {
-                "fold": fold,
-                "movie": part["movie"].iloc[0],
-                "n_clips": len(y),
-                "prevalence": float(y.mean()),
-                "f1_weighted": f1_weighted(y, called),
-                "f1_pos": f1_pos(y, called),
-            }
-        )
-    return pd.DataFrame(rows)
+    about = result.movie_pairs.table.groupby("fold").agg(
+        movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
+    )
+    scores = by_fold(result.movie_pairs, "mlp", f"movies:{TASK}")
+    return about.reset_index(drop=True).join(scores)
 
 
 SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
@@ -145,7 +131,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
                     "n_clips": len(y),
                     "prevalence": float(y.mean()),
                     **{name: METRICS[name](y, score, called) for name in SHOWN},
-                    "printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else float("nan"),
+                    "printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN,
                 }
             )
         data += movies

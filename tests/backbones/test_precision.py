@@ -12,9 +12,7 @@ from obygaze_features.backbones.compute import Compute, autocast, matmul_precisi
 PRELUDES = """
 pass
 torch.set_float32_matmul_precision("high")
-torch.set_float32_matmul_precision("medium")
 torch.backends.fp32_precision = "tf32"
-torch.backends.cudnn.fp32_precision = "tf32"
 torch.backends.cudnn.conv.fp32_precision = "ieee"
 torch.backends.cuda.matmul.fp32_precision = "tf32"
 torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = False

@@ -12,9 +12,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import Siglip2Tokenizer, SiglipImageProcessorPil
 
 from obygaze_features.backbones import load_backbone, load_network, load_text_backbone
-from obygaze_features.backbones.clip_siglip import preset_of_processor
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.weights import Weights
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
@@ -123,14 +121,6 @@ def test_a_processor_of_2021_with_numbers_for_sizes_is_clips(made):
     assert load_network("clip", str(folder)).preset.name == "clip"
 
 
-def test_the_size_is_that_of_the_network(tmp_path):
-    write(tmp_path, "preprocessor_config.json", SIGLIP2 | {"size": {"height": 384, "width": 384}})
-    weights = Weights(files=(tmp_path / "model.safetensors",), folder=tmp_path)
-    assert preset_of_processor(weights, ("siglip", "siglip2"), size=384) == "siglip2"
-    with pytest.raises(BackboneError, match=r"size.*384.*224"):
-        preset_of_processor(weights, ("siglip", "siglip2"), size=224)
-
-
 @pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
     folder = tiny_text_checkpoint(family, tmp_path / "net")
@@ -206,14 +196,6 @@ def test_a_tokenizer_that_asks_for_case_keeps_it(second):
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
     assert capitals.ids != small.ids
     assert backbone.provenance["tokenizer"]["lower_case"] is False
-
-
-@pytest.mark.parametrize(("family", "processor"), [("clip", CLIP), ("siglip", SIGLIP)])
-def test_a_tokenizer_that_lowers_case_itself_is_left_to_it(made, family, processor):
-    backbone = texts(made(family, processor))
-    capitals, small = backbone.tokenize(["A Man", "a man"])
-    assert capitals == small
-    assert backbone.provenance["tokenizer"]["lower_case"] is False  # as in the stores that there are
 
 
 def test_fetch_brings_the_processor_of_the_same_commit(second, in_hub):

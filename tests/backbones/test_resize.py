@@ -115,15 +115,6 @@ def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
         resize._opencv_agrees.cache_clear()
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("size", [(272, 640), (224, 300), (180, 320), (241, 431), (654, 268)])
-def test_the_resize_is_pillows_bit_for_bit_columns_first(name, size):
-    kernel, support, resample = FILTERS[name]
-    image = noise(*size)
-    found = pillow_resize(image, (150, 260), (0, 0, 150, 260), kernel, support)
-    assert np.array_equal(found, pillow(image, 150, 260, resample))
-
-
 SIDE, NEW_SIDE = st.integers(1, 300), st.integers(1, 90)
 
 

@@ -1,7 +1,5 @@
 """The runner: any batch, any memory, one result."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -72,15 +70,6 @@ def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch):
     assert network.sizes == [8, 8, 4, 4, 4, 8]  # the last 4 clips are filled up to 8 again
 
 
-def test_each_further_try_of_a_size_that_failed_waits_twice_as_long(monkeypatch):
-    monkeypatch.setattr(computing, "PATIENCE", 2)
-    network = Small()
-    network.fits = 1
-    runner(network, clips_at_once=2)(clips(12))
-    tries = [place for place, n in enumerate(network.sizes) if n == 2 and network.sizes[place + 1] == 2]
-    assert [network.sizes[a:b].count(1) for a, b in pairwise(tries)] == [2, 4]
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
@@ -132,34 +121,6 @@ def test_autocast_is_close_and_recorded_and_stored_in_half(precision):
     assert compute.frames_dtype() == "float16"
 
 
-def test_a_network_that_cannot_be_compiled_is_one_sentence(monkeypatch):
-    def compile_(_network, **_settings):
-        def fail(_pixels):
-            raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable")
-
-        return fail
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    with pytest.raises(BackboneError, match="C compiler") as refused:
-        runner(compiled=True).warm_up()
-    assert "\n" not in str(refused.value)
-
-
 def test_the_record_says_what_decides_the_numbers():
     decides = {"dtype": "float32", "autocast": None, "attention": "sdpa", "tf32": False, "compiled": False}
     assert Compute(device="cpu").record("sdpa") == decides | {"device": "cpu"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "place"),
-    [
-        ({"device": "gpu"}, "cuda:NUMBER"),
-        ({"device": "mps"}, "cuda:NUMBER"),
-        ({"device": "cuda:99"}, "torch sees|no CUDA device"),
-        ({"precision": "int8"}, "'int8'"),
-        ({"clips_at_once": 0}, "at least one"),
-    ],
-)
-def test_what_cannot_be_computed_with_is_an_error(settings, place):
-    with pytest.raises(BackboneError, match=place):
-        Compute(**settings).torch_device()

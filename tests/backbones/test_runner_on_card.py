@@ -181,20 +181,6 @@ def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
     assert (found[0].at_once.min() == 2) == (times == 2)  # which clips got fewer is known
 
 
-def test_what_is_under_way_ends_and_its_memory_is_given_back_before_less_is_tried():
-    pins = []
-
-    def fails(what, _number):
-        pins.extend([what] * (what == "pin"))
-        second_slot = what == "pin" and len(pins) in (6, 7)
-        return out_of_memory("driver") if second_slot else None
-
-    card = Card(fails=fails)
-    run, found = on_the_card([clips(10)], card, clips_at_once=4)
-    same(found, on_a_cpu([clips(10)]))
-    assert (run.clips_at_once, card.alive_at_release) == (2, [0, 0])
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
@@ -272,31 +258,11 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
         on_the_card([clips(2)], Card(fails=fails))
 
 
-def test_what_compiling_wraps_is_recognised():
-    wrapped = RuntimeError("backend='inductor' raised:")
-    wrapped.__cause__ = out_of_memory("allocator")
-    assert computing.is_out_of_memory(wrapped)
-    assert computing.is_out_of_memory(MemoryError())
-    assert not computing.is_out_of_memory(ValueError("out of memory"))
-
-
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
     card = Card()
     on_the_card([clips(4)] * 3, card, ahead=1, clips_at_once=4)
     order = [call for call in card.calls if call in ("upload", "synchronize")]
     assert order == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
-
-
-def test_warming_up_moves_and_calls_the_network_before_the_clock_runs(monkeypatch):
-    card = Card()
-    card.install(monkeypatch)
-    run = runner("cuda", card)
-    assert card.calls == []  # a process that only plans holds nothing on the card
-    run.warm_up()
-    assert card.calls[0] == "weights"
-    assert run.network.sizes == [8]
-    assert run.busy_s == 0
-    assert (run.card, run.card_record()["peak_memory_mb"]) == (NAME, 3000)
 
 
 def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
@@ -332,34 +298,3 @@ def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, p
         return
     with pytest.raises(BackboneError, match=place):
         compute.torch_device()
-
-
-def test_the_recipe_names_the_kind_of_device_and_the_model_only_if_asked(monkeypatch):
-    Card().install(monkeypatch)
-    record = Compute().record("sdpa")
-    assert (record["device"], record["clips_at_once"]) == ("cuda", 8)
-    assert Compute(same_device=True).record("sdpa")["device"] == NAME
-
-
-@pytest.mark.parametrize(
-    ("cuda", "warned", "words"),
-    [
-        (None, None, "was built without CUDA"),
-        ("13.0", "CUDA initialization: The NVIDIA driver on your system is too old", "driver on your system"),
-        ("13.0", None, "no CUDA device is visible to this process"),
-    ],
-)
-def test_why_there_is_no_card_is_said(monkeypatch, cuda, warned, words):
-    def is_available():
-        if warned:
-            import warnings
-
-            warnings.warn(warned, stacklevel=1)
-        return False
-
-    monkeypatch.setattr(torch.cuda, "is_available", is_available)
-    monkeypatch.setattr(torch.version, "cuda", cuda)
-    assert words in Compute().fallback()
-    assert Compute(device="cpu").fallback() is None
-    with pytest.raises(BackboneError, match=words):
-        Compute(device="cuda").torch_device()

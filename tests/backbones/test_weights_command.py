@@ -1,4 +1,4 @@
-"""`obygaze weights`: fetch and verify."""
+"""`obygaze weights verify` compares with a digest; tests/cli has `weights fetch`."""
 
 import hashlib
 import json
@@ -6,36 +6,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.commands.weights_commands import fetch, verify
+from obygaze_features.commands.weights_commands import verify
 
 
-def run(command, *arguments):
-    return CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-@pytest.fixture
-def digest(checkpoints):
-    return hashlib.sha256((checkpoints["clip"] / "model.safetensors").read_bytes()).hexdigest()
-
-
-def test_fetch_prints_the_commit_and_the_digest(in_hub, checkpoints, digest):
-    commit = in_hub(checkpoints["clip"], "v1").name
-    shown = run(fetch, "lab/net", "--revision", "v1").stdout
-    assert f"lab/net@{commit}" in shown
-    assert digest in shown
-    document = json.loads(run(fetch, "lab/net", "--revision", "v1", "--json").stdout)
-    assert (document["revision"], document["sha256"]) == (commit, digest)
-
-
-def test_verify_agrees_with_a_file_and_with_its_folder(checkpoints, digest):
-    for path in (checkpoints["clip"], checkpoints["clip"] / "model.safetensors"):
-        done = run(verify, path, "--sha256", digest.upper())
-        assert done.exit_code == 0
-        assert done.stdout.startswith(digest)
-
-
-def test_verify_says_so_when_they_are_other_weights(checkpoints, digest):
-    done = run(verify, checkpoints["clip"], "--sha256", "0" * 64)
-    assert done.exit_code == 3
-    document = json.loads(run(verify, checkpoints["clip"], "--sha256", "0" * 64, "--json").stdout)
-    assert (document["equal"], document["sha256"]) == (False, digest)
+@pytest.mark.parametrize("name", [".", "model.safetensors"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_verify_agrees_with_a_file_and_with_its_folder_and_tells_other_weights(checkpoints, name, equal):
+    digest = hashlib.sha256((checkpoints["clip"] / "model.safetensors").read_bytes()).hexdigest()
+    asked = digest.upper() if equal else "0" * 64
+    done = CliRunner().invoke(verify, [str(checkpoints["clip"] / name), "--sha256", asked, "--json"])
+    assert done.exit_code == (0 if equal else 3)
+    document = json.loads(done.stdout)
+    assert (document["equal"], document["sha256"]) == (equal, digest)

@@ -52,11 +52,11 @@ TABLES = {
     "fights.csv": ["video,start_s,end_s,level,concepts", "m1/a.mp4,0,2,violent,Gun", "m1/a.mp4,2,4,unsure,"],
     "same.csv": [FIELDS, "1,m,,0,1,S,,a", "2,m,,0,1,S,,b"],
     "years.csv": ["movie,year", "m,soon"],
+    "facts.csv": ["movie,title,year", "m,The M,1931", "other,Other,"],
     "scenes.csv": [FIELDS, "s1,m0,,0,50,HN,,", "s2,z,,0,10,,,"],
     "ne.csv": [FIELDS, *(f"{movie},{movie},,0,9,{['EN', 'HN'][movie > 'b']},," for movie in "abcd")],
     "two.csv": [FIELDS, "m0-00,m0,,0,4,EN,,", "m1-01,m1,,0,4,S,,"],
     "oby.csv": ["idx;util;clip;label;overlap_ratio;concepts;id;movie;graph_number"],
-    "moby.csv": [";clip_index;label;start_frame;end_frame;imdb_key;framerate"],
     "texts.csv": ["text_id,text", "a,a man"],
     "tests.json": [
         '[{"name": "mine", "X": {"w": "n"}, "Y": {"w": "o"}, "A": ["sad person"], "B": ["person"]}]'
@@ -244,6 +244,9 @@ def _audits(folder: Path) -> None:
         Image.new("RGB", (6, 8), colour).save(folder / "pictures" / f"{name}.png")
     shutil.copy(folder / "pictures" / "i1.png", folder / "torn")
     (folder / "torn" / "i2.jpg").write_bytes(b"no picture")
+    said = {f"t{place}": text for place, text in enumerate((MAN, WOMAN, *SWAPPED, "shoe"))}
+    rows = {"pooled": rng.normal(size=(len(said), 4)).astype(np.float32)}
+    seal_arrays(folder / "said", dict.fromkeys(said, ""), {"toy": rows}, texts=said, space=space)
 
 
 def _mediaeval(folder: Path) -> None:

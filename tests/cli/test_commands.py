@@ -20,6 +20,8 @@ TINY = "--weights in/clip --device cpu --n 2 --workers 1 --licence CC0-1.0"
 WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO"
 LISTED = "--captions in/captions.csv --objects-list in/objects.txt --published BLIP"
 POOLED = "--features frames --pool mean"
+PUBLISHED = "in/published.csv in/marked --protocol paper"
+SCORED = "--captions in/shoes.csv --objects in/objects.csv --lm in/lm.csv"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
 BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
@@ -221,6 +223,8 @@ localise out/frames.csv in/segments.csv --concept Body --json
     0 | "measures"
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
+film score in/models/pcbm_lr.model in/m --films in/facts.csv --out out/facts --json
+    0 out/facts/film.json | "title": "The M"
 film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
 film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
@@ -257,6 +261,8 @@ audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictu
     0 out/laid/0000-i1.png out/laid/0001-i2.png
 =audit gender-score {GENDERS} --out out/gs.csv --figure out/gs.svg
     0 out/gs.tex | left out c3: no prior for 'a dog' | Share of man by share
+audit gender-score {SCORED} --texts in/said --out out/said.csv
+    0 out/said.csv
 audit gender-score {GENDERS} --mode ge --published Vilbert --out out/ge.csv
     0 | published 0.7656 | left out c3: names no gender and has no mask
 audit gender-score {GENDERS} --captions in/many.csv --out out/many.csv
@@ -279,18 +285,17 @@ paper claims --out out/claims
     0 out/claims
 =paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
-paper figure2 in/marked.csv --out out/figure2 --force
 paper figure3 {RELEASED} --out out/figure3
     0 out/figure3
 paper figure4 in/segments.csv --movie m0 --window 2 --out out/figure4
     0 out/figure4
 paper figure5 {RELEASED} --out out/figure5 --json
     0 | "name": "figure5-strict" | "label_policy": "paper"
-paper figure6 {RELEASED} --out out/figure6
+paper figure6 {PUBLISHED} --out out/figure6
     0 out/figure6
-paper table2 {RELEASED} --out out/table2
+paper table2 {PUBLISHED} --out out/table2
     0 out/table2
-paper table4 {RELEASED} --out out/table4
+paper table4 {PUBLISHED} --out out/table4
     0 out/table4
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
     0 | 60 clips (0 without valence, 0 without arousal), 0 left out
@@ -309,12 +314,14 @@ task mediaeval15 check out/more --truth out/m15.csv
     "networks": f"""
 weights fetch lab/net --revision v1
     0 | file model.safetensors
+train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc --dry-run
+    0 -out/lsmdc | steps
 train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
     0 out/lsmdc
 manifest import images in/stills --out in/stills.csv
-gradcam in/stills.csv --prompts in/prompts.txt --weights in/clip --out out/maps.zarr
+=gradcam in/stills.csv --prompts in/prompts.txt --weights in/clip --out out/maps.zarr
     0 out/maps.zarr
-lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
+=lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
     0 out/lm.csv
 search in/xclip dog --weights in/xclip --device cpu
     0 | 4 clips ranked by xclip

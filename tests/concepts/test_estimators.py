@@ -105,14 +105,6 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
         assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
 
 
-def test_a_problem_does_not_depend_on_those_it_is_fitted_with():
-    X, present, *_ = planted(n_per_movie=10)
-    problems = [SVMTask(np.arange(100), present[:100], C) for C in (0.01, 1.0)]
-    together = svm_hyperplanes(X, problems)
-    for number, problem in enumerate(problems):
-        assert np.array_equal(svm_hyperplanes(X, [problem]).weights[0], together.weights[number])
-
-
 def test_crossfitted_svms_over_concepts_c_and_folds_equal_refits():
     X, first, movies, _ = planted(n_movies=4, n_per_movie=25)
     present = np.column_stack([first, np.roll(first, 7)]).astype(float)

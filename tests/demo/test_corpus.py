@@ -122,24 +122,6 @@ def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
         assert tree(tmp_path / film.movie) == tree(demo_folder / "films" / film.movie)
 
 
-@pytest.mark.long  # alone it compares whole folders, made with one worker and with two
-def test_the_demos_steps_give_the_same_bytes_with_one_worker(demo_folder, obygaze, tree, tmp_path):
-    """Import, extraction and evaluation again, in another folder; the films are the first demo's."""
-    again = tmp_path / "demo"
-    again.mkdir()
-    for name in ("films", "labels.csv"):
-        (again / name).symlink_to(demo_folder / name)
-    labels = ("--spans", "demo/labels.csv", "--out", "demo/manifest.csv")
-    obygaze(tmp_path, 0, "manifest", "import", "folder", "demo/films", *labels)
-    named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0", "--workers", 1)
-    obygaze(tmp_path, 3, "extract", "demo/manifest.csv", "demo/store", *named)
-    task = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr", "--out", "demo/run")
-    obygaze(tmp_path, 0, "evaluate", "demo/manifest.csv", "demo/store-1.0.0", *task)
-    for name in ("store-1.0.0", "run"):
-        assert tree(again / name) == tree(demo_folder / name)
-    assert (again / "manifest.csv").read_bytes() == (demo_folder / "manifest.csv").read_bytes()
-
-
 @pytest.mark.parametrize(("mark", "kept"), [(demo.STOPPED, True), (demo.FINISHED, False)])
 def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
     (tmp_path / demo.MARK).write_text(mark, encoding="utf-8")

@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from obygaze.demo_corpus import RATE, Look, draw_clip, write_video
@@ -79,21 +78,3 @@ def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3
     assert rows[["p", "p_low", "p_high", "called"]].isna().all().all()
     assert timeline.rate().value is None
     assert timeline.heading.startswith("odd · no prediction: unlike")
-
-
-def test_the_demo_ends_with_a_page_of_the_film_that_was_left_out(demo_folder):
-    assert (demo_folder / "film" / "report.html").is_file()
-    timeline = Timeline.read(demo_folder / "film" / "scored")
-    assert timeline.heading == "The seventh film"
-    assert timeline.record.shots is not None
-    planted = (
-        pd.read_csv(demo_folder / "labels.csv")
-        .query("movie == 'tt9000007'")
-        .merge(pd.read_csv(demo_folder / "planted.csv"), on="clip_id", suffixes=("", "_planted"))
-    )
-    seconds = planted["end_s"] - planted["start_s"]
-    shares = [
-        seconds[planted["level_planted"].isin(levels)].sum() / seconds.sum()
-        for levels in (["S"], ["S", "NS"])
-    ]
-    assert shares[0] - 0.1 < timeline.rate().value < shares[1] + 0.1

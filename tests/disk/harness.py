@@ -106,8 +106,6 @@ WORKS = {
     "manifest": Work(_call("manifest"), "films.csv", old={"films.csv": b"old"}),
     "model": Work(_call("model"), "a.model", old={"a.model": b"old"}),
     "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
-    "report": Work(_call("report"), "report", old={}),
-    "predictions": Work(_call("predictions"), "predictions.csv", old={"predictions.csv": b"old"}),
 }
 """Every kind of work, and what must come out of it."""
 

@@ -205,7 +205,7 @@ def zoo() -> None:
     X = rng.normal(size=(48, 4)) + (levels == "S")[:, None]
     data = dataset(X, levels, np.repeat(["a", "b", "c", "d"], 12))
     run = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
-    MADE.update(run=run, report=om.run_report(run))
+    MADE["run"] = run
 
 
 def fit() -> None:
@@ -238,25 +238,8 @@ def run(folder: Path) -> None:
     write_run(MADE["run"], folder / "run", force=True)
 
 
-def report(folder: Path) -> None:
-    """Write a report's folder over an older one."""
-    from obygaze_models.report import new_folder
-    from obygaze_models.report.write import write_report
-
-    with new_folder(folder / "report", force=True) as partial:
-        write_report(MADE["report"], partial)
-
-
-def predictions(folder: Path) -> None:
-    """Write a table of predictions."""
-    MADE["run"].predictions.write(folder / "predictions.csv")
-
-
-CALLS = {
-    call.__name__: call
-    for call in (make_inputs, stage, retry, join, manifest, model, run, report, predictions)
-}
-BEFORE = {"model": fit, "run": zoo, "report": zoo, "predictions": zoo}
+CALLS = {call.__name__: call for call in (make_inputs, stage, retry, join, manifest, model, run)}
+BEFORE = {"model": fit, "run": zoo}
 
 
 class Call:

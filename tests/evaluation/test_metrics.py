@@ -39,13 +39,6 @@ def test_metrics_equal_the_reference_or_are_undefined(clips):
         assert function(y, values) == pytest.approx(expected, nan_ok=True), function
 
 
-def test_a_constant_score_has_the_prevalence_as_average_precision_and_half_as_auc():
-    y = np.array([1, 0, 0, 0])
-    assert metrics.prevalence(y) == 0.25
-    assert metrics.average_precision(y, np.ones(4)) == 0.25
-    assert metrics.auc(y, np.ones(4)) == 0.5
-
-
 def test_within_movie_auc_ignores_differences_between_movies_and_movies_with_one_class():
     movies = np.array(list("aaaabbbbcc"))
     y = np.array([1, 0, 1, 0, 1, 0, 0, 0, 1, 1])
@@ -74,22 +67,9 @@ def test_the_chance_level_of_f1_is_one_constant_for_all_movies():
     assert METRICS["auc"].chance(movies) == METRICS["balanced_accuracy"].chance(movies) == 0.5
 
 
-def test_an_entry_of_the_table_reads_scores_or_calls_and_is_named_as_its_key():
-    y, score, called = np.array([1, 0, 1, 0]), np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 0, 1, 0])
-    assert METRICS["auc"](y, score, called) == metrics.auc(y, score) == 0.75
-    assert METRICS["f1_pos"](y, score, called) == 1.0
-    assert [metric.name for metric in METRICS.values()] == list(METRICS)
-
-
 def test_the_best_constant_is_the_better_of_never_and_always():
     calls = {0: 0.2, 1: 0.7}
     chance = metrics.best_constant(lambda _, called: calls[int(called[0])])
     assert chance([np.array([0, 1])]) == 0.7
     calls[0] = 0.9
     assert chance([np.array([0, 1])]) == 0.9
-
-
-def test_levels_without_clips_without_a_relevant_one_and_with_one_alone():
-    assert math.isnan(metrics.prevalence(np.array([])))
-    assert metrics.expected_average_precision(5, 0) == 0
-    assert metrics.expected_average_precision(1, 1) == 1

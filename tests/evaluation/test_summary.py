@@ -55,12 +55,6 @@ def test_the_interval_of_the_method_is_wider_and_there_is_none_where_thresholds_
     assert (rest["movie_high"] < rest["method_high"]).all()
 
 
-def test_within_movie_auc_has_the_interval_of_its_mean_over_movies():
-    row = summarise(table(film=0.5)).set_index("metric").loc["within_movie_auc"]
-    assert row["pooled"] == pytest.approx(row["movie_mean"])
-    assert (row["pooled_low"], row["pooled_high"]) == (row["movie_low"], row["movie_high"])
-
-
 def test_several_seeds_have_the_interval_of_their_mean():
     one = table(film=0.5)
     rng = np.random.default_rng(1)
@@ -81,9 +75,3 @@ def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0():
     found = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
     assert (found["pooled"] == 1).all()
     assert found[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)
-
-
-def test_models_keep_the_order_of_the_predictions():
-    one = table(film=0.0, n_clips=10).table
-    both = Predictions(pd.concat([one.assign(model="z"), one.assign(model="a")], ignore_index=True))
-    assert list(dict.fromkeys(summarise(both)["model"])) == ["z", "a"]

@@ -47,11 +47,6 @@ def die(_, number):
     os.kill(os.getpid(), int(number))
 
 
-def hang(_):
-    while True:
-        pass
-
-
 def flood(_):
     resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
     np.ones(1 << 38)
@@ -66,8 +61,4 @@ def stop_the_import(path, importing):
         time.sleep(60)
 
 
-def bug(_):
-    {}["planted"]
-
-
-ACTIONS = {"die": die, "hang": hang, "flood": flood, "stop": stop_the_import, "bug": bug}
+ACTIONS = {"die": die, "flood": flood, "stop": stop_the_import}

@@ -1,9 +1,6 @@
 """What leaves a store is what was in it, and other programs can read it."""
 
-import errno
-import importlib.util
 import json
-import os
 import shutil
 
 import h5py
@@ -11,7 +8,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.export import CLIP_OVERHEAD, _Sink, export_anndata, export_hdf5
+from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
@@ -74,32 +71,6 @@ def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
             assert np.array_equal(file["X"][row], features(clip, group()).arrays["pooled"])
 
 
-@pytest.mark.skipif(
-    not importlib.util.find_spec("anndata"),
-    reason="no anndata: on Python 3.11 its releases need pandas below 3",
-)
-@pytest.mark.filterwarnings("ignore")
-def test_the_library_reads_what_we_wrote(store, tmp_path):
-    import anndata
-
-    export_anndata(store, "toy", tmp_path / "x.h5ad")
-    found = anndata.read_h5ad(tmp_path / "x.h5ad")
-    usable = store["toy"].usable
-    assert np.array_equal(found.X, store["toy"].pooled()[usable])
-    assert list(found.obs_names) == [
-        clip for clip, good in zip(store["toy"].clip_ids, usable, strict=True) if good
-    ]
-    assert list(found.obs["movie"]) == [clip.movie for clip in store.clips if clip.status != "failed"]
-    assert found.uns["store_fingerprint"] == store.fingerprint
-
-
-def test_nothing_is_overwritten(store, tmp_path):
-    (tmp_path / "x.h5").write_text("mine", encoding="utf-8")
-    with pytest.raises(StoreError, match=r"x\.h5"):
-        export_hdf5(store, "toy", tmp_path / "x.h5")
-    assert (tmp_path / "x.h5").read_text(encoding="utf-8") == "mine"
-
-
 def test_a_disk_without_room_is_refused_before_hdf5_meets_its_end(store, tmp_path, monkeypatch):
     usage = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 10**5, 10**5)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
@@ -108,69 +79,3 @@ def test_a_disk_without_room_is_refused_before_hdf5_meets_its_end(store, tmp_pat
         with pytest.raises(StoreError, match=r"x\.h5"):
             export(store, "toy", tmp_path / "x.h5")
     assert set(tmp_path.iterdir()) == before
-
-
-class FailsAt:
-    """`os.write` whose n-th call fails: that one alone, or all from then on."""
-
-    def __init__(self, n, *, lasting, write=os.write):
-        self.n, self.lasting, self.calls, self._write = n, lasting, 0, write
-
-    def __call__(self, descriptor, data):
-        self.calls += 1
-        if self.calls == self.n or (self.lasting and self.calls > self.n):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return self._write(descriptor, data)
-
-
-@pytest.mark.parametrize("export", [export_hdf5, export_anndata])
-@pytest.mark.parametrize("lasting", [False, True])
-def test_no_failed_write_ends_in_success_and_the_next_export_is_whole(tmp_path, monkeypatch, export, lasting):
-    store = open_store(sealed(tmp_path, 4))
-    there = set(tmp_path.iterdir())
-    counts = FailsAt(0, lasting=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", counts)
-        export(store, "toy", tmp_path / "whole.h5")
-    assert counts.calls > 5
-    whole = (tmp_path / "whole.h5").read_bytes()
-    (tmp_path / "whole.h5").unlink()
-    every = export is export_hdf5 and not lasting
-    for n in range(1, counts.calls + 1, 1 if every else 9):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", FailsAt(n, lasting=lasting))
-            with pytest.raises(OSError, match="Input/output") as said:
-                export(store, "toy", tmp_path / "x.h5")
-        assert str(tmp_path) in str(said.value.filename)
-        assert set(tmp_path.iterdir()) == there
-    export(store, "toy", tmp_path / "x.h5")
-    assert (tmp_path / "x.h5").read_bytes() == whole
-
-
-def test_a_file_that_came_meanwhile_is_not_replaced(store, tmp_path, monkeypatch):
-    real = _Sink.check
-
-    def meanwhile(sink):
-        (tmp_path / "x.h5").write_text("mine", encoding="utf-8")
-        real(sink)
-
-    monkeypatch.setattr(_Sink, "check", meanwhile)
-    with pytest.raises(StoreError, match=r"x\.h5"):
-        export_hdf5(store, "toy", tmp_path / "x.h5")
-    assert (tmp_path / "x.h5").read_text(encoding="utf-8") == "mine"
-
-
-def test_the_estimate_of_the_size_is_on_the_high_side(tmp_path):
-    rng = np.random.default_rng(0)
-    arrays = {"frames": rng.standard_normal((100, 2, 64)).astype(np.float16)}
-    ids = {f"clip {i} with a rather long name": "a movie" for i in range(100)}
-    store = open_store(seal_arrays(tmp_path / "s", ids, {"toy": arrays}))
-    export_hdf5(store, "toy", tmp_path / "x.h5")
-    size = (tmp_path / "x.h5").stat().st_size
-    assert size < 100 * (2 * 64 * 2 + 2 * 8 + 2 * 8 + CLIP_OVERHEAD)
-
-
-def test_anndata_needs_pooled_features(tmp_path):
-    store = open_store(sealed(tmp_path, 3, [group(arrays=("frames",))]))
-    with pytest.raises(StoreError):
-        export_anndata(store, "toy", tmp_path / "x.h5ad")

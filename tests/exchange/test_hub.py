@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
-from obygaze_features.store.store import locate
 from tests.process import python
 
 from ..store.serving import Handler, serving
@@ -123,9 +121,3 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
     read = [path for method, path, _ in asked if "/resolve/" in path]
     assert all(f"/resolve/{COMMIT}/" in path for path in read)
     assert "hf_dont_tell" not in done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("place", ["hf://datasets/lab", "hf://lab/films", "hf://datasets/lab/films@"])
-def test_a_place_that_is_none_says_what_is_expected(place):
-    with pytest.raises(StoreError):
-        locate(place)

@@ -58,11 +58,6 @@ def cycle(file):
     file["a/b/c"] = file["a"]
 
 
-def clip_in_itself(file):
-    file["a/x"] = row("a")
-    file["a/again"] = file["a"]
-
-
 def more_paths_than_can_be_walked(file):
     below = file.create_group("0")
     for level in range(6):
@@ -82,11 +77,6 @@ def external_link(file):
     file["b"] = h5py.ExternalLink(secret(file), "/s")
 
 
-def soft_link_in_a_clip(file):
-    file["a/x"] = row("a")
-    file["a/y"] = h5py.SoftLink("/a/x")
-
-
 def external_data(file):
     part = [(secret(file), 0, h5py.h5f.UNLIMITED)]
     file.create_group("a").create_dataset("x", (16,), np.float32, external=part)
@@ -102,22 +92,11 @@ def huge(file):
     file.create_group("a").create_dataset("x", (1 << 40,), np.float32, chunks=(1024,))
 
 
-def huge_chunk(file):
-    file.create_group("a").create_dataset(
-        "x", (4,), np.float32, chunks=((1 << 29) + 1,), maxshape=(None,), compression="gzip"
-    )
-
-
 def one_giant_under_thirty_names(file):
     """512 MB of fill value, which no byte of the file holds."""
     file.create_group("a").create_dataset("0", (1 << 26,), np.float64, chunks=(1 << 20,))
     for number in range(1, 30):
         file[f"a/{number}"] = file["a/0"]
-
-
-def name_not_utf8(file):
-    file["a/xyz"] = row("a")
-    rewrite(file, lambda data: data.replace(b"xyz", b"\xff\xfez"))
 
 
 def rewrite(file, change):
@@ -139,16 +118,12 @@ def secret(file):
 
 GROUPS = [
     cycle,
-    clip_in_itself,
     more_paths_than_can_be_walked,
     soft_link,
     external_link,
-    soft_link_in_a_clip,
     external_data,
     virtual,
     huge,
-    huge_chunk,
-    name_not_utf8,
     one_giant_under_thirty_names,
 ]
 
@@ -170,18 +145,6 @@ def rows_huge(file):
     file.create_dataset("features", (2, 1 << 30, 1 << 31), np.float64, chunks=(1, 1, 1024))
 
 
-def chunk_of_rows_huge(file):
-    file["ids"] = ["a", "b"]
-    file.create_dataset(
-        "features", (2, 4), np.float32, chunks=(1 << 27, 4), maxshape=(None, 4), compression="gzip"
-    )
-
-
-def ids_of_a_megabyte(file):
-    file["features"] = np.ones((2, 4), np.float32)
-    file.create_dataset("ids", (4096,), h5py.string_dtype(length=1 << 20), chunks=(1,))
-
-
 def ids_all_the_same_long_text(file):
     """4,096 references to one text of a megabyte: more in memory than thousands of such files."""
     ids = file.create_dataset("ids", (4096,), h5py.string_dtype())
@@ -192,19 +155,11 @@ def ids_all_the_same_long_text(file):
     rewrite(file, lambda data: data[:begin] + data[begin : begin + 16] * 4096 + data[end:])
 
 
-def ids_of_lists(file):
-    file["features"] = np.ones((2, 4), np.float32)
-    file.create_dataset("ids", (2,), h5py.vlen_dtype(np.int32))
-
-
 TABLES = [
     matrix_linked,
     ids_linked,
     rows_huge,
-    chunk_of_rows_huge,
-    ids_of_a_megabyte,
     ids_all_the_same_long_text,
-    ids_of_lists,
 ]
 
 
@@ -233,30 +188,12 @@ def obs_linked(file):
     file["obs"] = h5py.ExternalLink(secret(file), "/s")
 
 
-def index_through_a_link(file):
-    anndata(file, "other/ids")["other"] = h5py.ExternalLink(secret(file), "/s")
-
-
-def categories_in_themselves(file):
-    column = categories(anndata(file, ids=()))
-    del column["categories"]
-    column["categories"] = column
-
-
-def codes_linked(file):
-    categories(anndata(file, ids=()), ())["codes"] = h5py.ExternalLink(secret(file), "/s/codes")
-
-
 def codes_huge(file):
     categories(anndata(file, ids=()), ()).create_dataset("codes", (1 << 40,), np.int8, chunks=(1024,))
 
 
 def codes_beyond_the_categories(file):
     categories(anndata(file, ids=()), (0, 2))
-
-
-def status_shorter_than_the_ids(file):
-    anndata(file)["status"] = ["ok"]
 
 
 def text_of_two_gigabytes(file):
@@ -266,12 +203,8 @@ def text_of_two_gigabytes(file):
 
 ANNDATA = [
     obs_linked,
-    index_through_a_link,
-    categories_in_themselves,
-    codes_linked,
     codes_huge,
     codes_beyond_the_categories,
-    status_shorter_than_the_ids,
     text_of_two_gigabytes,
 ]
 

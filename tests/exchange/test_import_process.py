@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from obygaze.cli import main
-from obygaze_features.errors import StoreError
-from obygaze_features.exchange import import_hdf5, import_items
-from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange import import_hdf5
 from obygaze_features.exchange.import_items import DAMAGED, end_reader
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
@@ -93,13 +91,6 @@ def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(he
     import_what_is_whole(here)
 
 
-def test_a_hang_ends_after_the_time_that_a_clip_may_take(run, monkeypatch):
-    monkeypatch.setattr(import_items, "LIMIT_S", 1.0)
-    code, said = run("opening:hang")
-    assert code == 1
-    assert said.endswith(f"x.h5: HDF5 took more than 1 s to read it: {DAMAGED}")
-
-
 def test_too_little_memory_is_one_line(run):
     code, said = run("clip c:flood")
     assert code == 1
@@ -125,25 +116,3 @@ def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
     with (here / "x.h5").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # waits for the end of the process that holds it
     import_what_is_whole(here)
-
-
-def test_a_bug_of_a_reader_is_no_error_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
-    (tmp_path / "x.h5").write_text("clip c:bug", encoding="utf-8")
-    with hdf5_items(tmp_path / "x.h5") as (found, _):
-        with pytest.raises(RuntimeError, match=r"(?s)Traceback .*KeyError: 'planted'"):
-            found["c"].load()
-        assert found["d"].load()[""].tolist() == [ord("d")] * 4
-
-
-def test_files_are_open_side_by_side_and_a_crash_in_one_harms_no_other_clip(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_hdf5, "groups_of_clips", planted)
-    for name in "xy":
-        (tmp_path / f"{name}.h5").write_text("clip b:die:11" if name == "x" else "never:", encoding="utf-8")
-    with hdf5_items(tmp_path / "x.h5") as (x, _), hdf5_items(tmp_path / "y.h5") as (y, _):
-        with pytest.raises(StoreError, match=r"x\.h5, clip b"):
-            x["b"].load()
-        for items in (x, y):
-            assert items["d"].load()[""].tolist() == [ord("d")] * 4
-    with pytest.raises(StoreError, match=r"y\.h5, clip a"):
-        y["a"].load()

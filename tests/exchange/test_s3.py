@@ -101,18 +101,6 @@ def test_a_store_that_is_there_already_is_not_sent_again_but_for_what_was_lost(b
 
 
 @looks_inside
-def test_an_object_that_is_not_what_was_put_is_put_again(bucket, store, url):
-    bucket.puts_left = 7
-    with pytest.raises(StoreError):
-        push(FolderFiles(store), url)
-    bucket.puts_left = -1
-    there = connect(url)
-    obstore.put(there, "README.md", b"something else")
-    push(FolderFiles(store), url)
-    assert verify(url).ok
-
-
-@looks_inside
 @pytest.mark.parametrize("puts", [7, -1], ids=["in part", "whole"])
 def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url, tmp_path, puts):
     bucket.puts_left = puts
@@ -132,11 +120,3 @@ def test_damage_is_found_before_it_is_published(store, url):
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match="pooled/c/0/0"):
         push(FolderFiles(store), url)
-
-
-@pytest.mark.usefixtures("bucket")
-def test_a_bucket_that_is_not_there_is_one_clear_line():
-    with pytest.raises(StoreError) as said:
-        open_store("s3://nowhere/toy")
-    assert "s3://nowhere/toy" in str(said.value)
-    assert "\n" not in str(said.value)

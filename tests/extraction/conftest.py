@@ -15,6 +15,7 @@ import pytest
 from obygaze.cli import main
 from tests.process import python
 
+from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
 from .clusters import until
 
 

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from obygaze.demo_corpus import write_video
-from obygaze_features import cores
-from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode import (
     PASS_CLIPS,
     DecodedClip,
@@ -116,34 +114,6 @@ def test_a_crash_costs_the_window_that_holds_it_alone(film):
     assert all(map(same, decoded[::2], alone))
 
 
-@pytest.mark.parametrize(
-    ("visible", "shards", "bound", "expected"),
-    [
-        ("0", 8, 16, 4),  # one GPU of four
-        ("0,1", 8, 16, 8),
-        ("0", 2, 16, 8),  # there are no four shards
-        ("0", 1, 16, 16),  # nobody else works here
-        ("0", 8, 6, 6),  # Slurm has divided the cores already
-        (None, 8, 16, 16),  # a machine each, or so it seems
-        ("0,1,2,3", 8, 16, 16),
-        ("", 8, 16, 16),
-    ],
-)
-def test_shards_that_share_a_nodes_gpus_share_its_cores(
-    monkeypatch, tmp_path, visible, shards, bound, expected
-):
-    for number in range(4):
-        (tmp_path / f"0000:0{number}:00.0").mkdir()
-    monkeypatch.setattr(cores, "NODE_GPUS", tmp_path)
-    monkeypatch.setattr(os, "cpu_count", lambda: 16)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(bound)), raising=False)
-    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
-        monkeypatch.delenv(name, raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert usable_cores(shards) == expected
-
-
 class PretendedWorkers:
     """Stands for worker processes: a clip takes as long as `cost` says, on a clock of its own."""
 
@@ -180,49 +150,3 @@ def test_long_clips_among_short_ones_keep_no_worker_idle(workers):
         given = [clip.clip_id for clip in pool.decode(tasks, 2 * workers + 8)]
     assert len(set(given)) == len(costs)
     assert pretended.clock <= 1.05 * max(costs.sum() / workers, costs.max())
-
-
-def test_one_long_clip_does_not_hold_the_others_back():
-    costs = {str(i): 1.0 for i in range(100)} | {"0": 50.0}
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(100)]
-    with DecodePool(2, 600.0) as pool:
-        pool._pool.close()
-        pool._pool = PretendedWorkers(2, costs)
-        given = [clip.clip_id for clip in pool.decode(tasks, ahead=4)]
-        assert pool._pool.clock == 75.0  # 149 s of work for two, the last second for one alone
-    assert sorted(given) == sorted(costs)
-    assert given.index("0") > 45
-
-
-def test_no_more_clips_are_ahead_than_are_asked_for():
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(50)]
-    with DecodePool(2, 600.0) as pool:
-        pool._pool.close()
-        pool._pool = workers = PretendedWorkers(2, dict.fromkeys(map(str, range(50)), 1.0))
-        put = workers.put
-        asked = []
-
-        def count(key, *words):
-            asked.append(key)
-            put(key, *words)
-
-        workers.put = count
-        for given, _ in enumerate(pool.decode(tasks, ahead=6)):
-            assert len(asked) - given <= 6
-
-
-def test_the_time_limit_of_windows_decoded_together_is_the_sum_of_theirs(monkeypatch):
-    film = [
-        DecodeTask(str(i), Path("film.mkv"), float(i), i + 2.0, requests)
-        for requests in ({},)
-        for i in range(20)
-    ]
-    limits = []
-    with DecodePool(2, 30.0) as pool:
-        monkeypatch.setattr(
-            pool._pool, "put", lambda _key, task, limit_s: limits.append((len(task.tasks), limit_s))
-        )
-        monkeypatch.setattr(pool._pool, "get", lambda _timeout: None)
-        wish = iter([False, True])
-        assert list(pool.decode(film, ahead=8, stopped=lambda: next(wish))) == []
-    assert limits == [(10, 300.0), (10, 300.0)]

@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze.demo_corpus import write_video
 from obygaze_features import extract
-from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask, Request, decode_clip
-from obygaze_features.extraction.decoders import decoder_names, load_decoder
+from obygaze_features.extraction.decode import DecodeTask, Request
+from obygaze_features.extraction.decoders import decoder_names
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import uniform
 from tests import lab_package
@@ -59,54 +57,6 @@ def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, 
     with pytest.warns(UserWarning, match="licence"):
         store = extract(clips, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
     assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
-
-
-def test_unknown_absent_and_doubled_decoders_are_refused_in_a_line(install):
-    with pytest.raises(ExtractError, match="'nvdec'"):
-        load_decoder("nvdec")
-    install("broken", SILENT, "one = broken:nothing\ntwo = nowhere:decode")
-    with pytest.raises(ExtractError, match="'one'"):
-        load_decoder("one")
-    with pytest.raises(ExtractError, match="'two'"):
-        load_decoder("two")
-    install("other", SILENT, "one = other:decode")
-    with pytest.raises(ExtractError, match="'one'"):
-        load_decoder("one")
-
-
-class Counting:
-    """A `prepare` that counts; equal to another of the same size, as the presets of two backbones are."""
-
-    frames = 0
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counting) and self.size == other.size
-
-    def __hash__(self) -> int:
-        return hash(self.size)
-
-    def __call__(self, frame: np.ndarray) -> np.ndarray:
-        Counting.frames += 1
-        return np.ascontiguousarray(frame[: self.size, : self.size])
-
-
-def test_two_backbones_that_take_the_same_frames_share_them(tmp_path, monkeypatch):
-    write_video(tmp_path / "clip.mp4", (np.full((48, 64, 3), t, np.uint8) for t in range(40)), 24)
-    monkeypatch.setattr(Counting, "frames", 0)
-    requests = {
-        "xclip": Request(uniform(32), Counting(16)),
-        "vivit": Request(uniform(32), Counting(16)),
-        "smaller": Request(uniform(32), Counting(8)),
-        "fewer": Request(uniform(12), Counting(16)),
-    }
-    clip = decode_clip(DecodeTask("clip", tmp_path / "clip.mp4", None, None, requests))
-    assert Counting.frames == 32 + 32 + 12
-    assert clip.frames["xclip"] is clip.frames["vivit"]
-    assert clip.frames["smaller"].images.shape == (32, 8, 8, 3)
-    assert clip.frames["fewer"].images.shape == (12, 16, 16, 3)
 
 
 def test_the_presets_of_xclip_and_vivit_are_one_wish():

@@ -1,6 +1,5 @@
 """Real files through workers, backbone and stage into a sealed store, and a report of where the time went."""
 
-import json
 import os
 import signal
 import time
@@ -12,9 +11,7 @@ import pytest
 
 from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import load_backbone
-from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import Job, RunReport, run_local
-from obygaze_features.extraction.report import write_report
+from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
@@ -115,21 +112,6 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
     assert tree(sealed) == tree(undisturbed[2])
 
 
-def test_a_wish_to_stop_leaves_a_stage_that_goes_on(undisturbed, corpus, tmp_path, tree):
-    seen = []
-    stage, _ = extract(
-        corpus,
-        tmp_path / "films",
-        batch_size=1,
-        stopped=lambda: len(seen) >= 3,
-        on_commit=lambda _, results: seen.extend(results),
-    )
-    assert 3 <= len(stage.status()) < len(corpus)
-    extract(corpus, tmp_path / "films")
-    sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
-    assert tree(sealed) == tree(undisturbed[2])
-
-
 def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_path, tree, obygaze, stop_by):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
     command += ["--workers", 1, "--batch-size", 1]
@@ -176,24 +158,6 @@ def test_a_decoder_that_crashes_or_hangs_costs_one_clip(corpus, tmp_path, prepar
     assert "empty" in entries["tt3-002"].reason
 
 
-def crash_twice(frame: np.ndarray) -> np.ndarray:
-    counter = Path(os.environ["CRASHES"])
-    counter.touch()
-    if counter.stat().st_size < 2:
-        with counter.open("a", encoding="utf-8") as file:
-            file.write("x")
-        crash(frame)
-    return load_backbone("descriptors", N).prepare(frame)
-
-
-def test_a_decoder_that_was_killed_twice_has_a_third_chance(corpus, tmp_path, monkeypatch):
-    monkeypatch.setenv("CRASHES", str(tmp_path / "crashes"))
-    job, stage = changed(corpus, tmp_path / "s", prepare=crash_twice)
-    report = run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=600)
-    assert (report.ok, report.failed) == (1, 0)
-    assert (tmp_path / "crashes").read_text(encoding="utf-8") == "xx"
-
-
 def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
     outputs = load_backbone("descriptors", N).encode(batch)
     outputs["frames"][0, 0, 0] = np.nan
@@ -226,53 +190,3 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
         stage = begin(job, tmp_path / backbone.name)
         singly += run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600).n_decoded
     assert together.n_decoded < singly
-
-
-def test_two_backbones_of_one_name_are_refused(corpus):
-    with pytest.raises(ExtractError):
-        Job(corpus, "films", (load_backbone("descriptors", 8), load_backbone("descriptors", 4)))
-
-
-def test_shares_are_those_of_one_encoder():
-    report = RunReport(wall_s=10.0, encoders=2, waited_s=15.0, infer_s=5.0, write_s=1.0)
-    assert report.shares() == {"decode": 75.0, "infer": 25.0, "write": 10.0}
-
-
-def test_gpus_have_work_or_none():
-    assert RunReport(wall_s=10.0).gpu_busy_percent() is None
-    report = RunReport(wall_s=10.0, encoders=2, gpu_busy_s=5.0)
-    assert report.gpu_busy_percent() == 25.0
-    assert "GPU had work 25 %" in report.sentence()
-
-
-class BusyGPU:
-    """Keeps a GPU at work for two seconds a call, so it says; seven seconds before the run began."""
-
-    def __init__(self, encode):
-        self.encode = encode
-        self.busy_s = 7.0
-
-    def __call__(self, batch):
-        self.busy_s += 2.0
-        return self.encode(batch)
-
-
-def test_a_run_counts_its_own_seconds_of_the_gpu_and_leaves_them_beside_the_stage(tmp_path):
-    films = Manifest((Clip("a", "m", "a.mp4"), Clip("b", "m", "a.mp4"), Clip("c", "m", "none.mp4")), tmp_path)
-    write_video(tmp_path / "a.mp4", (np.full((48, 64, 3), 5 * t, np.uint8) for t in range(12)), 24)
-    plain = load_backbone("descriptors", 2)
-    compute = {**plain.provenance["compute"], "device": "a GPU"}
-    backbone = replace(
-        plain,
-        encode=BusyGPU(plain.encode),
-        provenance={**plain.provenance, "compute": compute},
-        encode_in_worker=False,
-    )
-    job = Job(films, "films", (backbone,))
-    stage = begin(job, tmp_path / "s")
-    report = run_local(job, stage, stage.missing(), workers=1, batch_size=1, timeout_s=600)
-    assert report.gpu_busy_s == 4.0
-    write_report(report, stage.path)
-    (left,) = (tmp_path / "s.staging" / "reports").iterdir()
-    told = json.loads(left.read_text(encoding="utf-8"))
-    assert (told["engine"], told["clips"], told["failed"], told["gpu_busy_s"]) == ("local", 3, 1, 4.0)

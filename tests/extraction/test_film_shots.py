@@ -1,22 +1,19 @@
 """Shots are found on the frames decoded for a film's windows: each once, and nothing else changes."""
 
-import os
 import signal
-from dataclasses import replace
-from fractions import Fraction
+from collections.abc import Iterator
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 
-from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import extract, prepare
 from obygaze_features.extraction.films import MEASURED
 from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
 from tests.process import python
+from tests.video.encoding import encode
 
 RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
 N_FRAMES = RATE * SECONDS
@@ -50,27 +47,16 @@ if __name__ == "__main__":
 """
 
 
-def write_film(path: Path) -> Path:
-    """Shots of 1 to 4 s of moving texture; a key frame every second."""
+def pictures() -> Iterator[np.ndarray]:
+    """Shots of 1 to 4 s of moving texture."""
     rng = np.random.default_rng(4)
-    with av.open(str(path), "w") as output:
-        options = {"preset": "ultrafast", "g": str(RATE), "bf": "2", "sc_threshold": "0"}
-        stream = output.add_stream("libx264", rate=RATE, options=options)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        stream.codec_context.thread_count = 1
-        left = 0
-        for number in range(N_FRAMES):
-            if not left:
-                left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
-                wide = wide.repeat(8, axis=0).repeat(8, axis=1)
-            left -= 1
-            frame = av.VideoFrame.from_ndarray(
-                np.ascontiguousarray(wide[:, left : left + 96]), format="rgb24"
-            )
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+    left = 0
+    for _ in range(N_FRAMES):
+        if not left:
+            left, wide = int(rng.integers(RATE, 4 * RATE)), rng.integers(0, 256, (8, 40, 3), np.uint8)
+            wide = wide.repeat(8, axis=0).repeat(8, axis=1)
+        left -= 1
+        yield np.ascontiguousarray(wide[:, left : left + 96])
 
 
 def windows(film: Path) -> Manifest:
@@ -92,7 +78,8 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> Path:
-    return write_film(tmp_path_factory.mktemp("film") / "film.mp4")
+    options = {"preset": "ultrafast", "g": str(RATE), "bf": "2", "sc_threshold": "0"}
+    return encode(tmp_path_factory.mktemp("film") / "film.mp4", pictures(), rate=RATE, options=options)
 
 
 @pytest.fixture(scope="module")
@@ -150,65 +137,8 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
 
 
-@pytest.mark.long
-def test_a_damaged_film_is_decoded_a_second_time_and_says_so(film, tmp_path):
-    """Only here is a film damaged in the middle of a stretch of windows."""
-    data = bytearray(film.read_bytes())
-    with av.open(str(film)) as container:
-        victim = [packet for packet in container.demux(video=0) if packet.size][700]
-    start = data.index(bytes(victim))
-    data[start : start + victim.size] = b"\xff" * victim.size
-    damaged = tmp_path / "film.mp4"
-    damaged.write_bytes(data)
-    notes: list[str] = []
-    settings = {"n_frames": 4, "workers": 2, **NAMED, "note": notes.append}
-    with_shots = extract(windows(damaged), tmp_path / "with", shots=tmp_path / "s.csv", **settings)
-    assert any("decoded a second time" in note for note in notes)
-    without = extract(windows(damaged), tmp_path / "without", **settings)
-    assert content(with_shots.path) == content(without.path)
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(damaged)
-
-
-@pytest.mark.long
-def test_a_worker_that_dies_in_a_stretch_is_replaced(film, plain, tmp_path):
-    """Only here does a worker die that measures shots beside its clips."""
-    died = tmp_path / "died"
-    backbone = load_backbone("descriptors", 4)
-    dying = replace(backbone, prepare=Dying(backbone.prepare, died))
-    out = tmp_path / "features"
-    store = extract(windows(film), out, [dying], workers=2, shots=tmp_path / "s.csv", **NAMED)
-    assert died.exists()
-    assert content(store.path) == plain
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
-
-
-class Dying:
-    """Prepare frames; the first process that prepares its 10th dies."""
-
-    def __init__(self, prepare, mark: Path) -> None:
-        self.prepare, self.mark, self.calls = prepare, mark, 0
-
-    def __call__(self, frame):
-        self.calls += 1
-        if self.calls == 10 and not self.mark.exists():
-            self.mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.prepare(frame)
-
-
 def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):
-    for settings, name in (
-        ({"shard": (0, 2)}, "--shard"),
-        ({"limit": 3}, "--limit"),
-        ({"gpus": (0,)}, "--gpus"),
-        ({"engine": "ray"}, "--engine ray"),
-    ):
-        with pytest.raises(ExtractError, match=name):
+    for settings in ({"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}):
+        with pytest.raises(ExtractError, match=f"--{next(iter(settings))}"):
             prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
-    whole = Manifest((Clip("a", "film", film.name),), film.parent)
-    with pytest.raises(ExtractError):
-        prepare(whole, tmp_path / "f", shots=tmp_path / "s.csv").run()
-    halves = Manifest((Clip("a", "m", "a.mp4", 0, 1), Clip("b", "m", "b.mp4", 0, 1)), film.parent)
-    with pytest.raises(ExtractError):
-        prepare(halves, tmp_path / "f", shots=tmp_path / "s.csv").run()
     assert not list(tmp_path.iterdir())

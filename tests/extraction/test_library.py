@@ -1,8 +1,6 @@
 """`of.extract` is the command's work as one call; `of.estimate` says what it will take."""
 
-import inspect
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +8,8 @@ import pytest
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import Recipe, estimate, prepare
-from obygaze_features.extraction.cost_estimate import Estimate
-from obygaze_features.manifest import TextList
+from obygaze_features.extraction import estimate, prepare
 from obygaze_features.store import read_stage
-from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from tests.process import python
 
 
@@ -36,16 +31,6 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     said = obygaze(films, "extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
     assert said.returncode == 3, said.stderr
     assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
-
-
-def test_a_backbone_may_be_a_name_a_recipe_or_built(films):
-    made = [
-        of.extract(of.read_manifest(films / "films.csv"), films / f"{i}", [how], workers=1, licence="CC0-1.0")
-        for i, how in enumerate((Recipe("descriptors", 3), of.load_backbone("descriptors", 3)))
-    ]
-    assert [store["descriptors"].time_s.shape for store in made] == [(3, 3), (3, 3)]
-    with pytest.raises(ExtractError):
-        prepare(films / "films.csv", films / "x", [of.load_backbone("descriptors", 3)], engine="ray")
 
 
 SCRIPT = """
@@ -88,12 +73,6 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
     assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
 
 
-def test_a_store_without_a_licence_is_sealed_with_a_warning(films):
-    with pytest.warns(UserWarning, match="no --licence given"):
-        store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1)
-    assert store.attributes["licence"] == "NOASSERTION"
-
-
 def test_one_of_several_shards_is_not_sealed(films):
     work = prepare(films / "films.csv", films / "mine", n_frames=2, workers=1, shard=(0, 2), licence="MIT")
     stage, report = work.run()
@@ -101,28 +80,6 @@ def test_one_of_several_shards_is_not_sealed(films):
     with pytest.raises(ExtractError, match="extract seals a store"):
         of.extract(films / "films.csv", films / "other", n_frames=2, shard=(1, 2))
     assert not (films / "other.staging").exists()
-
-
-def test_extract_and_estimate_show_the_parameters_that_prepare_the_work():
-    parameters = inspect.signature(prepare).parameters
-    assert inspect.signature(of.extract).parameters == parameters
-    assert inspect.signature(estimate).parameters == parameters
-    assert inspect.signature(of.extract).return_annotation is of.Store
-
-
-@pytest.mark.parametrize(
-    ("source", "backbones"),
-    [
-        (TextList((("a", "b"),)), ["descriptors"]),
-        (of.Manifest((of.Clip("a", "b"),), Path()), ["sentence"]),
-        (of.Manifest((), Path()), ["descriptors"]),
-        (of.Manifest((), Path()), ["sentence", "descriptors"]),
-    ],
-)
-def test_what_does_not_go_together_is_refused_before_any_work(source, backbones, tmp_path):
-    with pytest.raises(ExtractError):
-        of.extract(source, tmp_path / "store", backbones)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -151,17 +108,3 @@ def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatc
     assert found.gpu_s is None
     alone = 32 * estimate(windows(film, 1), film / "s", n_frames=2, workers=1).cpu_s
     assert found.cpu_s < alone
-
-
-def test_it_says_room_and_what_is_free_and_warns_if_that_is_too_little(film):
-    found = estimate(windows(film, 4), film / "s", n_frames=2, workers=1)
-    names = [name for name, _ in found.facts()]
-    assert names[-4:] == ["CPU hours", "store on disk", "peak disk", "files on disk"]
-    assert found.room.peak_bytes > found.room.store_bytes > found.feature_bytes
-    assert found.obstacle() is None
-    tight = Estimate(
-        *(4, 1, 0, 1, 9, 9, 1),
-        room=DiskEstimate(10**9, 10**9, 2 * 10**9, 9, 9, links=True),
-        free=FreeSpace(10**9, 5),
-    )
-    assert "2 GB are needed at the peak, 1 GB are free" in tight.obstacle()

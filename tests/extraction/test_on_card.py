@@ -1,7 +1,5 @@
 """Extraction on the pretended card: look-ahead, mixed cards in one stage, and no silent CPU."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,30 +12,14 @@ from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET
 from obygaze_features.backbones.runner import Runner
-from obygaze_features.errors import StoreError
 from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode import DecodedClip, Prepared
-from obygaze_features.extraction.encode import (
-    Encoder,
-    clips_at_once,
-    encode_batch,
-    fallback,
-    gpu_record,
-    uses_gpu,
-    warm_up,
-)
-from obygaze_features.extraction.extract import prepare
+from obygaze_features.extraction.encode import Encoder, encode_batch
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
 
 from ..backbones.pretended_card import Card
-from ..backbones.test_runner_on_card import (
-    OUTPUTS,
-    F,
-    Network,
-    clips,
-    out_of_memory,
-)
+from ..backbones.test_runner_on_card import OUTPUTS, F, Network, clips, out_of_memory
 
 N = 10
 IDS = [f"tt1-{i}" for i in range(N)]
@@ -113,10 +95,6 @@ def test_networks_and_batches_overlap_and_give_what_one_by_one_gives_on_a_cpu(ca
     assert expected[0].source == {}
 
 
-def test_on_a_cpu_results_come_at_once():
-    assert [len(each) for each in encode_all([backbone()], batches_of(4))] == [4, 4, 2, 0]
-
-
 def stage_of(tmp_path, some):
     job = Job(Manifest(tuple(Clip(i, "tt1", f"{i}.mp4") for i in IDS), tmp_path), "films", (some,))
     return Stage.open(tmp_path / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
@@ -153,43 +131,3 @@ def test_another_card_finishes_a_stage_and_the_store_counts_the_cards(card, monk
     assert verify(sealed, "full").ok
     assert "- 6 clips computed on NVIDIA H200" in (sealed / "README.md").read_text(encoding="utf-8")
     assert open_store(sealed)["net"].provenance["compute"]["device"] == "cuda"
-
-
-def test_same_device_refuses_another_card_and_any_recipe_refuses_the_cpu(card, monkeypatch, tmp_path):
-    stage_of(tmp_path, backbone(card, same_device=True))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
-    with pytest.raises(StoreError):
-        stage_of(tmp_path, backbone(card, same_device=True))
-    with pytest.raises(StoreError):
-        stage_of(tmp_path, backbone())
-
-
-def test_a_card_is_warmed_up_and_described(card):
-    some = backbone(card, clips_at_once=16)
-    warm_up([some])
-    assert some.encode.network.sizes == [16]
-    assert uses_gpu(some)
-    assert clips_at_once([some]) == 16
-    about = gpu_record([some])["NVIDIA Pretended"]
-    assert (about["peak_memory_mb"], about["clips_at_once"]) == (3000, {"net": 16})
-    assert gpu_record([backbone()]) == {}
-
-
-def test_that_auto_means_the_cpu_is_said_before_the_work(tmp_path, checkpoint):
-    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
-    said = []
-    some = load_backbone("clip", 1, weights=checkpoint, compute=Compute(device="auto"))
-    if some.encode.device.type == "cuda":
-        pytest.skip("there is a CUDA device")
-    prepare(manifest, tmp_path / "s", [some], note=said.append)
-    assert len(said) == 1
-    assert said[0].startswith("clip on cpu: no CUDA device")
-    asked = replace(some, encode=load_backbone("clip", 1, weights=checkpoint, compute=Compute("cpu")).encode)
-    assert fallback([asked]) is None
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    from tests.tiny_checkpoints import tiny_checkpoint
-
-    return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("clip")))

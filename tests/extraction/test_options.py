@@ -1,7 +1,6 @@
 """What the command makes of its options: recipes of backbones, shares of clips, notes."""
 
 import json
-import logging
 import os
 import shutil
 import sys
@@ -14,11 +13,7 @@ from PIL import Image
 from obygaze_features.backbones import BACKBONES
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
-from obygaze_features.commands.extract_output import logs_as_notes
-from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.extraction import Recipe, prepare
 from obygaze_features.extraction.prepared import what_forbids_writing
-from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store, verify
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
@@ -39,25 +34,11 @@ def toys(monkeypatch):
         monkeypatch.setitem(BACKBONES, name, "toys:network")
 
 
-def test_nothing_asked_for_is_nothing_handed_on():
-    (recipe,) = read_recipes(["descriptors"], None, NONE, PLAIN)
-    assert (recipe.name, recipe.n_frames, recipe.options) == ("descriptors", None, {})
-
-
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
     named = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
     one, two = read_recipes(["one", "two"], 32, named, PLAIN)
     assert one.options == {"preset": "a", "weights": "random:1"}
     assert two.options == {"preset": "a", "weights": "random:2"}
-
-
-def test_weights_that_are_a_path_are_found_from_elsewhere_too(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a=b.bin").touch()
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("a=b.bin",)}, PLAIN)
-    assert recipe.options == {"weights": str(tmp_path / "a=b.bin")}
-    (recipe,) = read_recipes(["one"], None, NONE | {"weights": ("lab/model@main",)}, PLAIN)
-    assert recipe.options == {"weights": "lab/model@main"}
 
 
 def test_device_and_precision_go_to_those_that_compute():
@@ -88,11 +69,6 @@ def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, 
         read_recipes(names, None, NONE | named, PLAIN | way)
 
 
-def test_an_unknown_backbone_is_named():
-    with pytest.raises(BackboneError, match="'three'"):
-        read_recipes(["three"], None, NONE, PLAIN)
-
-
 def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monkeypatch):
     assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
     (tmp_path / "file").touch()
@@ -109,21 +85,6 @@ def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     assert choose_shard(None) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err
-
-
-def test_a_card_by_number_means_nothing_to_the_encoders_of_a_cluster(tmp_path):
-    pytest.importorskip("ray")
-    manifest = Manifest((Clip("a", "m", "a.mp4"),), tmp_path)
-    recipe = Recipe("one", None, {"compute": Compute(device="cuda:1")})
-    with pytest.raises(ExtractError, match=r"--device.*'ray'"):
-        prepare(manifest, tmp_path / "s", [recipe], engine="ray")
-
-
-def test_what_the_library_logs_is_a_note_while_the_command_runs(capsys):
-    with logs_as_notes():
-        logging.getLogger("obygaze_features.backbones.compute").warning("xclip: out of %s", "memory")
-    assert capsys.readouterr().err == "obygaze: note: xclip: out of memory\n"
-    assert not logging.getLogger("obygaze_features").handlers
 
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
@@ -144,17 +105,9 @@ def test_only_the_new_clips_are_extracted_and_licence_and_corpus_are_kept(here, 
     old = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
     assert obygaze(here, *old).returncode == 0
     shutil.rmtree(here / "stores/s.staging")
-    again = obygaze(here, *old)
-    assert again.returncode == 1
-    assert "make its next version: --append stores/s-1.0.0 --store-version 1.1.0" in again.stderr
+    assert obygaze(here, *old).returncode == 1  # there is a store, and another version was not asked for
     new = ("extract", "new.csv", "stores/s", "--workers", 1, "--append", "stores/s-1.0.0")
-    refused = obygaze(here, *new)
-    assert refused.returncode == 1
-    assert "--append stores/s-1.0.0 --store-version 1.1.0" in refused.stderr
-    new = (*new, "--store-version", "1.1.0", "--json")
-    dry = json.loads(obygaze(here, *new, "--dry-run").stdout)
-    assert dry["clips"] == 2
-    done = obygaze(here, *new)
+    done = obygaze(here, *new, "--store-version", "1.1.0", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["run"]["clips"] == 2
     store = open_store(here / "stores/s")

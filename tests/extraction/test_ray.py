@@ -3,11 +3,7 @@
 Only here do clips kill decoders and encoders that Ray holds, and Ray's workers die under a run.
 """
 
-import contextlib
 import json
-import os
-import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +16,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.process import execute
 
-from .clusters import below, run_locally, until, with_backbone
+from .clusters import run_locally, with_backbone
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -38,7 +34,6 @@ with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors
     ray.shutdown()
 """
 CLIPS = 12
-GATED = 7
 CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
 
 
@@ -51,7 +46,7 @@ def films(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(CLIPS - 1):
-        width = {3: 62, GATED: 66}.get(i, 64)
+        width = 62 if i == 3 else 64
         frames = (np.full((48, width, 3), (7 * i + t) % 256, np.uint8) for t in range(20 + 3 * i))
         write_video(folder / f"clip-{i:02d}.mp4", frames, 24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i:02d}.mp4"))
@@ -69,7 +64,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
     """An environment with a lab's own backbone installed."""
     site = tmp_path_factory.mktemp("site")
     (site / "crashes").touch()
-    files = {"BRITTLE_CRASHES": str(site / "crashes"), "BRITTLE_GATE": str(site / "gate")}
+    files = {"BRITTLE_CRASHES": str(site / "crashes")}
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5e" * 32}
     return with_backbone(site, "brittle") | token | files
 
@@ -152,40 +147,3 @@ def test_a_clip_that_crashes_the_decoder_or_kills_the_encoder_fails_alone_after_
     assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"
     # Once beside another clip, or alone if it came last; then alone, three times.
     assert crashes.replace("x", "") in ("2111", "1111")
-
-
-def test_workers_killed_in_the_middle_leave_the_sealed_bytes_of_the_local_engine(
-    films, environment, holder, local, tmp_path, tree
-):
-    gate = Path(environment["BRITTLE_GATE"])
-    gate.touch()
-    here = environment | {"RAY_ADDRESS": holder[1]}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
-        command(films / "films.csv", "ray"), cwd=tmp_path, env=here, text=True, **quiet
-    ) as running:
-        try:
-            pieces = tmp_path / "films.staging" / "pieces"
-            until(lambda: pieces.exists() and any(pieces.iterdir()), running.poll)
-            victims = workers_of(holder[0])
-            assert len(victims) >= 2  # an encoder, and the decoder that gave it its first clip
-            for pid in victims:
-                with contextlib.suppress(ProcessLookupError):  # of an earlier run, and just gone
-                    # They don't yield to other processes, as those of the local engine don't.
-                    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
-                    os.kill(pid, signal.SIGKILL)
-        finally:
-            gate.unlink()
-        _, said = running.communicate(timeout=3000)
-    assert running.returncode == 3, said
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def workers_of(holder: int) -> list[int]:
-    """Find the encoders and the busy decoders of the cluster that a process holds."""
-    found = []
-    for pid in below(holder):
-        with contextlib.suppress(OSError):
-            name = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-            found += [pid] if re.match("ray::(RayEncoder|decode_pass)", name) else []
-    return found

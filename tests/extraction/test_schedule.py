@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.report import RunReport, added, unwatched
+from obygaze_features.extraction.report import RunReport, unwatched
 from obygaze_features.extraction.schedule import MOST_DEATHS, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
@@ -85,14 +85,6 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin):
     assert stage.missing() == []
 
 
-def test_shares_are_of_whole_pieces(begin):
-    stage = begin(200)
-    processes = Pretended(stage, 3)
-    share(stage, processes)
-    pieces = [{stage.piece(clip) for clip in some} for some in processes.begun]
-    assert sum(map(len, pieces)) == len(set().union(*pieces))
-
-
 @pytest.mark.parametrize("workers", [2, 8])
 def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers):
     """Each process has a tenth of the work as its last piece at most."""
@@ -144,11 +136,3 @@ def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):
     assert len(processes.begun) == 3
     assert {key for key, _ in processes.stops} == {0, 1, 2}
     assert 0 < len(stage.missing()) < 200
-
-
-def test_reports_add_up():
-    one = RunReport(ok=2, failed=1, wall_s=3.0, infer_s=1.0, gpu_busy_s=2.0, remarks=Counter(hdr=1))
-    other = RunReport(ok=1, wall_s=5.0, infer_s=0.5, remarks=Counter(hdr=2, bars=1))
-    both = added([one, other])
-    assert (both.clips, both.wall_s, both.infer_s, both.gpu_busy_s) == (4, 5.0, 1.5, 2.0)
-    assert both.remarks == {"hdr": 3, "bars": 1}

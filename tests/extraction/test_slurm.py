@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import array_shard, stop_on_signals
 from tests.process import execute
@@ -38,16 +37,6 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
 def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
     with pytest.raises(ExtractError, match="--shard"):
         array_shard(variables)
-
-
-def test_a_task_has_the_cores_that_it_asked_for(monkeypatch):
-    monkeypatch.delenv("SLURM_CPUS_ON_NODE", raising=False)
-    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
-    every = usable_cores()
-    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "1")
-    assert usable_cores() == 1
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "4096")
-    assert usable_cores() == every
 
 
 def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
@@ -132,17 +121,6 @@ class Site:
         (FINISHES, [signal.SIGUSR1], 0, ""),
         (STOPS, [signal.SIGTERM], 143, ""),
         (STOPS_LATER, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
-    ],
-    ids=[
-        "done",
-        "some failed",
-        "wrong usage",
-        "error",
-        "killed",
-        "time limit",
-        "done while being stopped",
-        "scancel",
-        "the end of the time after its signal",
     ],
 )
 def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(

@@ -67,10 +67,6 @@ def logs(folder: Path) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.log")))
 
 
-def words_of(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
-
-
 def journalled(folder: Path) -> list[JournalEntry]:
     with contextlib.suppress(OSError, StoreError):  # not begun yet
         return list(read_stage(folder / "films.staging").status().values())
@@ -119,70 +115,6 @@ def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
     assert len(re.findall("obygaze: stopped; .* clips are left", logs(tmp_path))) == 2
     assert slurm.ask("squeue", "-h", "-j", array).split() == []
     assert not (tmp_path / "films-1.0.0").exists()
-
-
-def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
-    every = ["--array=0-3"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
-    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
-    os.kill(last, signal.SIGKILL)
-    hold.release()
-    ended = slurm.wait(array)
-    assert {task: state for task, (state, _) in states(ended).items()} == {
-        "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
-    }  # fmt: skip
-    assert "turn 1 of 1: not queued again" in logs(tmp_path)
-    before = len(journalled(tmp_path))
-    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
-    assert before < len(journalled(tmp_path)) == CLIPS + 2
-    assert not (tmp_path / "films-1.0.0").exists()
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def test_a_failed_task_is_queued_again_by_scontrol_with_its_share(slurm, films, tmp_path, hold):
-    one = ["--array=1"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, TURNS=1, **hold.at(1))
-    os.kill(hold.wait(1)[0], signal.SIGKILL)
-    hold.release()
-    assert states(slurm.wait(array))["1"][0] == "FAILED"
-    assert slurm.ask("scontrol", "requeue", f"{array}_1") == ""
-    slurm.wait(array)
-    assert "share 1 of 4, turn 2" in logs(tmp_path)
-
-
-def test_a_task_that_dies_is_queued_again(slurm, films, tmp_path, hold):
-    one = ["--array=2"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=one, **hold.at(1))
-    os.kill(hold.wait(1)[0], signal.SIGKILL)
-    hold.release()
-    ended = slurm.wait(array)
-    assert states(ended) == {"2": ("COMPLETED", "0")}, logs(tmp_path)
-    assert ended["2"]["Restarts"] == "1"
-
-
-def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
-    limits = ["--array=0", "--no-requeue"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
-    hold.wait(1)
-    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
-    assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
-    assert "Slurm refused another turn" in logs(tmp_path)
-
-
-def test_a_time_limit_that_is_too_short_and_a_share_that_is_none_are_usage_errors(slurm, films, tmp_path):
-    short = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=0", "--time=3"])
-    beyond = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=7"])
-    for array, words in ((short, r"--time=3:00 is too short"), (beyond, "'7/4' is not i/n")):
-        assert [code for _, code in states(slurm.wait(array)).values()] == ["2"], logs(tmp_path)
-        assert re.search(words, logs(tmp_path))
-
-
-def test_a_job_that_finds_no_obygaze_says_where_to_put_the_lines(slurm, films, tmp_path):
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=0", "--export=NONE"])
-    assert [code for _, code in states(slurm.wait(array)).values()] == ["127"], logs(tmp_path)
-    assert "marked place of this script" in logs(tmp_path)
 
 
 def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
@@ -244,3 +176,36 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp
     )
     assert states(slurm.wait(number)) == {"": ("COMPLETED", "0")}, logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def words_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
+
+
+def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
+    every = ["--array=0-3"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
+    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
+    os.kill(last, signal.SIGKILL)
+    hold.release()
+    ended = slurm.wait(array)
+    assert {task: state for task, (state, _) in states(ended).items()} == {
+        "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
+    }  # fmt: skip
+    assert "turn 1 of 1: not queued again" in logs(tmp_path)
+    before = len(journalled(tmp_path))
+    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
+    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
+    assert before < len(journalled(tmp_path)) == CLIPS + 2
+    assert not (tmp_path / "films-1.0.0").exists()
+    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
+    limits = ["--array=0", "--no-requeue"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
+    hold.wait(1)
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
+    assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
+    assert "Slurm refused another turn" in logs(tmp_path)

@@ -10,7 +10,7 @@ import torch
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
+from obygaze_features.extraction.texts import TextJob, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
@@ -108,28 +108,6 @@ def load_text_backbone_provenance():
     return {**nothing, "architecture": {}, "compute": compute, "licence": "CC0-1.0", "citation": ""}
 
 
-def test_a_wish_to_stop_ends_it_after_a_batch_and_the_rest_is_left(sentence, tmp_path):
-    job = TextJob(texts(20), "texts", (sentence,))
-    done, asked = [], iter([False, False, True])
-    report = extract(
-        job,
-        tmp_path / "s",
-        4,
-        stopped=lambda: next(asked),
-        on_commit=lambda _, results: done.extend(results),
-    )
-    assert report.clips == len(done) == 8
-    assert extract(job, tmp_path / "s", 4).clips == 12
-
-
-def test_an_estimate_counts_what_will_be_cut(sentence):
-    job = TextJob(texts(40), "texts", (sentence,))
-    found = estimate_texts(job, [name for name, _ in job.texts.rows])
-    assert (found.texts, found.cut, found.feature_bytes, found.tried) == (40, 1, 40 * 32 * 4, 16)
-    assert found.seconds > 0
-    assert estimate_texts(job, []).seconds is None
-
-
 @pytest.mark.long
 def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, tree, tmp_path, monkeypatch):
     """Only here are texts killed in the middle, and taken up with another batch and number of threads."""
@@ -155,39 +133,14 @@ def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, t
     assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
 
 
-def test_shards_limits_and_dry_runs_are_as_with_clips(folders, obygaze, tmp_path):
+def test_a_list_of_texts_is_extracted_in_shards_as_clips_are(folders, obygaze, tmp_path):
     captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]  # a piece of 16, and one of 4
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
     how = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
     dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
     assert json.loads(dry.stdout)["texts"] == 16
-    assert not (tmp_path / "captions.staging").exists()
     for shard, left in (("1/2", 16), ("0/2", 0)):
         said = obygaze(tmp_path, *how, "--shard", shard, "--json")
         assert json.loads(said.stdout)["clips"]["left"] == left, said.stderr
-    assert obygaze(tmp_path, "store", "seal", "captions", "--licence", "CC0-1.0").returncode == 0
-    store = open_store(tmp_path / "captions")
-    assert store["clip-text"].text == tuple(captions)
-    assert store.attributes["corpus"]["name"] == "captions"
-    shown = obygaze(tmp_path, "store", "inspect", "captions").stdout
-    assert "rows                    texts" in shown
-    assert "text         string   20" in shown
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--backbone", "clip-text", "--backbone", "clip"), "clip-text reads texts and clip takes frames"),
-        (("--backbone", "sentence", "--n", 3, "--workers", 1), "--n, --workers: about frames, and sentence"),
-        (("--backbone", "sentence", "--engine", "ray"), "--engine: about frames"),
-        (("--backbone", "sentence", "--preset", "clip"), "--preset: about frames"),
-    ],
-)
-def test_what_makes_no_sense_is_a_usage_error_that_says_why(options, words, tmp_path):
-    from click.testing import CliRunner
-
-    from obygaze_features.commands.extract_command import extract as command
-
-    said = CliRunner().invoke(command, [str(tmp_path / "t.csv"), str(tmp_path / "t"), *map(str, options)])
-    assert said.exit_code == 2
-    assert words in said.output
+    seal(None, tmp_path / "captions", licence="CC0-1.0")
+    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)

@@ -45,7 +45,6 @@ def film_store(
     end_s=600.0,
     planted=PLANTED,
     window_s=8.0,
-    hop_s=4.0,
     shift=0.0,
     seed=1,
     failed=(),
@@ -54,7 +53,7 @@ def film_store(
     rng = np.random.default_rng(seed)
     movie_of, spans, rows = {}, {}, []
     for movie in movies:
-        starts = [*np.arange(0, end_s - window_s, hop_s), end_s - window_s]
+        starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
         for number, start in enumerate(starts, 1):
             clip_id = f"{movie}-{number:04d}"
             end = start + window_s
@@ -86,15 +85,13 @@ def scored_film(
     movie="tt0000001",
     *,
     models=("pcbm_lr",),
-    title="A Planted Film",
-    year=1950,
     with_shots=True,
     **planted,
 ) -> tuple[Path, Timeline]:
     """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)
     shots = shots_of(movie, planted.get("end_s", 600.0)) if with_shots else None
-    facts = FilmFacts(title, year)
+    facts = FilmFacts("A Planted Film", 1950)
     timeline = score_film(store, [trained.paths[name] for name in models], shots=shots, facts=facts)
     timeline.write(folder / movie)
     return folder / movie, timeline

@@ -14,6 +14,7 @@ from obygaze_film.agreement import (
     annotated,
     best_top_precision,
     boundary_f1,
+    compare_marks,
     human_marks,
     kappa,
     merged,
@@ -24,7 +25,6 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import compare_marks, evaluation_report
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_studies.mobygaze import import_mobygaze
@@ -100,50 +100,6 @@ def test_no_list_is_more_precise_than_is_possible(n_marked, k, seed):
     pieces = spans([(float(starts[0]) + 5 * part, float(starts[0]) + 5 * part + 4) for part in range(4)])
     assert best_top_precision([marked], pieces, 4) >= top_precision([marked], pieces, 4)
     assert np.isnan(best_top_precision([marked], spans([]), k))
-
-
-def agreeing(n_films, wrong):
-    """Marks of a model that agrees with a person but for a few seconds of each film."""
-    rng = np.random.default_rng(n_films)
-    machine, humans = {}, {}
-    for film in range(n_films):
-        y = rng.random(600) < 0.3
-        moved = y ^ (rng.random(600) < wrong * film)
-        edges = np.array([[0.0, 5.0]])
-        humans[f"tt{film}"] = {"AB": Marks(y, edges, float(y.mean()))}
-        machine[f"tt{film}"] = Marks(moved, edges, float(moved.mean()), moved.astype(float))
-    return compare_marks(machine, humans, name="model", n_shifts=2)
-
-
-@pytest.mark.parametrize("n_films", [2, 3, 4, 6])
-def test_an_interval_of_kappa_ends_within_its_bounds_and_two_films_have_none(n_films):
-    """The plain t interval of such films ends above 1."""
-    found = agreeing(n_films, 0.02)
-    kappas = found.summary.set_index(["who", "metric"]).loc[("model", "kappa")]
-    if n_films == 2:
-        assert found.summary.loc[found.summary["metric"] != "rate_rank", "low"].isna().all()
-        assert kappas["value"] > 0.9
-        assert len(evaluation_report(found).blocks[0].notes) == 2
-    else:
-        assert -1 <= kappas["low"] < kappas["value"] < kappas["high"] <= 1
-        assert len(evaluation_report(found).blocks[0].notes) == 1
-
-
-PAIRS = st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 80)), max_size=12)
-
-
-@settings(deadline=None, max_examples=80)
-@given(PAIRS, PAIRS)
-def test_metrics_are_between_0_and_1_and_seconds_and_segments_are_symmetric(first, second):
-    a, b = (merged((start, start + length) for start, length in pairs) for pairs in (first, second))
-    assert (a[1:, 0] > a[:-1, 1]).all()
-    x, y = seconds_in(a, 600), seconds_in(b, 600)
-    for value in (second_f1(x, y), *(segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)), boundary_f1(a, b, 5)):
-        assert np.isnan(value) or 0 <= value <= 1
-    assert second_f1(x, y) == second_f1(y, x) or not (x.any() or y.any())
-    values = [segment_f1(a, b, t) for t in (0.1, 0.3, 0.5)]
-    assert np.isnan(values[0]) or values == sorted(values, reverse=True)
-    assert sum(x) == pytest.approx((a[:, 1] - a[:, 0]).sum(), abs=len(a) + 0.01)
 
 
 @pytest.fixture(scope="module")

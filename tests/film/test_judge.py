@@ -13,12 +13,14 @@ from scipy.stats import binomtest, hypergeom
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
+    Cells,
+    cells_of,
     correct_rate,
     difference_estimate,
     estimate_rate,
+    inclusion_chances,
     read_rates,
     write_rates,
 )
@@ -93,26 +95,17 @@ def exact_coverage(positives, n):
         film_p=0.2, film_variance=0.0,
     )  # fmt: skip
     truth = positives / N_ROWS
-    return chances[(found.low <= truth) & (truth <= found.high)].sum(), chances
+    return chances[(found.low <= truth) & (truth <= found.high)].sum()
 
 
-def test_equal_windows_and_a_useless_model_leave_two_cells_that_no_interval_covers_by_93_to_97_percent():
+def test_equal_windows_and_a_useless_model_are_covered_by_93_to_97_percent_but_for_five_cells():
     """Then only the count of positives is known: coverage is the sum of the chances of some counts.
 
     Of 20 positives in 1,000, a draw of 30 has 3 or more with chance .020 and 2 with .098, and fewer even more
     often: whichever counts an interval leaves out, that is at most .020 or at least .098, and never .03 to
     .07. In the same way with 60. (Unequal durations, or a better model, tell draws of equal count apart.)
     """
-    covered = {}
-    for prevalence in PREVALENCES:
-        for n in SIZES:
-            coverage, chances = exact_coverage(round(prevalence * N_ROWS), n)
-            rare = chances[chances < 0.03].sum()
-            # Leave out common counts, one or more: too much. Leave out rare ones alone: too little.
-            is_impossible = rare < 0.03 and not ((chances >= 0.03) & (chances <= 0.07)).any()
-            covered[prevalence, n] = coverage, is_impossible
-    assert [cell for cell, (_, is_impossible) in covered.items() if is_impossible] == [(0.02, 30), (0.02, 60)]
-    values = {cell: coverage for cell, (coverage, _) in covered.items()}
+    values = {(p, n): exact_coverage(round(p * N_ROWS), n) for p in PREVALENCES for n in SIZES}
     above = {cell: round(coverage, 3) for cell, coverage in values.items() if coverage > 0.97}
     assert above == {
         (0.02, 30): 0.980, (0.02, 60): 0.972, (0.05, 60): 0.975, (0.05, 100): 0.974, (0.1, 30): 0.976,
@@ -197,15 +190,6 @@ def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_ver
     coverage, width, _ = drawn_and_judged(very_long, y[:, :60], p[:, :60], n // 2)
     assert coverage >= 0.92
     assert width < 0.3
-
-
-def test_a_perfect_model_is_covered_and_narrow():
-    rng = np.random.default_rng(5)
-    seconds, y, _ = draws(rng, 0.2, 1, n_films=10)
-    coverage, width, _ = drawn_and_judged(seconds, y, y, 40)
-    alone = drawn_and_judged(seconds, y, np.full(y.shape, 0.2), 40)[1]
-    assert coverage >= 0.95
-    assert width < 0.6 * alone
 
 
 @pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
@@ -364,10 +348,8 @@ def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(scored, tmp_pa
         assert (pair.annotators, pair.n, pair.alike) == (["AB", "CD"], 40, 40 - len(differs))
         assert pair.kappa == pytest.approx(cohen_kappa_score(*([c.level for c in one] for one in judges)))
         assert -1 <= pair.low < pair.kappa < pair.high <= 1
-    alone, same = rate_of(*first), rate_of(*first, *second())
-    assert alone.agreement == []
+    same = rate_of(*first, *second())
     assert (same.agreement[0].kappa, same.agreement[0].low, same.agreement[0].high) == (1.0, None, None)
-    assert (same.value, same.low, same.high) == (alone.value, alone.low, alone.high)
     write_rates(tmp_path, [same])
     assert read_rates(tmp_path) == [same]
 

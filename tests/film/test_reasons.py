@@ -92,8 +92,7 @@ def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
 
 def test_the_page_reads_out_no_concept_below_its_threshold(film):
     """The script names a concept where its rounded percentage reaches the one in the data."""
-    page = film_page([film])
-    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+    data = json.loads(re.search('class="data">(.*?)</script>', film_page([film]), re.DOTALL)[1])
     rows = film.rows()
     for name, percent, least in zip(data["n"], data["c"], data["m"], strict=True):
         p = rows[f"{name}_p"].to_numpy()
@@ -102,7 +101,7 @@ def test_the_page_reads_out_no_concept_below_its_threshold(film):
         assert named[p >= 0.52].all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_seen_is_what_reaches_its_own_threshold(seed):
     rng = np.random.default_rng(seed)
     film = invented_film(seed=seed, **SMALL)
@@ -153,13 +152,6 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
         xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd").validate(text)
     elif kind == "vtt":
         assert len(pytest.importorskip("webvtt").from_string(text)) == 0
-    elif kind == "iiif":
-        (canvas,) = pytest.importorskip("iiif_prezi3").Manifest.model_validate_json(text).items
-        assert canvas.annotations[0].items == []
-    elif kind in {"otio", "fcpxml7"}:
-        otio = pytest.importorskip("opentimelineio")
-        read = otio.adapters.read_from_string(text, {"otio": "otio_json", "fcpxml7": "fcp_xml"}[kind])
-        assert [marker for clip in read.find_clips() for marker in clip.markers] == []
 
 
 # --- black pictures and credits

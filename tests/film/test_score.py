@@ -13,7 +13,7 @@ from obygaze_features.manifest import Film, import_film
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots, windows_of
+from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
@@ -188,9 +188,9 @@ def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
         ("film.json", '"obygaze film"', '"other"'),
         ("film.json", f'"number": {NUMBER}', '"number": 9'),
         ("film.json", f'"number": {NUMBER}', '"number": 1'),
-        ("film.json", '"duration_s": ', '"duration_s": "x", "y": '),
         ("film.json", '"duration_s"', "["),
         ("timeline.csv", "logit", "logits"),
+        ("film.json", '"duration_s": ', '"duration_s": "x", "y": '),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
         ("shots.csv", "", "\0"),
@@ -272,10 +272,3 @@ def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
     assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= 0.001
     covered = overlaps(rows, spans)
     assert covered.sum(axis=0) == pytest.approx(spans[:, 1] - spans[:, 0], abs=0.01)
-
-
-def test_windows_are_found_by_film_in_the_order_of_time(trained):
-    found = windows_of(trained.store)
-    assert list(found) == ["f0", "f1", "f2", "f3", "f4", "f5"]
-    assert (np.diff(found["f0"].spans[:, 0]) > 0).all()
-    assert (found["f0"].window_s, found["f0"].hop_s, found["f0"].end_s) == (4.0, 4.0, 120.0)

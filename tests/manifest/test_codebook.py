@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,8 +27,6 @@ from obygaze_features.manifest.codebook import POLICIES, parts_of
 from obygaze_features.manifest.codebook_parts import plain
 from tests.violence import VIOLENCE
 
-OBYGAZE12 = builtin_codebook("obygaze12")
-
 
 def test_every_codebook_of_the_package_is_listed():
     folder = Path(obygaze_features.manifest.__file__).parent / "codebooks"
@@ -37,38 +34,6 @@ def test_every_codebook_of_the_package_is_listed():
         f"{name}.codebook.toml" for name in BUILTIN
     }
     assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
-
-
-def test_levels_of_obygaze12_rise_from_easy_negative_to_sure():
-    assert OBYGAZE12.level_names == ("EN", "HN", "NS", "S")
-    assert [OBYGAZE12.rank(level) for level in OBYGAZE12.level_names] == [0, 1, 2, 3]
-    assert OBYGAZE12.labels == ("EN", "HN", "S")
-    assert [level.title for level in OBYGAZE12.levels] == [
-        "Easy Negative",
-        "Hard Negative",
-        "Not Sure",
-        "Sure",
-    ]
-
-
-def test_the_concepts_of_obygaze12_are_table_1():
-    visual = OBYGAZE12.concepts[:8]
-    assert tuple(concept.name for concept in visual) == OBYGAZE12.visual_concepts
-    assert OBYGAZE12.non_visual_concepts == ("Speech", "Voice", "Soundtrack", "Narratology")
-    assert len(OBYGAZE12.sub_constructs) == 5
-    assert [len(concept.instances) for concept in visual] == [3, 2, 4, 6, 4, 1, 1, 1]
-    assert all(instance.examples for concept in visual for instance in concept.instances)
-    assert "CVPR 2024, Table 1" in OBYGAZE12.source
-
-
-def test_mobygaze_has_the_same_levels_and_concepts_and_its_own_thesaurus():
-    moby = builtin_codebook("mobygaze")
-    assert moby.levels == OBYGAZE12.levels
-    assert moby.concept_names == OBYGAZE12.concept_names
-    assert moby.visual_concepts == OBYGAZE12.visual_concepts
-    assert Instance("Woman off screen in action scene") in moby.concepts[0].instances
-    assert moby.concepts[8].instances[-1] == Instance("Mansplaining")
-    assert moby.policies == ("raw", "paper")
 
 
 @pytest.mark.parametrize(
@@ -89,94 +54,10 @@ def test_scores_of_mediaeval_fall_into_classes_with_both_limits_neutral(cell, va
     assert codebook.scale("arousal").level_of(cell) == arousal
 
 
-@pytest.mark.parametrize("cell", ["high", "nan", "1_0"])
-def test_a_cell_that_is_no_level_of_the_scale_is_refused(cell):
-    with pytest.raises(ManifestError, match="no level of valence"):
-        builtin_codebook("mediaeval15").scale("valence").level_of(cell)
-    with pytest.raises(ManifestError, match=r"expected low, high$"):
-        Scale("size", (Level("low"), Level("high"))).level_of("1")
-
-
-def test_one_cut_belongs_to_the_upper_level():
-    assert Scale("size", (Level("low"), Level("high")), (1.0,)).level_of("1") == "high"
-
-
 def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     """A new digest needs a new version in the file: runs and models made with the old one tell them apart."""
     digests = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}
     assert digests == {"obygaze12": "b71176ad75a2", "mobygaze": "9081efebf39f", "mediaeval15": "babe279c2a1d"}
-
-
-# Words
-
-
-@pytest.mark.parametrize(
-    ("text", "level"),
-    [
-        ("Easy Neg", "EN"),
-        ("Easy Negative", "EN"),
-        ("Hard Neg", "HN"),
-        ("Not sure", "NS"),
-        (" Sure ", "S"),
-        ("S", "S"),
-    ],
-)
-def test_published_spellings_of_levels_are_read(text, level):
-    assert OBYGAZE12.level_spelled(text) == level
-
-
-@pytest.mark.parametrize(
-    ("text", "concept"),
-    [
-        ("Type of plan", "Type of shot"),
-        (" Clothes", "Clothing"),
-        ("Exp of  emotion", "Expression of emotion"),
-        (" Exp of emotion", "Expression of emotion"),
-        ("Exp. of emotion", "Expression of emotion"),
-        ("Activities", "Activity"),
-        ("Body", "Body"),
-        (" Narratology", "Narratology"),
-    ],
-)
-def test_published_spellings_of_concepts_are_read(text, concept):
-    assert OBYGAZE12.concept_spelled(text) == concept
-
-
-@pytest.mark.parametrize(
-    ("read", "wrong", "right"),
-    [
-        (OBYGAZE12.level_named, "Sure", "S"),
-        (OBYGAZE12.concept_named, "Clothes", "Clothing"),
-        (OBYGAZE12.task, "hns", "hn_s"),
-        (builtin_codebook("mediaeval15").scale, "valance", "valence"),
-        (find_codebook, "obygaze1", "obygaze12"),
-        (builtin_codebook, "mobygase", "mobygaze"),
-    ],
-)
-def test_exact_names_only_are_taken_and_suggested(read, wrong, right):
-    with pytest.raises(ManifestError, match=rf"{wrong}.*{right!r}"):
-        read(wrong)
-
-
-def test_a_word_like_no_other_gets_the_whole_list_and_the_codebooks_name():
-    with pytest.raises(ManifestError):
-        OBYGAZE12.concept_spelled("qqqq")
-    with pytest.raises(ManifestError, match="'Gun'"):
-        builtin_codebook("mediaeval15").concept_named("Gun")
-
-
-def test_concepts_are_put_in_canonical_order_each_once():
-    assert OBYGAZE12.in_order(["Speech", "Body", "Look", "Body"]) == ("Look", "Body", "Speech")
-    assert OBYGAZE12.visual(OBYGAZE12.concept_names) == OBYGAZE12.visual_concepts
-
-
-def test_tasks_hold_levels_and_make_labels():
-    task = OBYGAZE12.task("enhn_s")
-    levels = np.array(["EN", "HN", "NS", "S"])
-    assert task.title == "(EN u HN) vs S"
-    assert task.levels == ("EN", "HN", "S")
-    assert task.holds(levels).tolist() == [True, True, False, True]
-    assert task.labels(levels).tolist() == [0, 0, 0, 1]
 
 
 def loaded(folder, text):
@@ -199,54 +80,30 @@ def test_a_codebook_file_is_read(tmp_path):
     assert pickle.loads(pickle.dumps(codebook)) == codebook  # noqa: S301 - workers get manifests so
 
 
-def test_names_alone_may_stand_for_levels_and_concepts(tmp_path):
-    short = loaded(tmp_path, 'name = "a"\nversion = "1"\nlevels = ["no", "yes"]\nconcepts = ["Gun"]\n')
-    assert short == Codebook("a", "1", (Level("no"), Level("yes")), (Concept("Gun"),))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
         ('name = "violence"', 'name = "violence', "line 1"),
         ('version = "1"\n', "", "version"),
-        ('version = "1"', "version = 1", "version"),
         ('name = "violence"', 'name = "a/b"', "name"),
         ('name = "violence"', 'name = "a\\u0007"', "name"),
-        ('name = "violence"', 'name = ""', "name"),
         ('name = "violence"', 'name = "obygaze12"', "name"),
         ('name = "calm"', 'nam = "calm"', "levels"),
-        ('name = "calm"', 'name = " calm"', "levels"),
         ('name = "calm"', 'name = "a;b"', "levels"),
         ('name = "calm"', 'name = "violent"', "levels"),
         ('name = "calm"', 'name = "calm"\nsynonyms = ["Violent"]', "levels"),
         ('name = "calm"', 'name = "calm"\nposition = 1', "levels"),
         ("label = false", 'label = "no"', "levels"),
-        ("visual = true", "visuel = true", "concepts"),
         ('["gun", "pistol"]', '"gun"', "concepts"),
-        ('["gun", "pistol"]', '[""]', "concepts"),
         ('negative = ["calm"]', 'negative = ["clam"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["violent"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["unsure"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["calm", "calm"]', "negative"),
-        ('negative = ["calm"]', "negative = []", "tasks"),
-        ('negative = ["calm"]', 'negatives = ["calm"]', "tasks"),
         ("[tasks.calm_violent]", "[tasks.levels]", "tasks"),
         ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks"),
-        ("[tasks.calm_violent]", "[[tasks]]", "tasks"),
         ("[[concepts]]", "[concepts]", "concepts"),
         ('version = "1"', 'version = "1"\npolicies = ["papers"]', "policies"),
         ("[[concepts]]", '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]', "scales"),
-        ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a"]\n[[concepts]]', "scales"),
-        (
-            "[[concepts]]",
-            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [1, 2]\n[[concepts]]',
-            "scales",
-        ),
-        (
-            "[[concepts]]",
-            '[[scales]]\nname = "x"\nlevels = ["a", "b", "c"]\ncuts = [2, 1]\n[[concepts]]',
-            "scales",
-        ),
         ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]', "scales"),
     ],
 )
@@ -268,33 +125,6 @@ def test_a_damaged_file_is_a_codebook_or_refused(data):
     )
     with suppress(ManifestError):
         Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
-
-
-@pytest.mark.parametrize("number", ["nan", "inf", "9" * 400, "9" * 5000, "true", '"1"'])
-def test_a_position_that_is_no_finite_number_is_refused(tmp_path, number):
-    with pytest.raises(ManifestError) as caught:
-        loaded(tmp_path, f'name = "a"\nversion = "1"\nlevels = [{{name = "calm", position = {number}}}]\n')
-    assert len(str(caught.value)) < 400
-
-
-def test_a_codebook_without_levels_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match="codebook 'a'"):
-        loaded(tmp_path, 'name = "a"\nversion = "1"\n')
-    with pytest.raises(ManifestError, match="codebook 'a'"):
-        Codebook("a", "1", ())
-
-
-def test_what_is_neither_a_file_nor_built_in_is_said(tmp_path):
-    with pytest.raises(ManifestError, match="nowhere"):
-        find_codebook("nowhere")
-    with pytest.raises(FileNotFoundError):
-        find_codebook(str(tmp_path / "nowhere.toml"))
-    with pytest.raises(ManifestError):
-        find_codebook(str(tmp_path))
-
-
-def test_a_copy_of_a_built_in_codebook_is_that_codebook(tmp_path):
-    assert loaded(tmp_path, OBYGAZE12.to_toml()) == OBYGAZE12
 
 
 def test_the_digest_sees_every_word_and_no_comment(tmp_path):

@@ -77,18 +77,6 @@ def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
 
 
-def test_seconds_at_the_end_that_fill_no_window_are_counted_by_film():
-    films = [Film(ROOT / f"{name}.mkv", end_s) for name, end_s in (("a", 32.5), ("b", 30.0), ("c", 7.0))]
-    windows = import_film(films, ROOT, 10.0, 5.0)
-    assert windows.remainder_s == {"a": 2.5, "b": 0.0, "c": 7.0}
-    assert [notice.partition(":")[0] for notice in windows.notices[:-1]] == [
-        "a.mkv",
-        "c.mkv is shorter (7.0 s) than a window",
-    ]
-    scenes = {"a": [FilmPart(0, 30)], "b": [FilmPart(0, 30.2)], "c": [FilmPart(1, 3), FilmPart(4, 5)]}
-    assert import_film(films, ROOT, scenes=scenes).remainder_s == {"a": 2.5, "b": 0.0, "c": 2.0}
-
-
 @settings(deadline=None)
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 2))
 def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window_s, share):
@@ -97,17 +85,6 @@ def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window
     end, window, hop = (round(1000 * seconds) for seconds in (end_s, window_s, hop_s))
     ends = range(window, end + 1, hop)
     assert round(1000 * film.remainder_s["a"]) == end - (ends[-1] if ends else 0)
-
-
-def test_films_of_one_name_and_lengths_that_are_none_are_refused():
-    with pytest.raises(ManifestError, match="'a'"):
-        import_film([Film(ROOT / "a.mkv", 9.0), Film(ROOT / "a.mp4", 9.0)], ROOT, 3.0)
-    with pytest.raises(ManifestError, match="window 0"):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 0.0)
-    with pytest.raises(ManifestError, match="hop nan"):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, 3.0, float("nan"))
-    with pytest.raises(ManifestError):
-        import_film([Film(ROOT / "a.h264", float("nan"))], ROOT, 3.0)
 
 
 def model_file(path: Path, **card: object) -> Path:
@@ -161,21 +138,6 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
     assert code != 0
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--window", "train"),
-        ("--window", "4", "--model", "a.model"),
-        ("--window", "4", "--scenes", "a.csv"),
-        ("--window", "four"),
-        ("--window", "4", "--hop", "none"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(wrestling, tmp_path, words):
-    assert run(wrestling, *words, "--out", tmp_path / "a.csv")[0] == 2
-
-
 def test_scenes_become_clips(wrestling, tmp_path):
     scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
@@ -187,10 +149,6 @@ def test_scenes_become_clips(wrestling, tmp_path):
         ("arm_wrestling-0002", 3.5, 8.0),
     ]
     assert "2 scenes; 2.0 s lie outside of scenes" in output
-    with pytest.raises(ManifestError):
-        import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(9.5, 11.0)]})
-    notices = import_film([Film(ROOT / "a.mkv", 9.0)], ROOT, scenes={"a": [FilmPart(8.0, 12.0)]}).notices
-    assert "its last scene ends at 12 s, the film at 9.0 s (another cut?)" in notices[0]
 
 
 @pytest.mark.parametrize(
@@ -208,41 +166,3 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
         read_parts(table(tmp_path / "parts.csv", text), ["a"])
     assert message in str(caught.value)
-
-
-def test_parts_of_several_films_are_told_apart_and_of_others_left_out(tmp_path):
-    path = table(tmp_path / "p.csv", "movie,start_s,end_s,flags\nb,0,1,\na,0,2,bars;black\nc,0,9,\n")
-    assert read_parts(path, ["a", "b"]) == {"a": [FilmPart(0, 2, ("bars", "black"))], "b": [FilmPart(0, 1)]}
-    with pytest.raises(ManifestError, match="movie"):
-        read_parts(table(tmp_path / "q.csv", "start_s,end_s\n0,1\n"), ["a", "b"])
-
-
-def test_shots_are_written_beside_the_manifest_in_the_same_bytes_twice(wrestling, tmp_path):
-    out, beside = tmp_path / "windows.csv", tmp_path / "windows.shots.csv"
-    code, output = run(wrestling, "--window", "4", "--out", out)
-    assert code == 0
-    assert f"{beside}: 2 shots (own)" in output
-    header, *rows = beside.read_text().splitlines()
-    assert header == "movie,start_s,end_s,detector,flags"
-    assert rows[0].startswith("arm_wrestling,0.0,")
-    first = beside.read_bytes()
-    code, output = run(wrestling, "--window", "4", "--out", tmp_path / "other.csv")
-    assert (tmp_path / "other.shots.csv").read_bytes() == first
-    out.unlink()
-    code, output = run(wrestling, "--window", "4", "--out", out)
-    assert code == 1
-    assert "windows.shots.csv exists already" in output
-
-
-def test_shots_from_a_table_are_written_with_its_name(wrestling, tmp_path):
-    shots = table(tmp_path / "cuts.csv", "start_s,end_s\n0,4\n4,10\n")
-    code, output = run(wrestling, "--window", "4", "--shots", shots, "--out", tmp_path / "w.csv")
-    assert code == 0
-    assert (tmp_path / "w.shots.csv").read_text().splitlines()[1:] == [
-        "arm_wrestling,0.0,4.0,cuts.csv,",
-        "arm_wrestling,4.0,10.0,cuts.csv,",
-    ]
-    code, output = run(wrestling, "--window", "4", "--shots", "mine", "--out", tmp_path / "x.csv")
-    assert code == 1
-    assert "mine" in output
-    assert not (tmp_path / "x.csv").exists()

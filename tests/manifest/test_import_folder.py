@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, import_folder, import_images, write_manifest
+from obygaze_features.manifest import import_folder, import_images
 from obygaze_features.manifest.clip import frame_rate, time_code
 
 
@@ -30,45 +30,6 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     )
 
 
-@pytest.mark.parametrize("twin", ["one.mkv", "two-a.mp4"])
-def test_files_that_would_share_an_id_are_both_named(films, tmp_path, twin):
-    (films / twin).touch()
-    with pytest.raises(ManifestError):
-        import_folder(films, tmp_path)
-
-
-def test_a_name_that_is_no_clip_id_is_refused_with_the_file(films, tmp_path):
-    (films / "bad\nname.mp4").touch()
-    with pytest.raises(ManifestError) as caught:
-        import_folder(films, tmp_path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_folder_without_videos_and_what_is_no_folder_are_refused(films, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ManifestError):
-        import_folder(tmp_path / "empty", tmp_path)
-    with pytest.raises(ManifestError):
-        import_folder(films / "one.mp4", tmp_path)
-    with pytest.raises(ManifestError):
-        import_folder(tmp_path / "nowhere", tmp_path)
-
-
-def test_a_table_of_no_spans_is_refused(films, tmp_path):
-    (tmp_path / "spans.csv").write_text("video,start_s,end_s\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match=r"spans.csv"):
-        import_folder(films, tmp_path, tmp_path / "spans.csv")
-
-
-def test_a_manifest_in_place_of_spans_is_refused_with_what_to_do(films, tmp_path):
-    manifest = tmp_path / "films.csv"
-    write_manifest(import_folder(films, tmp_path).manifest, manifest)
-    with pytest.raises(ManifestError, match=r"films.csv"):
-        import_folder(films, tmp_path, manifest)
-    with pytest.raises(ManifestError, match=r"films.csv"):
-        import_folder(manifest, tmp_path)
-
-
 def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(
@@ -79,20 +40,17 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
         encoding="utf-8",
     )
     imported = import_folder(films, tmp_path, spans)
-    assert imported.manifest.clips == (
-        Clip(
-            "two-a-0.0-12.5",
-            "two",
-            "films/two/a.MKV",
-            0,
-            12.5,
-            "S",
-            ("Look", "Clothing"),
-            "",
-            {"note": "x"},
-        ),
-        Clip("scene-2", "film", "films/two/a.MKV", 12.5, 20, extras={"note": ""}),
-        Clip("gone", "gone", "films/gone.mp4", level="HN", extras={"note": ""}),
+    clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.level) for clip in imported.manifest]
+    assert clips == [
+        ("two-a-0.0-12.5", "two", 0, 12.5, "S"),
+        ("scene-2", "film", 12.5, 20, None),
+        ("gone", "gone", None, None, "HN"),
+    ]
+    first = imported.manifest.clips[0]
+    assert (first.video, first.concepts, first.extras) == (
+        "films/two/a.MKV",
+        ("Look", "Clothing"),
+        {"note": "x"},
     )
     assert imported.notices[-3:] == (
         "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)",
@@ -125,20 +83,12 @@ def test_times_are_read_as_film_people_write_them(text, rate, expected):
         ("00:01:30:12", None, r"'00:01:30:12'.*--rate"),
         ("00:01:30:25", "25", None),
         ("00:75:00", None, "'00:75:00' is no time"),
-        ("1:2:3:4:5", "25", None),
         ("9" * 5000 + ":00:01", None, None),
-        ("00:00:01." + "9" * 5000, None, None),
     ],
 )
 def test_times_that_are_none_are_refused(text, rate, message):
     with pytest.raises(ManifestError, match=message):
         time_code(text, rate and frame_rate(rate))
-
-
-@pytest.mark.parametrize("text", ["0", "x", "1/0", "nan", "5000"])
-def test_a_rate_is_a_number_of_frames_per_second(text):
-    with pytest.raises(ManifestError, match=f"rate '{text}'"):
-        frame_rate(text)
 
 
 def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path):
@@ -153,15 +103,6 @@ def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]
     assert set(clips[0].concepts) == {"Body", "Look"}
     assert clips[0].clip_id == "one-0.5-90.5"
-
-
-def test_spans_may_name_videos_by_absolute_paths(films, tmp_path):
-    spans = tmp_path / "spans.csv"
-    spans.write_text(f"video,start_s,end_s\n{films / 'two' / 'a.MKV'},1,2\n", encoding="utf-8")
-    imported = import_folder(films, tmp_path, spans)
-    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
-        ("a-1.0-2.0", "a", "films/two/a.MKV")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -207,16 +148,3 @@ def test_every_image_below_a_folder_becomes_a_clip_without_a_span(stills, tmp_pa
         "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
         "left out 1 hidden file or folder",
     )
-
-
-def test_a_folder_of_videos_leaves_images_out_and_counts_them(stills, tmp_path):
-    imported = import_folder(stills, tmp_path)
-    assert [clip.clip_id for clip in imported.manifest] == ["film"]
-    assert "5 files that are no video by name" in imported.notices[0]
-
-
-def test_a_folder_without_images_and_what_is_no_folder_are_refused(films, tmp_path):
-    with pytest.raises(ManifestError):
-        import_images(films, tmp_path)
-    with pytest.raises(ManifestError):
-        import_images(tmp_path / "nowhere", tmp_path)

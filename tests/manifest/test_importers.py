@@ -8,7 +8,6 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
-    Clip,
     builtin_codebook,
     import_obygaze12,
     read_manifest,
@@ -57,24 +56,11 @@ def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
         tmp_path, obygaze_row(3, "Hard Neg", "['Speech', ' Exp of  emotion', 'Type of plan']")
     )
     imported = import_obygaze12(path, tmp_path)
-    assert imported.manifest.clips == (
-        Clip(
-            "tt1-003",
-            "tt1",
-            "tt1_scene_1.avi",
-            level="HN",
-            concepts=("Type of shot", "Expression of emotion", "Speech"),
-            extras={
-                "scene_shots": "tt1scene-001.ss-0001.es-0002",
-                "overlap_ratio": "1.00",
-                "srt_name": "x.srt",
-                "graph_number": "0",
-                "util": "1",
-                "year": "",  # Table 3 has no film tt1
-                "genres": "",
-            },
-        ),
-    )
+    (clip,) = imported.manifest
+    assert (clip.clip_id, clip.movie, clip.video, clip.level) == ("tt1-003", "tt1", "tt1_scene_1.avi", "HN")
+    assert clip.concepts == ("Type of shot", "Expression of emotion", "Speech")
+    assert clip.extras["scene_shots"] == "tt1scene-001.ss-0001.es-0002"
+    assert clip.extras["year"] == ""  # Table 3 has no film tt1
     assert imported.notices == ("left out 1 line of empty cells",)
 
 
@@ -106,8 +92,6 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
         (obygaze_row(label="Surely"), "line 4, column label"),
         (obygaze_row(concepts="['Loook']"), "line 4, column concepts"),
         (obygaze_row(concepts="__import__('os')"), "line 4, column concepts"),
-        (obygaze_row(concepts="['Look'"), "line 4, column concepts"),
-        (obygaze_row(concepts="[1]"), "line 4, column concepts"),
         (obygaze_row(clip_id="tt2-001"), "line 4, column id"),
         (obygaze_row(9), "line 4, column id"),
         ("0;1;too;short", "line 4"),
@@ -124,7 +108,6 @@ def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, what)
     [
         ("tt1-007;Sure;[];0", "line 2, column id"),
         ("tt1-001;Hard Neg;['Clothes'];0", "line 2, column label"),
-        ("tt1-001;Easy Neg;['Clothes'];0", "line 2, column label"),
         ("tt1-001;Sure;['Look'];0", "line 2, column reason"),
         ("tt1-001;Sure;['Clothes'];x", "line 2, column fold"),
     ],
@@ -143,11 +126,6 @@ def test_split_files_that_are_missing_are_named(tmp_path):
     assert [clip.extras.get("fold_movieset_hn_s") for clip in imported.manifest] == ["", "11"]
     assert "no balanced_level/02_EN_S.csv: no column fold_en_s" in imported.notices
     assert "fold_movieset_hn_s: the folds of 1 clip" in imported.notices
-
-
-def test_a_folder_without_annotations_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match=r"ObyGaze12_thresh_02\.csv"):
-        import_obygaze12(tmp_path, tmp_path)
 
 
 def test_lists_are_read_and_never_run():
@@ -194,7 +172,6 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
     ("row", "what"),
     [
         (moby_row(1, start="-3"), "line 3, column start_frame"),
-        (moby_row(1, start="50"), "line 3, column end_frame"),
         (moby_row(1, rate="0"), "line 3, column framerate"),
         (moby_row(1, label="Maybe"), "line 3, column label"),
         (moby_row(1, by=""), "line 3, column annotator"),
@@ -204,20 +181,6 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
 def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, what):
     with pytest.raises(ManifestError, match=what):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
-
-
-def test_a_year_of_mobygazes_list_of_films_that_is_none_is_named(tmp_path):
-    path = moby_file(tmp_path, moby_row())
-    films = tmp_path / "mobygaze_movielist.csv"
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt9;2001;Drama, Family\n", encoding="utf-8")
-    assert import_mobygaze(path, tmp_path).manifest.clips[0].extras["genres"] == "drama;family"
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;soon;Drama\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="line 2, column release_date"):
-        import_mobygaze(path, tmp_path)
-    films.write_text("movie_title;imdb_key;release_date;genre\nX;tt8;2001;Drama\n", encoding="utf-8")
-    imported = import_mobygaze(path, tmp_path)
-    assert imported.manifest.clips[0].extras["year"] == ""
-    assert imported.notices[0] == "mobygaze_movielist.csv has no year and genre of tt9"
 
 
 def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_data, tmp_path):

@@ -10,23 +10,15 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Concept,
-    Label,
-    LabelPolicy,
     Level,
     Manifest,
     Task,
-    agreement,
-    apply_policy,
     builtin_codebook,
     codebook_file,
     import_folder,
-    merge,
-    policies_of,
-    project,
     read_manifest,
     write_manifest,
 )
-from obygaze_studies.obygaze12.statistics import count_table, statistics
 
 VIOLENCE = Codebook(
     "violence",
@@ -73,26 +65,6 @@ def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["films.csv"]
 
 
-def test_the_digest_of_a_manifest_holds_the_name_of_its_codebook(tmp_path):
-    clip = Clip("a", "a", level="S")
-    digests = {
-        manifest(tmp_path, clip, codebook=builtin_codebook(name)).digest()
-        for name in ("mobygaze", "obygaze12")
-    }
-    assert len(digests) == 2
-
-
-def test_other_clips_and_other_places_keep_the_codebook(tmp_path):
-    assert manifest(tmp_path).with_clips(()).codebook == VIOLENCE
-    assert manifest(tmp_path).placed_in(tmp_path / "elsewhere").codebook == VIOLENCE
-
-
-def test_a_codebook_beside_a_manifest_without_the_column_is_taken(tmp_path):
-    written(tmp_path / "films.csv", ROW, header=HEADER)
-    (tmp_path / "films.codebook.toml").write_text(VIOLENCE.to_toml(), encoding="utf-8")
-    assert read_manifest(tmp_path / "films.csv") == manifest(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("rows", "beside", "what"),
     [
@@ -116,24 +88,6 @@ def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, be
     assert "\n" not in str(caught.value)
 
 
-def test_clips_made_in_code_are_checked_against_the_codebook(tmp_path):
-    with pytest.raises(ManifestError, match="clip 'a'") as caught:
-        manifest(tmp_path, Clip("a", "a", level="S"))
-    assert caught.value.column == "level"
-    with pytest.raises(ManifestError):
-        Clip("a", "a", extras={"codebook": "violence"})
-
-
-def test_a_written_codebook_keeps_its_comments_and_another_is_replaced(tmp_path):
-    beside = tmp_path / "films.codebook.toml"
-    beside.write_text("# remark\n" + VIOLENCE.to_toml(), encoding="utf-8")
-    write_manifest(manifest(tmp_path), tmp_path / "films.csv")
-    assert beside.read_text().startswith("# remark")
-    newer = replace(VIOLENCE, version="2")
-    write_manifest(manifest(tmp_path, codebook=newer), tmp_path / "films.csv")
-    assert read_manifest(tmp_path / "films.csv").codebook == newer
-
-
 def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_path):
     write_manifest(manifest(tmp_path), tmp_path / "films.csv")
     before = (tmp_path / "films.csv").read_bytes()
@@ -145,47 +99,6 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
 
 
 # What is made of labels
-
-
-def test_policies_are_for_codebooks_that_list_them(tmp_path):
-    assert policies_of(VIOLENCE) == (LabelPolicy.RAW,)
-    assert policies_of(builtin_codebook("mobygaze")) == (LabelPolicy.PAPER, LabelPolicy.RAW)
-    assert apply_policy(manifest(tmp_path), LabelPolicy.RAW) == manifest(tmp_path)
-    with pytest.raises(ManifestError, match="label policy paper"):
-        apply_policy(manifest(tmp_path), LabelPolicy.PAPER)
-
-
-def test_statistics_count_the_levels_and_concepts_of_the_codebook(tmp_path):
-    clips = Clip("a", "a", level="violent", concepts=("Gun",)), Clip("b", "a", level="calm")
-    counted = statistics(manifest(tmp_path, *clips))
-    assert counted.clips == {"calm": 1, "unsure": 0, "violent": 1}
-    assert [(number.name, number.shown) for number in count_table(counted)] == [
-        ("calm of all clips", "50.0%"),
-        ("unsure of all clips", "0.0%"),
-        ("violent of all clips", "50.0%"),
-        ("calm without unsure", "50.0%"),
-        ("violent without unsure", "50.0%"),
-        ("violent of calm and violent", "50.0%"),
-        ("visual concepts per calm clip", "0.00"),
-        ("visual concepts per unsure clip", "undefined"),
-        ("visual concepts per violent clip", "1.00"),
-    ]
-
-
-def test_projection_takes_the_codebook_of_the_annotations(tmp_path):
-    assert merge([], VIOLENCE) == Label("calm")
-    scenes = Manifest((Clip("s", "a", "", 0, 2), Clip("t", "a", "", 5, 6)), tmp_path)
-    result = project(manifest(tmp_path), scenes).manifest
-    assert result.codebook == VIOLENCE
-    assert [(clip.level, clip.concepts) for clip in result] == [("violent", ("Gun", "Scream")), ("calm", ())]
-
-
-def test_agreement_leaves_out_levels_that_are_no_label(tmp_path):
-    rows = [("x", 0, "calm"), ("x", 1, "unsure"), ("y", 0, "violent"), ("y", 1, "violent")]
-    clips = [Clip(f"{by}{at}", "a", "", at, at + 1, level, (), by) for by, at, level in rows]
-    (pair,) = agreement(manifest(tmp_path, *clips))
-    assert (pair.all_levels.observed, pair.labels_only.observed) == (0.75, 1.0)
-    assert pair.labels_only.n_clips == 1
 
 
 # Import
@@ -211,23 +124,3 @@ def test_spans_are_read_in_the_words_of_the_codebook(films, tmp_path):
     assert [clip.level for clip in imported.manifest] == ["violent", "violent", "calm"]
     assert imported.manifest.clips[0].concepts == ("Gun", "Scream")
     assert imported.notices[-1] == "read 'Fight' as violent (2 rows), 'pistol' as Gun (1 row)"
-
-
-def test_cells_of_a_scale_are_checked_and_kept_verbatim(films, tmp_path):
-    header = "video,start_s,end_s,valence"
-    table = spans(tmp_path, "a.mp4,0,1,-0.40", "a.mp4,1,2,", header=header)
-    imported = import_folder(films, tmp_path, table, builtin_codebook("mediaeval15"))
-    assert [clip.extras["valence"] for clip in imported.manifest] == ["-0.40", ""]
-    with pytest.raises(ManifestError, match="line 2, column valence"):
-        import_folder(
-            films, tmp_path, spans(tmp_path, "a.mp4,0,1,high", header=header), imported.manifest.codebook
-        )
-
-
-def test_spans_of_another_codebook_are_refused(films, tmp_path):
-    with pytest.raises(ManifestError, match="line 2, column level"):
-        import_folder(films, tmp_path, spans(tmp_path, "a.mp4,0,1,violent,"))
-    table = spans(tmp_path, "a.mp4,0,1,violence", header="video,start_s,end_s,codebook")
-    with pytest.raises(ManifestError, match="line 2, column codebook"):
-        import_folder(films, tmp_path, table)
-    assert len(import_folder(films, tmp_path, table, VIOLENCE).manifest) == 1

@@ -106,25 +106,18 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
         ("a-1,a,,,,S,,", "line 3, column clip_id"),
         ("a-2,a,,-1,2,S,,", "line 3, column start_s"),
         ("a-2,a,,5,2,S,,", "line 3, column end_s"),
-        ("a-2,a,,5,5,S,,", "line 3, column end_s"),
         ("a-2,a,,nan,2,S,,", "line 3, column start_s"),
         ("a-2,a,,0,inf,S,,", "line 3, column end_s"),
-        ("a-2,a,,0,1e999,S,,", "line 3, column end_s"),
         ("a-2,a,,0,1_0,S,,", "line 3, column end_s"),
-        ("a-2,a,,0,two,S,,", "line 3, column end_s"),
         ("a-2,a,,0,,S,,", "line 3, column end_s"),
         ("a-2,a,,,,Sure,,", "line 3, column level"),
-        ("a-2,a,,,,S,Loook,", "line 3, column concepts"),
         ("a-2,a,,,,S,Look;,", "line 3, column concepts"),
         (",a,,,,S,,", "line 3, column clip_id"),
         ("a-2,,,,,S,,", "line 3, column movie"),
         ("a/2,a,,,,S,,", "line 3, column clip_id"),
-        ("a\\2,a,,,,S,,", "line 3, column clip_id"),
         (".a,a,,,,S,,", "line 3, column clip_id"),
         ("a\x072,a,,,,S,,", "line 3, column clip_id"),
-        (" a2,a,,,,S,,", "line 3, column clip_id"),
         ("a-2,a,,,,S,", "line 3"),
-        ("a-2,a,,,,S,,,,", "line 3"),
         ('a-2,a,"x,,,S,,', "line 3"),
     ],
 )
@@ -137,23 +130,15 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
     assert "\n" not in message
 
 
-def test_the_first_problems_are_told_and_the_others_counted(tmp_path):
-    path = written(tmp_path, *(f"a-{number},a,,,,X,," for number in range(10)))
-    with pytest.raises(ManifestError, match=r"line 2.*line 3.*line 4"):
-        read_manifest(path)
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
         (b"", None),
-        (b"\n\n", None),
         (b"clip_id,movie\n", None),
         (HEADER.replace(",", ";").encode(), "';'"),
         (HEADER.encode() + b",\n", "column 9"),
         (HEADER.encode() + b",movie\n", "'movie'"),
         (HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2"),
-        (b"\xef\xbb\xbf" + HEADER.encode() + b"\n\xff", "line 2"),
         (HEADER.encode() + b"\na-1,\0,,,,,,\n", "line 2"),
     ],
 )
@@ -162,11 +147,6 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, what):
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=what):
         read_manifest(path)
-
-
-def test_a_folder_is_no_manifest(tmp_path):
-    with pytest.raises(ManifestError):
-        read_manifest(tmp_path)
 
 
 def test_clips_made_in_code_are_checked_too():
@@ -180,14 +160,6 @@ def test_clips_made_in_code_are_checked_too():
         Manifest((Clip("a", "a"), Clip("a", "b")), Path())
     with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
-
-
-def test_a_video_beneath_or_beside_the_manifest_is_stored_relative_to_it(tmp_path):
-    manifests = tmp_path / "project" / "manifests"
-    manifests.mkdir(parents=True)
-    assert stored_path(manifests / "films" / "a.mp4", manifests) == "films/a.mp4"
-    assert stored_path(tmp_path / "project" / "films" / "a.mp4", manifests) == "../films/a.mp4"
-    assert stored_path(tmp_path / "films" / "a.mp4", manifests) == (tmp_path / "films" / "a.mp4").as_posix()
 
 
 def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_link(tmp_path):

@@ -5,14 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_features.manifest import (
-    Clip,
-    LabelPolicy,
-    Manifest,
-    apply_policy,
-    import_obygaze12,
-)
-from obygaze_features.manifest.policies import UNRELEASED
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy, import_obygaze12
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
 
 CLIPS = Manifest(
@@ -73,14 +66,6 @@ def test_released_keeps_the_very_clips_of_the_released_split_files(obygaze12, sh
     assert kept == released
 
 
-def test_the_unreleased_clips_are_few_and_no_rule_tells_them_apart(obygaze12):
-    lost = [obygaze12.by_id[clip_id] for clip_id in sorted(UNRELEASED)]
-    assert [sum(clip.level == level for clip in lost) for level in ("EN", "HN", "NS", "S")] == [17, 5, 0, 2]
-    assert all(
-        clip.video and clip.extras["graph_number"] != "-1" and clip.extras["util"] == "1" for clip in lost
-    )
-
-
 def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
     printed = printed_count_table(obygaze12)
     counted = statistics(apply_policy(obygaze12, LabelPolicy.PAPER))
@@ -92,13 +77,3 @@ def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
         if text != (f"{ours[name].value:.0%}" if "%" in text else ours[name].shown)
     ]
     assert differing == [("S of EN and S", "23.6%")]  # printed as 23 %: cut, not rounded
-
-
-def test_shares_of_marks_add_up_and_nothing_is_divided_by_zero():
-    counted = statistics(CLIPS)
-    assert counted.unlabelled == 1
-    assert counted.share_of_marks("S", "Body") == 1
-    assert counted.share_of_clips("S", "Body") == 0.5
-    assert counted.share_of_marks("EN", "Body") is None
-    assert counted.mean_concepts("NS") is None
-    assert statistics(Manifest((), Path())).share("EN") is None

@@ -46,19 +46,6 @@ def test_the_highest_level_wins_with_the_concepts_given_at_it_alone():
     assert labels(project(marks, TEN))[0] == ("S", ("Body", "Posture"))
 
 
-def test_each_annotator_can_have_a_row():
-    marks = manifest(mark(1, 0, 10, "HN", "Look"), mark(2, 0, 20, "S", "Body", by="other"))
-    rows = project(marks, TEN, per_annotator=True).manifest
-    assert [(clip.clip_id, clip.annotator, clip.level) for clip in rows] == [
-        ("c1-ann", "ann", "HN"),
-        ("c1-other", "other", "S"),
-        ("c2-ann", "ann", "EN"),
-        ("c2-other", "other", "S"),
-        ("c3-ann", "ann", "EN"),
-        ("c3-other", "other", "EN"),
-    ]
-
-
 def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
     result = project(manifest(mark(1, 0, 10, "S", movie="elsewhere")), TEN)
     assert {clip.level for clip in result.manifest} == {None}

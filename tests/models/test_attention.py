@@ -105,26 +105,6 @@ def test_the_start_of_the_lowest_training_loss_is_trained_on():
     assert model.curve_.train_loss[-1] < 0.1
 
 
-def test_starts_come_in_pairs_whose_evidence_has_opposite_signs_along_the_direction(clips):
-    X, y = clips
-    network = AttentionNetwork(5, 4, False, 5.0)
-    ready = network.prepare(X, *network.moments(X))
-    starts = [network.views(start) for start in network.starts(np.random.default_rng(0), ready, y)]
-    for first, second in zip(starts[::2], starts[1::2], strict=True):
-        along = first.projection[:, 0]
-        np.testing.assert_allclose(first.projection[:, -1] @ along, -(second.projection[:, -1] @ along))
-        np.testing.assert_array_equal(first.projection[:, :-1], second.projection[:, :-1])
-        assert not first.gate_bias.any()
-
-
-def test_a_logit_is_the_weighted_evidence_of_the_frames_and_a_bias():
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    model = AttentionPooling(max_epochs=3).fit(X, y)
-    bias = model.parameters_[-1]
-    added = (model.weights(X) * model.evidence(X)).sum(axis=1) + bias
-    np.testing.assert_allclose(added, model.decision_function(X), rtol=1e-5, atol=1e-6)
-
-
 # --- frames that are absent
 # ---------------------------------------------------------------------------
 def test_an_absent_frame_has_no_weight_and_changes_nothing():

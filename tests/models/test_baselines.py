@@ -76,8 +76,3 @@ def test_the_released_folds_let_the_movie_alone_be_recognised(shared_data, name,
         model = MoviePrior().fit(np.zeros((len(y), 1))[~test], y[~test], groups=movies[~test])
         values.append(auc(y[test], model.decision_function(np.zeros((test.sum(), 1)), groups=movies[test])))
     assert np.mean(values) == pytest.approx(expected, abs=0.005)
-
-
-def test_movies_must_be_given_for_every_clip():
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        MoviePrior().fit(np.zeros((4, 1)), np.array([0, 1, 0, 1]), groups=np.array(["a", "b", "a"]))

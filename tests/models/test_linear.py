@@ -72,15 +72,6 @@ def test_single_precision_features_converge_too(clips):
     np.testing.assert_allclose(ours, reference(X, y, 10.0)(X), atol=1e-3)
 
 
-def test_a_clip_a_million_deviations_away_has_a_bounded_logit(clips):
-    X, y, movies = clips
-    found = GroupedSelection(linear_probe(), PENALTIES).fit(X, y, groups=movies)
-    scaler = found.estimator_[0]
-    for sign in (-1, 1):
-        far = scaler.mean_ + sign * 1e6 * scaler.scale_
-        assert abs(found.decision_function(far[None])[0]) < 100
-
-
 def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
     """A quarter of the demo's descriptors hardly vary: one clip unlike the others would be at 1e6."""
     X, y, _ = clips
@@ -97,13 +88,3 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
         linear_probe(1.0).fit(X, y).decision_function(X),
         atol=1e-3,
     )
-
-
-def test_standardised_values_are_cut_at_the_limit_and_nothing_else_is_changed(clips):
-    X, _, _ = clips
-    values = ClippedScaler(1.5).fit_transform(X)
-    plain = StandardScaler().fit_transform(X.astype(np.float64))
-    assert values.dtype == np.float64
-    assert np.abs(values).max() == 1.5
-    inside = np.abs(plain) < 1.49
-    np.testing.assert_allclose(values[inside], plain[inside], atol=1e-5)

@@ -8,49 +8,11 @@ import pytest
 
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.models import MLPProbe, fit_many
-from obygaze_models.models.mlp import Perceptron
 
 
 def y_of(data):
     """1 for S clips."""
     return (data.levels == "S").astype(np.int64)
-
-
-D, H, B = 7, 5, 16
-NETWORK = Perceptron(D, H, 2)
-
-
-def test_loss_and_gradient_equal_autograd_of_softmax_then_cross_entropy():
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(B, D)), (rng.random(B) < 0.4).astype(np.float64)
-    parameters = NETWORK.starts(rng, X, y)[0]
-    parameters *= 3  # far enough from 0 for the two softmaxes to bend
-    layer = NETWORK.views(parameters)
-    twin = torch.nn.Sequential(
-        torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1)
-    ).double()
-    values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
-    with torch.no_grad():
-        for tensor, value in zip(twin.parameters(), values, strict=True):
-            tensor.copy_(torch.from_numpy(np.array(value)))
-    probabilities = twin(torch.from_numpy(X))
-    expected = torch.nn.functional.cross_entropy(probabilities, torch.from_numpy(y).long())
-    expected.backward()
-    weight, bias, last_weight, last_bias = (tensor.grad.numpy() for tensor in twin.parameters())
-    gradient = np.empty_like(parameters)
-    scores = NETWORK.backward(layer, X, y, NETWORK.views(gradient))
-    np.testing.assert_allclose(
-        gradient, np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias]), atol=1e-12
-    )
-    assert np.array_equal(scores, NETWORK.logits(layer, X))
-    np.testing.assert_allclose(NETWORK.loss(scores, y), expected.item(), atol=1e-12)
-    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), probabilities.detach().numpy()[:, 1], atol=1e-12)
-
-
-def test_no_certainty_brings_the_double_softmax_below_its_floor():
-    sure = np.array([50.0, -50.0])
-    assert NETWORK.loss(sure, np.array([1.0, 0.0])) == pytest.approx(np.log1p(np.exp(-1)))
 
 
 @pytest.fixture(scope="module")

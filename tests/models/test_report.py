@@ -15,10 +15,8 @@ from obygaze_models.report import (
     Report,
     latex,
     markdown,
-    plain,
     to_csv,
     to_json,
-    write_beside,
 )
 from obygaze_models.report.write import tables
 
@@ -41,13 +39,6 @@ def test_a_wide_table_is_cut_and_every_part_repeats_what_tells_rows_apart():
         assert part.splitlines()[0].split()[:2] == ["model", "features"]
         assert [line.split()[:2] for line in part.splitlines()[2:]] == [["mlp", "xclip"], ["mlp", "vivit"]]
     assert sum(part.count("0.123") for part in parts) == 6
-
-
-def test_a_narrow_table_stays_whole_and_a_column_too_wide_stands_alone():
-    block = Block("narrow", ("a", "b"), (("1", "2"),))
-    assert len(tables(block)) == 1
-    assert len(tables(Block("empty", ("a", "b"), ()))) == 1
-    assert len(tables(Block("wide", ("a", "b", "c"), (("1", "x" * 90, "3"),)))) == 2
 
 
 HARD = Report(
@@ -88,27 +79,6 @@ def test_latex_can_be_pasted_short_captions_and_the_notes_once():
             assert line.count("{") - line.count(r"\{") == line.count("}") - line.count(r"\}"), line
 
 
-def test_a_wide_table_spans_the_page_in_small_letters_with_broken_headings_and_true_minus_signs():
-    rows = (("a-1", "-0.5 [-1.0, +2.0]", "-", "x" * 60), ("b", "0.25 [0.1, 0.4]", "-3", "y"))
-    block = Block("wide", ("model", "log odds [95 %]", "balanced accuracy", "verdict"), rows)
-    text = latex(Report("r", "t", (), (block,), pd.DataFrame(), {}))
-    assert r"\begin{table*}" in text
-    assert r"\end{table*}" in text
-    assert "\n\\small\n" in text
-    assert r"max width=\linewidth" in text
-    assert r"\shortstack[r]{balanced\\accuracy}" in text
-    assert r"a-1 & \textminus{}0.5 {[}\textminus{}1.0, +2.0] & -- & " in text
-    assert r"b & 0.25 {[}0.1, 0.4] & \textminus{}3 & y \\" in text
-
-
-def test_latex_has_the_titles_of_models_whose_names_people_type():
-    block = Block("b", ("model", "AP"), (("pcbm_dt", "0.5"), ("own_model", "0.4")))
-    report = Report("r", "t", (), (block,), pd.DataFrame(), {}, titles={"pcbm_dt": "PCBM-DT"})
-    assert r"PCBM-DT & 0.5 \\" in latex(report)
-    assert r"own\_model & 0.4 \\" in latex(report)
-    assert "pcbm_dt" in plain(report)
-
-
 def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():
     assert to_csv(HARD.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
 
@@ -118,14 +88,6 @@ def test_json_is_the_document_with_null_for_what_is_undefined():
     assert list(found) == ["title", "notes", "record", "tables", "rows"]
     assert found["tables"] == [{"title": "first_one", "notes": ["50 %"]}, {"title": "second", "notes": []}]
     assert found["rows"][1] == {"name": None, "count": None, "share": None, "good": False}
-
-
-def test_files_beside_each_other_are_the_four_formats_the_same_every_time(tmp_path):
-    for stem in ("one/found.v2", "two/found.v2"):
-        write_beside(HARD, tmp_path / stem)
-    kept = [{path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("one", "two")]
-    assert kept[0] == kept[1]
-    assert set(kept[0]) == {f"found.v2{suffix}" for suffix in (".csv", ".json", ".md", ".tex")}
 
 
 @settings(deadline=None, max_examples=50)

@@ -147,21 +147,7 @@ def test_the_same_clips_give_the_same_bytes_and_other_candidates_change_nothing_
     np.testing.assert_array_equal(found[1].inner_scores_, found[0].inner_scores_)
 
 
-def test_labels_are_given_back_and_a_logit_above_0_is_the_second():
-    X, y = drawn(80, 3)
-    names = np.array(["EN", "S"])[y]
-    model = RidgeLogistic().fit(X, names)
-    np.testing.assert_array_equal(model.predict(X), np.where(model.decision_function(X) > 0, "S", "EN"))
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)))
-
-
 def test_too_few_iterations_are_said():
     X, y = drawn(60, 90)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
         RidgeLogistic(10.0, max_iter=1).fit(X, y)
-
-
-@pytest.mark.parametrize("wrong", [{"C": 0}, {"C": -1.0}, {"tol": 0}, {"max_iter": 0}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        RidgeLogistic(**wrong).fit([[0.0], [1.0]], [0, 1])

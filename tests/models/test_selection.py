@@ -6,7 +6,6 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -182,22 +181,6 @@ def test_an_estimator_may_fit_the_candidates_of_a_grid_together(clips, before):
     assert not Together.strengths  # it is not given the weights
 
 
-def test_a_grid_over_an_earlier_step_fits_every_step_anew(clips):
-    X, y, movies = clips
-    grid = Grid("clippedscaler__limit", (0.1, 5.0))
-    found = GroupedSelection(make_pipeline(ClippedScaler(), LogisticRegression()), grid).fit(
-        X, y, groups=movies
-    )
-    assert found.candidates_[0].inner_loss != found.candidates_[1].inner_loss
-
-
-def test_a_grid_of_words_is_named_by_them(clips):
-    X, y, movies = clips
-    grid = Grid("class_weight", (None, "balanced"))
-    found = GroupedSelection(LogisticRegression(), grid).fit(X, y, groups=movies)
-    assert [one.name for one in found.candidates_] == ["class_weight=None", "class_weight=balanced"]
-
-
 def test_early_stopping_keeps_the_median_epoch_of_streams_of_their_own(clips):
     X, y, movies = clips
     estimator, choose = CHOICES["epochs"]
@@ -222,13 +205,6 @@ def test_without_movies_nothing_is_chosen(clips):
     assert found.candidates_ == ()
     assert found.estimator_.C == 0.3
     assert np.array_equal(found.predict(X), found.estimator_.predict(X))
-
-
-def test_probabilities_are_scored_by_their_logits(clips):
-    X, y, movies = clips
-    found = GroupedSelection(GaussianNB()).fit(X, y, groups=movies)
-    p = found.estimator_.predict_proba(X)[:, 1].clip(1e-12, 1 - 1e-12)
-    np.testing.assert_allclose(found.decision_function(X), np.log(p / (1 - p)), atol=1e-5)
 
 
 def test_arrays_for_the_estimators_fit_are_cut_to_the_clips_of_each_fold(clips):

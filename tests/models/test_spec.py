@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,20 +18,14 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import Grid, ModelSpec, registry
-from obygaze_models.models.registry import BUILTIN_MODELS, default_models, models_for
+from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
 LAB = """
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from obygaze_models.models import Grid, ModelSpec
-
-
-def pipeline():
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
 
 
 class Difference(ClassifierMixin, BaseEstimator):
@@ -100,7 +94,6 @@ def within(run):
 @pytest.mark.parametrize(
     ("asked", "name"),
     [
-        ("thelab_models:pipeline", "thelab_models:pipeline"),
         ("thelab_models:Difference", "thelab_models:Difference"),
         ("thelab_models:ready", "thelab_models:ready"),
         ("thelab_models:SPEC", "lab_grid"),
@@ -121,15 +114,6 @@ def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_m
     y, out = data.levels == "S", data.movies == data.movies[0]
     expected = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(data.X[~out], y[~out])
     np.testing.assert_allclose(table["score"], expected.decision_function(data.X[out]), atol=1e-5)
-
-
-def test_an_estimator_is_seeded_by_the_run(data):
-    run = evaluate(data, {"sgd": SGDClassifier}, "enhn_s", n_seeds=2)
-    assert within(run)["sgd"] > 0.8
-    table = run.predictions.table.query("model == 'sgd'")
-    assert set(table["seed"]) == {0, 1}
-    again = evaluate(data, {"sgd": SGDClassifier()}, "enhn_s", seed=1).predictions.table
-    assert again.query("model == 'sgd'")["score"].tolist() == table.query("seed == 1")["score"].tolist()
 
 
 def test_a_skorch_estimator_is_evaluated(data):
@@ -236,7 +220,6 @@ class Torn(TwoColumns):
     [
         (Silent(), "model mine .*Silent"),
         (TwoColumns(), r"model mine .*shape \[\d+\]"),
-        (ModelSpec("", "", lambda _: TwoColumns(), choose=None), "model mine .*TwoColumns"),
         (Torn(), "model mine .*mat1 and mat2 shapes"),
     ],
 )
@@ -275,14 +258,3 @@ def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(
     with pytest.raises(DatasetError, match="one has no frames"):
         evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
     assert not seen  # before hours of training, not after
-
-
-def test_the_zoos_models_stand_in_one_order_probes_first_and_baselines_last():
-    names = [one.name for one in default_models("levels")]
-    assert names[:4] == ["linear", "mlp", "pcbm_lr", "pcbm_dt"]
-    assert names[-1] == "movie_prior"
-    assert "cav" in [one.name for one in default_models("concept")]
-    assert "cav" not in names
-    looks = [one.looks_at_features for one in default_models("levels")]
-    assert looks == sorted(looks, reverse=True)
-    assert [one.name for one in models_for("levels", ["mlp"])][:2] == ["mlp", "always_positive"]

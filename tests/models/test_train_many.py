@@ -109,19 +109,6 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
-def test_progress_counts_every_training_once(learnable):
-    seen = []
-    fit_many(
-        [MLPProbe(4, max_epochs=1, random_state=seed) for seed in range(6)],
-        learnable.X,
-        y_of(learnable),
-        leave_out(learnable),
-        progress=lambda done, total: seen.append((done, total)),
-    )
-    assert seen[-1] == (6, 6)
-    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
-
-
 def test_what_can_not_be_trained_together_is_refused(learnable):
     y = y_of(learnable)
     rows, negatives = np.arange(len(y)), np.flatnonzero(y == 0)
@@ -132,8 +119,3 @@ def test_what_can_not_be_trained_together_is_refused(learnable):
     ):
         with pytest.raises(ValueError, match=place):
             fit_many([MLPProbe(n) for n in widths], learnable.X, y, sides, validation=validation)
-
-
-def test_a_batch_larger_than_the_clips_costs_no_memory(learnable):
-    probe = MLPProbe(4, batch_size=10**9, max_epochs=2).fit(learnable.X, y_of(learnable))
-    assert np.isfinite(probe.parameters_).all()

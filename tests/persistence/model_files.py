@@ -4,6 +4,7 @@ import io
 import json
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,11 +12,12 @@ from msgspec.structs import replace
 from obygaze_features.store.testing import toy_provenance
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.archive import CARD
-from obygaze_models.persistence.card import Card, family
+from obygaze_models.persistence.card import family
 from obygaze_models.persistence.estimators import N_LEVELS
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 
-PROVENANCE = toy_provenance("planted", storage={"pooled": "float32"}, source={"name": "planted"})
+PROVENANCE = toy_provenance("descriptors", storage={"pooled": "float32"}, source={"name": "planted"})
+FROZEN = read_model(Path(__file__).parent / "frozen" / "protocol_3_mlp.model").card
 
 
 def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
@@ -26,39 +28,14 @@ def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
 
 
 def card_of(probe, **changed):
-    return replace(
-        Card(
-            model="mlp",
-            title="Perceptron",
-            kind="mlp",
-            estimator="MLPProbe",
-            parameters=to_state(probe).parameters,
-            threshold=0.125,
-            target={"name": "t", "title": "t", "kind": "levels", "classes": [["a"], ["b"]], "concept": ""},
-            backbone="planted",
-            features="pooled",
-            pool="as stored",
-            n_features=probe.n_features_in_,
-            provenance=PROVENANCE,
-            provenance_sha256=family(PROVENANCE),
-            store="f" * 64,
-            codebook={"name": "planted", "digest": "0" * 64},
-            protocol="strict: made up",
-            seed=0,
-            movies=("tt0000000", "tt0000001"),
-            n_clips=40,
-            n_positives=12,
-            metrics=({"metric": "auc", "pooled": 0.5, "movie_low": None},),
-            versions={"obygaze": "0.1.0"},
-            concepts=(),
-            calibration={"slope": 1.0, "intercept": 0.5, "error": 0.04},
-            manifest_sha256="",
-            label_policy="",
-            licence="NOASSERTION",
-            citation="",
-        ),
-        **changed,
-    )
+    own = {
+        "parameters": to_state(probe).parameters,
+        "threshold": 0.125,
+        "n_features": probe.n_features_in_,
+        "provenance": PROVENANCE,
+        "provenance_sha256": family(PROVENANCE),
+    }
+    return replace(FROZEN, **own | changed)
 
 
 def about_of(probe):

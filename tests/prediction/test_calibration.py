@@ -75,13 +75,6 @@ def test_the_band_holds_the_probability_and_widens_where_films_differ():
     assert widths[1] > 1.5 * widths[0]
 
 
-def test_the_same_seed_draws_the_same_films():
-    scores, y, movies = planted(1.0, 0.0, n_films=4, per_film=40)
-    one, again = (Calibration.fit(scores, y, movies, seed=3) for _ in range(2))
-    assert one.draws.tobytes() == again.draws.tobytes()
-    assert Calibration.fit(scores, y, movies, seed=4).draws.tobytes() != one.draws.tobytes()
-
-
 # What is like the training clips, and what is not.
 
 

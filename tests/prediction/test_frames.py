@@ -1,7 +1,5 @@
 """A kept model says of every frame what it adds: attention in unseen films, concepts in time."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames, write_frames
+from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_frames import planted_frames
 
@@ -143,27 +141,6 @@ def test_explain_says_of_each_frame_what_it_adds(kept):
     assert "contribution" in lines(found, model)[-1]
     with pytest.raises(ConceptError):
         explain(model, [left_out], clip, {"Body": 0.5})
-
-
-def test_explain_gives_the_concepts_in_every_frame(kept):
-    _, paths, left_out, *_ = kept
-    model = load_model(paths["pcbm_lr"])
-    table = predict_frames(model, [left_out])
-    clip = table["clip_id"].iloc[0]
-    found = explain(model, [left_out], clip, {})
-    own = table[table["clip_id"] == clip]
-    assert [frame["Body_value"] for frame in found.frames] == own["Body_value"].tolist()
-    assert "p of" in lines(found, model)[-1] or found.is_unlike
-
-
-def test_a_csv_reads_back(kept, tmp_path):
-    _, paths, left_out, *_ = kept
-    frames = predict_frames(load_model(paths["attention"]), [left_out])
-    write_frames(frames, tmp_path / "frames.csv")
-    with (tmp_path / "frames.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    found = [float(row["weight"] or "nan") for row in rows]
-    np.testing.assert_array_equal(found, frames["weight"].to_numpy(np.float32).astype(np.float64))
 
 
 def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, shelf, tmp_path):

@@ -86,16 +86,6 @@ def test_a_table_has_the_columns_of_the_specification_in_the_order_of_movie_and_
     assert set(linear["video"]) == {""}
 
 
-def test_the_csv_file_keeps_every_digit_and_the_same_bytes(shelf, more, tmp_path):
-    model = load_model(shelf.paths["pcbm_dt"])
-    found = predict(model, [more[0]])
-    found.write(tmp_path / "out.csv")
-    again = pd.read_csv(tmp_path / "out.csv", dtype={"clip_id": str, "movie": str, "flags": str})
-    assert again["logit"].tolist() == found.table["logit"].tolist()
-    assert (tmp_path / "out.csv").read_text("utf-8") == predict(model, [more[0]]).to_csv()
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
-
-
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
 def test_contributions_add_up_to_the_logit_in_the_file_too(shelf, more, name):
     text = predict(load_model(shelf.paths[name]), [more[0]]).to_csv()
@@ -248,22 +238,6 @@ def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):
     assert (found.parts, found.decision.p, found.changed) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "clip", "setting", "place"),
-    [
-        ("pcbm_lr", "g0-99", {}, r"'g0-99' in more: .*'g0-\d9'"),
-        ("pcbm_lr", "g1-00", {}, "failed: the file is empty"),
-        ("pcbm_lr", "g0-07", {"Gum": 0.5}, "'Gum': .*'Gun'"),
-        ("linear", "g0-07", {}, "linear"),
-        ("bank", "g0-07", {}, "bank"),
-    ],
-)
-def test_what_can_not_be_explained_is_one_line(shelf, more, name, clip, setting, place):
-    with pytest.raises((ModelError, ConceptError), match=place) as refused:
-        explain(load_model(shelf.paths[name]), [more[0]], clip, setting)
-    assert len(str(refused.value).splitlines()) == 1
-
-
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
 def test_settings_that_are_none_are_refused(text):
     with pytest.raises(ConceptError):
@@ -281,25 +255,12 @@ def test_settings_may_hold_equals_signs_and_are_set_once():
 
 def test_a_card_says_what_the_model_is(shelf):
     card = read_model(shelf.paths["pcbm_lr"]).card
-    assert (card.model, card.kind, card.estimator) == ("pcbm_lr", "pcbm", "ConceptBottleneck")
-    assert card.target["classes"] == [["calm"], ["violent"]]
-    assert card.codebook == shelf.run.record["codebook"]
-    assert card.concepts == ("Gun", "Dim light")
+    assert (card.codebook, card.concepts) == (shelf.run.record["codebook"], ("Gun", "Dim light"))
     assert card.movies == ("f0", "f1", "f2", "f3", "f4", "f5")
     assert (card.licence, card.citation) == ("CC-BY-4.0", "us")
     assert read_model(shelf.paths["cav"]).card.licence == "NOASSERTION"
-    assert {row["model"] for row in card.metrics} == {"pcbm_lr"}
-    assert {row["metric"] for row in card.metrics} >= {"auc", "average_precision"}
     assert card.calibration["error"] < 0.1
     assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
-
-
-def test_no_word_of_another_codebook_is_in_a_file_or_an_explanation(shelf, more):
-    model = load_model(shelf.paths["pcbm_lr"])
-    said = "\n".join(lines(explain(model, [more[0]], "g0-07", {"Gun": 0.95}), model))
-    for text in (said, *(json.dumps(read_model(path).card.to_json()) for path in shelf.paths.values())):
-        for word in ("obygaze12", "hn_s", "enhn", "Body", '"EN"', '"HN"', '"S"'):
-            assert word not in text
 
 
 def test_what_can_not_be_kept_is_refused_and_nothing_is_written(shelf, tmp_path):

@@ -84,14 +84,6 @@ def test_a_group_has_no_features_of_its_absent_clips_and_other_groups_have(store
             wave.read(clip, "pooled")
 
 
-def test_tables_and_datasets_have_the_status_of_their_group(store):
-    assert store["wave"].to_frame().attrs["left_out"] == {"absent": 3, "failed": 3}
-    assert store["toy"].to_frame().attrs["left_out"] == {"failed": 3}
-    data = store["wave"].to_xarray()
-    assert set(data["clip"][data.status == "absent"].values.tolist()) == set(SILENT)
-    assert (store["toy"].to_xarray().status != "absent").all()
-
-
 def test_the_table_of_clips_has_a_column_for_a_group_that_is_absent(pristine, store):
     with (pristine / TABLE).open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -106,13 +98,6 @@ def test_the_table_of_clips_has_a_column_for_a_group_that_is_absent(pristine, st
         clips_csv_bytes(store.clips, [name.removeprefix("sha256:") for name in lines[0] if "/" in name])
         == (pristine / TABLE).read_bytes()
     )
-
-
-def test_a_column_at_another_place_is_refused(pristine):
-    header, *lines = (pristine / TABLE).read_text(encoding="utf-8").splitlines(keepends=True)
-    for moved in (header.replace(",absent:wave", "").replace("\n", ",absent:wave\n"), "absent:wave\n", ""):
-        with pytest.raises(StoreError, match="line 1"):
-            parse_clips_csv("".join([moved, *lines]).encode(), "here")
 
 
 def test_it_verifies_and_its_absent_clips_are_counted(pristine):

@@ -6,14 +6,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
-from obygaze_features.store import open_store, seal, staging_path
-from obygaze_features.store.metadata import HUB_LICENCES
+from obygaze_features.store import open_store, staging_path
 from tests.process import execute
 
-from .toy_stores import group, sealed, staged, tree
+from .toy_stores import group, sealed
 
 
 def front_matter(text):
@@ -35,25 +33,6 @@ def test_the_front_matter_is_what_the_hub_reads(path):
     assert json.loads(found["pretty_name"]) == "Features of Toy films"
     assert json.loads(found["size_categories"]) == ["n<1K"]
     assert "toy" in json.loads(found["tags"])
-
-
-@pytest.mark.parametrize(
-    ("licence", "known", "name"),
-    [
-        ("MIT", "mit", None),
-        ("NOASSERTION", "unknown", None),
-        ("ODbL-1.0", "odbl", None),
-        ("MIT AND CC-BY-4.0", "other", "MIT AND CC-BY-4.0"),
-        ("LicenseRef-lab", "other", "LicenseRef-lab"),
-    ],
-)
-def test_licences_are_given_by_the_names_the_hub_knows(tmp_path, licence, known, name):
-    staged(tmp_path, 2)
-    path = seal(None, tmp_path / "toy", licence=licence)
-    found = front_matter((path / "README.md").read_text(encoding="utf-8"))
-    assert found["license"] == known
-    assert json.loads(found.get("license_name", "null")) == name
-    assert known in {*HUB_LICENCES.values(), "other"}
 
 
 def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):
@@ -82,23 +61,6 @@ def test_mlcroissant_accepts_it(path):
     done = execute(*command, cwd=path)
     assert "Done." in done.stderr
     assert "error(s)" not in done.stderr
-
-
-def test_a_card_beside_the_store_needs_a_licence_and_keeps_the_stores_own(path, tmp_path):
-    before = tree(path)
-    with pytest.raises(StoreError):
-        card_files(open_store(path), licence="MIT")
-    made = card_files(open_store(path), citation="Them, 2027", url="https://example.org/toy-1.0.0/")
-    assert b"Citation: Them, 2027" in made["README.md"]
-    found = json.loads(made["croissant.json"])
-    assert found["distribution"][0]["contentUrl"] == "https://example.org/toy-1.0.0/data/clips.csv"
-    assert found["citeAs"] == "Them, 2027"
-    assert tree(path) == before
-    staged(tmp_path, 2)
-    nobody = open_store(seal(None, tmp_path / "toy", licence="NOASSERTION"))
-    with pytest.raises(StoreError):
-        card_files(nobody)
-    assert b"license: mit" in card_files(nobody, licence="MIT")["README.md"]
 
 
 def test_untrained_and_imported_features_say_so_first(tmp_path):

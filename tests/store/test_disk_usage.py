@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from obygaze_features.store import (
-    ArraySpec,
-    GroupSpec,
-    PlannedClip,
-    Stage,
-    seal,
-    staging_path,
-)
+from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import estimate_disk, free_space
 
@@ -69,22 +62,3 @@ def test_finiteness_on_the_bits_is_numpys(values, shape):
         array = np.array(values, dtype).reshape([(-1,), (1, -1), (-1, 1)][shape])
         assert all_finite(array) == bool(np.isfinite(array).all())
     assert all_finite(np.arange(3))
-
-
-def test_provenance_counts_three_times_in_a_store():
-    small, large = (
-        estimate_disk(
-            [PlannedClip("a", "m")],
-            [GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy", citation=text))],
-        )
-        for text in ("", "x" * 100_000)
-    )
-    assert large.store_bytes - small.store_bytes == 300_000  # in the group, and in two consolidated places
-
-
-def test_the_table_is_reckoned_from_clips_of_all_lengths():
-    kind = GroupSpec("toy", (ArraySpec("pooled", (4,), "float32"),), 2, provenance("toy"))
-    short = [PlannedClip(f"{row:04d}", "m") for row in range(640)]
-    mixed = [PlannedClip(f"{row:04d}" + "x" * (0 if row % 3 else 100), "m") for row in range(640)]
-    more = estimate_disk(mixed, [kind]).store_bytes - estimate_disk(short, [kind]).store_bytes
-    assert more == pytest.approx(214 * 100, rel=0.1)

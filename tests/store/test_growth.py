@@ -1,6 +1,5 @@
 """A store grows without its stage: new clips are staged, files whose rows do not change are linked."""
 
-import os
 import shutil
 
 import pytest
@@ -65,32 +64,11 @@ def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_p
     assert same == {f"{zarr}/tokens/c/{shard}/0/0" for shard in range(5)}  # of 80 clips; 16 in each
 
 
-def test_without_links_files_are_copied(tmp_path, monkeypatch):
-    path = sealed(tmp_path, OLD)
-
-    def no_link(source, target, real=os.link):
-        if "/c/" in str(source):
-            raise OSError(1, "no links here")
-        real(source, target)  # zarr moves files so
-
-    monkeypatch.setattr(os, "link", no_link)
-    made = grown(tmp_path, path, [*OLD, *NEW])
-    assert verify(made, "full").ok
-    assert not any((path / name).samefile(made / name) for name in payload(path))
-
-
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path):
     path = sealed(tmp_path, [*OLD[::2], *NEW])
     made = grown(tmp_path, path, [*OLD, *NEW])
     assert verify(made, "full").ok
     assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
-
-
-def test_a_manifest_of_new_clips_alone_will_do(tmp_path):
-    path = sealed(tmp_path, OLD)
-    made = grown(tmp_path, path, NEW)
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
-    assert dict(open_store(made).attributes["corpus"]) == {"name": "Toy films"}  # no manifest has all clips
 
 
 def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path):
@@ -133,16 +111,6 @@ def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, versi
     assert "\n" not in str(caught.value)
 
 
-def test_a_clip_missing_in_the_store_must_be_asked_for(tmp_path):
-    stage = Stage.open(staging_path(tmp_path / "toy"), OLD, [TOY], CORPUS)
-    do(stage, stage.missing()[1:], lambda _: "ok")
-    path = seal(None, tmp_path / "toy", allow_missing=True, **WITH)
-    shutil.rmtree(stage.path)
-    with pytest.raises(StoreError):
-        plan_growth(open_store(path), "1.1.0", NEW, [TOY], CORPUS)
-    assert growing(tmp_path, path, [OLD[0], *NEW]).missing() == ["a0000", *(clip.clip_id for clip in NEW)]
-
-
 @pytest.mark.parametrize("array", ["pooled/c/0/0", "tokens/c/2/0/0", "tokens/c/4/0/0"])
 @pytest.mark.parametrize("clips", [[*OLD, *NEW], [*OLD, PlannedClip("a0001x", "n", 0.0, 1.5)]])
 def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clips):
@@ -159,13 +127,3 @@ def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clip
         seal(None, tmp_path / "toy", version="1.1.0", **WITH)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
-
-
-def test_a_damaged_row_of_a_parent_does_not_cost_the_new_clips_of_its_piece(tmp_path):
-    path = sealed(tmp_path, OLD[:70])
-    stage = growing(tmp_path, path, OLD)
-    file = path / "data/features.zarr/toy/tokens/c/4/0/0"
-    file.write_bytes(b"x" + file.read_bytes()[1:])
-    with pytest.raises(StoreError):
-        do(stage, stage.missing(), lambda _: "ok")
-    assert stage.missing() == []

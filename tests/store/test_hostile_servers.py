@@ -73,29 +73,6 @@ def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
     assert said
 
 
-class NoLength(Flood):
-    """Sends a chunk in pieces without end, and does not say how long it is."""
-
-    def do_GET(self):  # noqa: N802
-        if not self.path.endswith(CHUNK):
-            super().do_GET()
-            return
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        with contextlib.suppress(OSError):
-            while self.command != "HEAD":
-                self.wfile.write(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
-                self.server.count(1 << 16)
-
-
-def test_a_body_without_length_and_end_is_refused(root, tmp_path):
-    with serving(root, NoLength) as site:
-        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
-        assert site.sent < 64 << 20
-    assert len(said) >= 3
-
-
 # --- bodies
 
 
@@ -159,13 +136,6 @@ class Elsewhere(Handler):
     def do_GET(self):  # noqa: N802
         self.server.asked.append((self.command, self.path, str(self.headers)))
         self.answer(307, Location=self.to or self.path)
-
-
-def test_a_circle_of_redirections_is_left_soon(root, tmp_path):
-    with serving(root, Elsewhere) as site:
-        with pytest.raises(StoreError, match="redirect"):
-            download_file(locate(f"{site.url}/toy-1.0.0"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
-        assert len(site.asked) < 20
 
 
 class Notes(Handler):

@@ -10,7 +10,6 @@ from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import ClipResult, seal
-from obygaze_features.store.missing_videos import LOST, missing_files
 
 pytestmark = pytest.mark.usefixtures("no_slurm")
 
@@ -158,36 +157,8 @@ def test_a_video_absent_everywhere_is_a_failed_clip_and_not_tried_again(nodes, c
     assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
 
 
-def test_links_that_lead_nowhere_are_absent(tmp_path):
-    (tmp_path / "there.mp4").touch()
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.mp4").symlink_to(tmp_path / "nowhere.mp4")
-    paths = [tmp_path / name for name in ("there.mp4", "one.mp4", "two.mp4", "no.mp4")]
-    assert missing_files(paths) == set(paths[1:])
-    assert missing_files([tmp_path / "no folder" / "a.mp4"]) == {tmp_path / "no folder" / "a.mp4"}
-
-
-def test_the_reasons_are_those_of_the_reader_of_videos(tmp_path):
-    pytest.importorskip("av")
-    from obygaze_features.errors import VideoError
-    from obygaze_features.video.source import check_file
-
-    with pytest.raises(VideoError) as refused:
-        check_file(tmp_path / "absent.mp4")
-    assert refused.value.reason in LOST
-
-
 def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
     nodes("n1").run()
     with pytest.raises(StoreError):
         seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
     assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=32).exists()
-
-
-def test_a_finished_extraction_needs_no_videos_any_more(nodes, corpus, tmp_path):
-    node = nodes("n1")
-    node.run()
-    for movie in ("tt0", "tt1"):
-        (corpus.root / movie).rename(tmp_path / movie)
-    assert node.run().missing() == []
-    assert node.done == []

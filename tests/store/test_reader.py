@@ -1,7 +1,7 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
 import json
-import subprocess
+import re
 import sys
 
 import numpy as np
@@ -59,28 +59,12 @@ def test_a_clip_without_features_is_never_handed_out(shelf):
         found.read("nobody", "pooled")
 
 
-def test_names_that_are_not_there_say_what_is(shelf, tmp_path):
-    store = open_store(shelf / "toy")
-    assert (list(store), len(store), "toy" in store, "clip" in store) == (["toy"], 1, True, False)
-    with pytest.raises(StoreError):
-        store["xclip"]
-    bare = open_store(sealed(tmp_path, 8, [group(arrays=["frames"])]))["toy"]
-    with pytest.raises(StoreError):
-        bare.pooled()
-
-
 def test_a_name_without_version_opens_the_highest(tmp_path):
     staged(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):
         seal(None, tmp_path / "toy", licence="MIT", version=version)
     assert open_store(tmp_path / "toy").version == "1.10.0"
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
-
-
-def test_stores_that_hold_the_same_have_the_same_fingerprint_and_others_another(tmp_path):
-    one, two = open_store(sealed(tmp_path / "a", 8)), open_store(sealed(tmp_path / "b", 8, version="2.0.0"))
-    assert one.fingerprint == two.fingerprint
-    assert open_store(sealed(tmp_path / "c", 9)).fingerprint != one.fingerprint
 
 
 def respecify(path, **changes):
@@ -104,29 +88,13 @@ def test_a_newer_format_is_refused_and_what_is_not_known_of_an_older_one_kept(tm
             open_store(path)
 
 
-def test_what_is_not_a_sealed_store_says_what_to_do(tmp_path):
+def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
     stage = staged(tmp_path, 8)
-    for path in (stage.path, tmp_path / "toy"):
-        with pytest.raises(StoreError, match=r"toy.staging"):
-            open_store(path)
     (tmp_path / "other.building").mkdir()
-    for path, message in (
-        (tmp_path / "other.building", "being sealed"),
-        (tmp_path / "nowhere", "no such store"),
-        (tmp_path, "not a store \\(no data"),
-        (stage.path / "plan.jsonl", "a file, not a store"),
-        ("ftp://example.org/toy-1.0.0", "ftp://example.org/toy-1.0.0: expected a path, or an address"),
-    ):
-        with pytest.raises(StoreError, match=message):
-            open_store(path)
-
-
-def test_a_place_beside_a_store_names_the_store(tmp_path):
-    path = sealed(tmp_path, 8)
-    with pytest.raises(StoreError):
-        open_store(tmp_path)
-    with pytest.raises(StoreError, match="data"):
-        open_store(path / "data")
+    places = (stage.path, tmp_path / "toy", tmp_path / "other.building", tmp_path / "nowhere", tmp_path)
+    for place in (*places, stage.path / "plan.jsonl", "ftp://example.org/toy-1.0.0"):
+        with pytest.raises(StoreError, match=re.escape(str(place))):
+            open_store(place)
 
 
 def read_all(path):
@@ -174,30 +142,6 @@ def test_opening_loads_nothing_heavy(shelf):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_staging_path_is_beside_the_store(tmp_path):
-    assert staging_path(tmp_path / "films.v2") == tmp_path / "films.v2.staging"
-
-
-@pytest.mark.parametrize(("key", "of", "to"), [("shape", 20, 2**40), ("shape", 4, 2**33), ("both", 4, 2**33)])
-def test_metadata_that_ask_for_absurd_memory_are_refused_before_it_is_taken(tmp_path, key, of, to):
-    path = sealed(tmp_path)
-
-    def inflate(value):
-        if isinstance(value, dict):
-            return {
-                name: [to if size == of else size for size in inner]
-                if name == "shape" or (key == "both" and name == "chunk_shape")
-                else inflate(inner)
-                for name, inner in value.items()
-            }
-        return [inflate(inner) for inner in value] if isinstance(value, list) else value
-
-    for file in (path / "data" / "features.zarr").rglob("zarr.json"):
-        file.write_text(json.dumps(inflate(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
-    with pytest.raises(StoreError):
-        open_store(path)["toy"].pooled()
-
-
 SLOW = """
 import sys, time
 import zarr.core.sync
@@ -233,14 +177,12 @@ print(n, peak_mb() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
-@pytest.mark.parametrize(("how", "most"), [("blocks", 20), ("read", 8)])
-def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_path, how, most):
+def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_path):
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     do(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
-    command = [sys.executable, "-c", STREAMING, str(path), how]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    n, grown = map(int, done.stdout.split())
-    assert n == 160
-    assert grown < most  # of 32 MB of tokens, in shards of 3.2 MB
+    for how, most in (("blocks", 20), ("read", 8)):
+        n, grown = map(int, python("-c", STREAMING, path, how).stdout.split())
+        assert n == 160
+        assert grown < most  # of 32 MB of tokens, in shards of 3.2 MB

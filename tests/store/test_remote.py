@@ -1,52 +1,12 @@
 """Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
 
-import importlib.abc
-import shutil
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from obygaze_features.errors import ObygazeError, StoreError
+from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import HubFiles, as_url
-from obygaze_features.store.store import locate
-
-from .serving import serving
 
 pytest.importorskip("obstore")
-
-
-@pytest.mark.parametrize(
-    ("url", "library"),
-    [
-        ("https://lab.example/films-1.0.0", "obstore"),
-        ("https://lab.example/films-1.0.0.zip", "obstore"),
-        ("s3://lab/films-1.0.0", "obstore"),
-        ("hf://datasets/lab/films", "huggingface_hub"),
-    ],
-)
-def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch, url, library):
-    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Missing(library), *sys.meta_path])
-    with pytest.raises(ObygazeError) as refused:
-        open_store(url)
-    command = "pip install 'obygaze[remote]'"
-    assert str(refused.value).startswith(f"{url.removesuffix('.zip').rpartition('/')[0]}")
-    assert str(refused.value).endswith(f"this needs {library}; install it with: {command}")
-
-
-class Missing(importlib.abc.MetaPathFinder):
-    """Finds that a library is not installed."""
-
-    def __init__(self, library):
-        self.library = library
-
-    def find_spec(self, name, _path=None, _target=None):
-        if name.partition(".")[0] == self.library:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
 
 
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])
@@ -75,13 +35,6 @@ def test_only_what_is_asked_for_is_sent(site):
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
 
 
-def test_a_url_survives_pathlib(site):
-    assert as_url(Path("https://example.org/a/b/")) == "https://example.org/a/b"
-    assert as_url("s3://bucket/films-1.0.0") == "s3://bucket/films-1.0.0"
-    assert as_url(Path("stores/https:")) is None
-    assert open_store(Path(f"{site.url}/toy-1.0.0")).names == ("alone", "toy")
-
-
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_served_store_verifies(root, site, place, depth):
@@ -108,32 +61,12 @@ def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
         assert found
 
 
-def test_one_wrong_byte_is_an_error(site):
-    site.flips = {"/toy/frames/c/1/0/0"}
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    with pytest.raises(StoreError, match="toy/frames"):
-        found.frames()
-    problems = verify(f"{site.url}/toy-1.0.0").problems
-    assert [problem.file for problem in problems] == ["data/features.zarr/toy/frames/c/1/0/0"]
-
-
 def test_a_dropped_connection_is_tried_again(root, site):
     site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
     found = open_store(f"{site.url}/toy-1.0.0")["toy"]
     same = open_store(root / "toy-1.0.0")["toy"]
     assert np.array_equal(found.frames(), same.frames(), equal_nan=True)
     assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
-
-
-def test_a_server_without_ranges_is_told_from_a_broken_store(root, site):
-    site.ranges = False
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    same = open_store(root / "toy-1.0.0")["toy"]
-    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)  # whole files do
-    with pytest.raises(StoreError):
-        found.read(found.clip_ids[0], "tokens")
-    with pytest.raises(StoreError):
-        open_store(f"{site.url}/toy-1.0.0.zip")
 
 
 def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
@@ -150,21 +83,3 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
             open_store(place)
         assert "\n" not in str(said.value)
         assert "secret" not in str(said.value)
-
-
-def test_a_place_names_its_store(root, site):
-    assert {locate(place).name for place in (root / "toy", f"{site.url}/toy-1.0.0")} == {"toy-1.0.0"}
-
-
-@pytest.mark.parametrize(("folder", "name"), [("stores/films-1.0.0/", "films-1.0.0"), ("", "films")])
-def test_a_store_on_the_hub_is_named_by_its_folder_or_its_repository(folder, name):
-    assert HubFiles("lab/films", "0" * 40, folder).name == name
-
-
-def test_a_zip_that_went_is_named_by_its_url(root, tmp_path):
-    shutil.copy(root / "toy-1.0.0.zip", tmp_path / "films.zip")
-    with serving(tmp_path) as site:
-        store = open_store(f"{site.url}/films.zip")
-        (tmp_path / "films.zip").unlink()
-        with pytest.raises((StoreError, FileNotFoundError), match=f"{site.url}/films.zip"):
-            store["toy"].pooled()

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,23 +11,9 @@ from hypothesis import HealthCheck, given, settings
 
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
-from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path, verify
-from tests.process import execute
+from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 
-from .toy_stores import (
-    CORPUS,
-    WITH,
-    do,
-    features,
-    group,
-    plan,
-    provenance,
-    result,
-    sealed,
-    staged,
-    status_of,
-    tree,
-)
+from .toy_stores import CORPUS, WITH, do, features, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
 
@@ -88,20 +73,6 @@ def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
                 assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
 
 
-def test_provenance_and_attributes_come_with_the_store(tmp_path):
-    store = open_store(sealed(tmp_path, parent="d" * 64, version="1.2.0"))
-    assert dict(store.attributes) == {
-        "spec_version": "1.0",
-        "licence": "CC-BY-4.0",
-        "citation": "Nobody, 2026",
-        "corpus": CORPUS,
-        "parent": "d" * 64,
-    }
-    filled = {"storage": {"frames": "float16", "pooled": "float32", "tokens": "float16"}, "source": CORPUS}
-    assert store["toy"].provenance == {**provenance(), **filled}
-    assert (store.name, store.version) == ("toy", "1.2.0")
-
-
 def test_it_opens_in_xarray_by_name(tmp_path):
     path = sealed(tmp_path)
     data = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
@@ -126,18 +97,6 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     assert [clip.status for clip in open_store(path).clips].count("missing") == 23
     assert verify(path, "full").ok
     assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
-
-
-def test_clips_that_come_in_while_missing_ones_are_sealed_are_not_in_the_store(tmp_path):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [TOY], CORPUS)
-    do(stage, stage.missing((0, 2)))
-
-    def more(_done, _total):
-        do(stage, stage.missing()[:1], lambda _: "ok")
-
-    path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True, progress=more)
-    assert [clip.status for clip in open_store(path).clips].count("missing") == 16
-    assert verify(path, "full").ok
 
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
@@ -266,50 +225,6 @@ def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, reference):
     do(stage, stage.missing(retry_failed=True), lambda _: "ok")
     seal(None, tmp_path / "toy", version="1.0.1", **WITH)
     assert tree(store) == reference
-
-
-def test_a_disk_that_is_too_small_is_said_before_a_byte_is_written(tmp_path, monkeypatch):
-    staged(tmp_path, 150)
-
-    class Disk:
-        f_bavail, f_frsize, f_blocks = 3, 4096, 9
-
-    monkeypatch.setattr(os, "statvfs", lambda _path: Disk)
-    with pytest.raises(StoreError):
-        seal(None, tmp_path / "toy", **WITH)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
-
-
-def test_progress_counts_every_row_once(tmp_path):
-    staged(tmp_path, 20)
-    seen = []
-    seal(None, tmp_path / "toy", progress=lambda done, total: seen.append((done, total)), **WITH)
-    assert seen[-1] == (40, 40)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-
-
-SEALING = """
-import sys
-from pathlib import Path
-from obygaze_features.store import seal
-
-def peak_mb():  # not ru_maxrss, in which Linux counts the process that started this one
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
-
-before = peak_mb()
-seal(None, sys.argv[1], licence="MIT", workers=2)
-print(peak_mb() - before)
-"""
-
-
-def test_tokens_are_sealed_by_block_in_bounded_memory(tmp_path):
-    kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
-    stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
-    do(stage, stage.missing(), lambda _: "ok")
-    command = [sys.executable, "-c", SEALING, str(tmp_path / "big")]
-    done = execute(*command)
-    assert int(done.stdout) < 25  # of 32 MB of tokens, in blocks of 3.2 MB; two threads hold one each
 
 
 def test_two_processes_never_seal_in_the_same_place(tmp_path):

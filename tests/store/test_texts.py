@@ -26,7 +26,7 @@ from obygaze_features.store import (
     verify,
 )
 from obygaze_features.store.growth import plan_growth
-from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.testing import toy_provenance
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
 SAMPLING = {"policy": "texts", "n": None}
@@ -92,37 +92,6 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
         assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
 
 
-def test_a_store_of_clips_has_no_text_and_stays_what_it_was(tmp_path):
-    store = open_store(
-        seal_arrays(tmp_path / "clips", {"a": "m"}, {"toy": {"pooled": np.ones((1, 2), "f4")}})
-    )
-    assert store.attributes["spec_version"] == "1.0"
-    assert store["toy"].text is None
-    assert "text" not in (store.path / "data/clips.csv").read_text(encoding="utf-8").splitlines()[0]
-
-
-def test_a_stage_of_texts_resumes_with_its_texts_alone(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
-    assert staged(tmp_path / "texts", TEXTS).missing() == []
-    with pytest.raises(StoreError):
-        staged(tmp_path / "texts", TEXTS | {"a-01": "a boy"})
-
-
-def test_rows_are_all_texts_or_all_clips(tmp_path):
-    staged(tmp_path / "texts", TEXTS)
-    stage = staging_path(tmp_path / "texts")
-    planned = [*(PlannedClip(name, "", text=text) for name, text in TEXTS.items()), PlannedClip("z", "m")]
-    groups = [GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, toy_provenance("toy"))]
-    with pytest.raises(StoreError):
-        Stage.open(stage, planned, groups, {"name": "prompts"})
-
-
-@pytest.mark.parametrize("text", ["", " \n", "a\0b", "\ud800"])
-def test_what_is_no_text_is_refused(text):
-    with pytest.raises(StoreError, match="clip a, text"):
-        PlannedClip("a", "", text=text)
-
-
 def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
     items = list(TEXTS.items())
     whole = open_store(sealed(tmp_path / "whole"))
@@ -169,12 +138,3 @@ def test_a_text_that_is_not_the_tables_is_found(tmp_path):
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")
     whats = {problem.file: problem.what for problem in verify(path, "full").problems}
     assert "clip é-03: 'ein Mädchen', but 'ein Junge'" in whats["data/features.zarr/toy/text"]
-
-
-def test_a_backbone_of_clips_has_no_texts(tmp_path):
-    name = dict.fromkeys(TEXTS, "")
-    rows = {"toy": {"pooled": np.ones((4, 3), np.float32)}}
-    wrong = {"sampling": {"policy": "uniform", "n": 1}}
-    assert verify(seal_arrays(tmp_path / "good", name, rows, texts=TEXTS), "full").ok
-    (problem,) = verify(seal_arrays(tmp_path / "texts", name, rows, texts=TEXTS, **wrong), "full").problems
-    assert problem.what.startswith("'sampling.policy' should be texts")

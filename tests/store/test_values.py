@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.schema import fields
 from obygaze_features.store import (
     ArraySpec,
     ClipResult,
@@ -15,31 +14,15 @@ from obygaze_features.store import (
     validate_provenance,
     verify,
 )
-from obygaze_features.store.provenance import Provenance, validate_licence
+from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.testing import seal_arrays, toy_group
 
 from .toy_stores import provenance
 
 
-@pytest.mark.parametrize("field", [name for name, _, required in fields(Provenance) if required])
-def test_a_missing_field_of_provenance_is_named(field):
-    found = provenance()
-    parent, _, leaf = field.rpartition(".")
-    del (found[parent] if parent else found)[leaf]
-    with pytest.raises(StoreError, match=f"'{field}'"):
-        validate_provenance(found)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hub": {"repository": "lab/toy", "revision": "main"}}, "'hub.revision'"),
-        ({"weights_sha256": "abc"}, "'weights_sha256'"),
-        ({"compute": {**provenance()["compute"], "tf32": 1}}, "'compute.tf32'"),
-        ({"sampling": {"policy": "uniform", "n": 0}}, "'sampling.n'"),
-        ({"licence": "you may"}, "'licence'"),
-        ({"untrained": False}, "'untrained'"),
-        ({"source": {}}, "'source'"),
         ({"architecture": {"weights": "/home/ann/w.pt"}}, r"provenance.architecture.weights"),
         ({"architecture": {"file": "C:\\w.pt"}}, None),
         ({"architecture": {"hostname": "gpu7"}}, "'hostname'"),
@@ -50,7 +33,7 @@ def test_a_missing_field_of_provenance_is_named(field):
         ({"architecture": {"a": "\ud800"}}, None),
     ],
 )
-def test_a_wrong_field_of_provenance_is_named(change, message):
+def test_what_no_store_may_hold_of_an_architecture_is_named(change, message):
     with pytest.raises(StoreError, match=message):
         validate_provenance(provenance(**change))
 
@@ -81,16 +64,11 @@ def test_licences_are_spdx_expressions(licence):
 
 @pytest.mark.parametrize(
     "licence",
-    ["", "free for all", "foo", "MIT\n", "MIT OR", "MIT OR foo", "/", "MIT OR NOASSERTION", "(" * 5000],
+    ["", "free for all", "foo", "MIT\n", "MIT OR", "MIT OR foo", "/", "MIT OR NOASSERTION", "cc-by-4.0"],
 )
 def test_other_licences_are_refused(licence):
     with pytest.raises(StoreError, match=r"SPDX|spelt"):
         validate_licence(licence)
-
-
-def test_a_licence_is_spelt_as_its_id():
-    with pytest.raises(StoreError, match=r"'cc-by-4\.0'"):
-        validate_licence("cc-by-4.0")
 
 
 @pytest.mark.parametrize(

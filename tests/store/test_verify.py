@@ -54,8 +54,7 @@ def test_a_sound_store_passes_at_every_depth(pristine, depth):
 def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store):
     rng = random.Random(3)
     files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]
-    for number in range(3 * len(files)):
-        name = files[number % len(files)]
+    for name in files:
         sound = (store / name).read_bytes()
         flipped = bytearray(sound)
         bit = rng.randrange(8 * len(flipped))
@@ -180,16 +179,6 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(message in problem.what for problem in problems), problems
-
-
-def test_another_layout_with_fitting_manifests_is_found_by_full(store):
-    root = store / "data/features.zarr"
-    shutil.rmtree(root / "toy/pooled")
-    node = zarr.open_group(zarr.storage.LocalStore(root), mode="r+", use_consolidated=False)["toy"]
-    node.create_array("pooled", shape=(20, 4), dtype="float32", chunks=(1, 4), fill_value=0)
-    rebag(store)
-    problems = verify(store, "full").problems
-    assert any("chunk_grid, codecs" in problem.what for problem in problems), problems
 
 
 def test_sha256sum_agrees_with_the_manifest_depth(store):

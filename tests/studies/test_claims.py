@@ -1,19 +1,16 @@
 """Claims of the papers: the released data give the numbers, planted data the verdicts that were planted."""
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from obygaze_features.manifest import Clip, Manifest, import_obygaze12, write_manifest
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.claims_report import CLAIMS, Claim, claims_report, read_inputs, verdict
 from obygaze_studies.claims.measures import Finding
-from obygaze_studies.commands.corpus_commands import claims
 from obygaze_studies.errors import AuditError
 from obygaze_studies.mobygaze import import_mobygaze
 
@@ -90,11 +87,7 @@ def test_claims_without_their_file_say_which_file(files):
     assert missing.loc["overlooked", "verdict"].count("manifest import mobygaze") == 1
 
 
-def test_the_command_prints_every_claim_and_refuses_what_is_none(files, tmp_path):
-    result = CliRunner().invoke(claims, [str(files[0]), "--json", "--out", str(tmp_path / "out")])
-    document = json.loads(result.stdout)
-    assert [row["claim"] for row in document["rows"]] == [claim.name for claim in CLAIMS]
-    assert (tmp_path / "out" / "claims.csv").is_file()
+def test_what_is_no_input_of_a_claim_is_refused(files, tmp_path):
     with pytest.raises(AuditError, match=r"obygaze12\.csv"):
         read_inputs([files[0], files[0]])
     other = tmp_path / "other.csv"

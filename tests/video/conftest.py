@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.priority import ordinary_priority
+from tests.video.encoding import encode
 
 WIDTH, HEIGHT, BITS = 96, 64, 8
 VOP_START = b"\x00\x00\x01\xb6"
@@ -31,31 +31,6 @@ def number_in(picture: np.ndarray) -> int:
     """Read the number back."""
     bars = picture[2 : HEIGHT // 2 - 2, :WIDTH].mean(axis=(0, 2)).reshape(BITS, -1)[:, 3:-3].mean(axis=1)
     return sum(1 << bit for bit in range(BITS) if bars[bit] > 128)
-
-
-def encode(
-    path: Path,
-    codec: str = "libx264",
-    count: int = 100,
-    options: dict[str, str] | None = None,
-    times: Sequence[int] | None = None,
-    time_base: Fraction = Fraction(1, 25),
-    container_options: dict[str, str] | None = None,
-    pix_fmt: str = "yuv420p",
-) -> Path:
-    """Encode `count` numbered pictures, shown at `times` in ticks of `time_base` (25 a second by default)."""
-    with ordinary_priority(), av.open(str(path), "w", options=container_options or {}) as output:
-        stream = output.add_stream(codec, rate=Fraction(25), options=options or {})
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
-        stream.codec_context.time_base = stream.time_base = time_base
-        stream.codec_context.thread_count = 1
-        for number in range(count):
-            frame = av.VideoFrame.from_ndarray(draw(number), format="rgb24")
-            frame.pts = number if times is None else times[number]
-            frame.time_base = time_base
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
 
 
 def remux(
@@ -188,7 +163,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "raw.h264": {"options": gop},
     }
     made |= _other_codecs()
-    paths = {name: encode(folder / name, **settings) for name, settings in made.items()}
+    paths = {name: encode(folder / name, map(draw, range(100)), **how) for name, how in made.items()}
     paths["packed.avi"] = remux(paths["asp.avi"], folder / "packed.avi", pack)
     return paths
 
@@ -244,9 +219,3 @@ def beginless(films: dict[str, Path]) -> Callable[[str], Path]:
         return path if path.exists() else remux(films[name], path, cut_first_group)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def encode_film() -> Callable[..., Path]:
-    """The function that encodes a film of numbered pictures."""
-    return encode

@@ -1,7 +1,5 @@
 """Only containers are videos; pictures have a largest size; what is odd about them is said."""
 
-import gc
-from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -10,9 +8,9 @@ import pytest
 from av.codec import codecs_available
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import keyframes, probe, read_frames, uniform
-from obygaze_features.video.picture import Converter, black_bars
-from tests.priority import ordinary_priority
+from obygaze_features.video import probe, read_frames, uniform
+from tests.video.conftest import draw
+from tests.video.encoding import encode
 from tests.video.test_decoding import plainly
 
 # Encoders of the installed PyAV, each in a container that takes it.
@@ -32,20 +30,6 @@ def refused(path: Path) -> str:
     return caught.value.reason
 
 
-def encoded(path: Path, pictures: list[av.VideoFrame], codec: str = "libx264", **settings: object) -> Path:
-    with ordinary_priority(), av.open(str(path), "w") as output:
-        stream = output.add_stream(codec, rate=25, options={})
-        stream.width, stream.height = pictures[0].width, pictures[0].height
-        stream.pix_fmt = pictures[0].format.name
-        for name, value in settings.items():
-            setattr(stream.codec_context, name, value)
-        for number, frame in enumerate(pictures):
-            frame.pts, frame.time_base = number, Fraction(1, 25)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
-
-
 def plain(width: int, height: int, value: int = 120, pix_fmt: str = "yuv420p") -> list[av.VideoFrame]:
     picture = np.full((height, width, 3), value, np.uint8)
     return [av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=pix_fmt) for _ in range(3)]
@@ -61,13 +45,14 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
 def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
-    tmp_path, encode_film, name, suffix, method
+    tmp_path, name, suffix, method
 ):
     codec, _, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
-    path = encode_film(tmp_path / f"a.{suffix}", codec, 20, {"g": "8"}, pix_fmt=pix_fmt)
+    path = tmp_path / f"a.{suffix}"
+    encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options={"g": "8"})
     reference = plainly(path)
     frames = read_frames(path, uniform(7))
     assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
@@ -96,16 +81,6 @@ def test_text_and_lists_of_other_files_are_refused_with_their_reason(films):
         path.unlink()
 
 
-def test_pictures_and_sound_that_ffmpeg_could_open_are_no_videos(tmp_path):
-    picture = tmp_path / "a.mp4"
-    encoder = av.CodecContext.create("png", "w")
-    encoder.width = encoder.height = 16
-    encoder.pix_fmt, encoder.time_base = "rgb24", Fraction(1, 25)
-    frame = av.VideoFrame.from_ndarray(np.zeros((16, 16, 3), np.uint8), format="rgb24")
-    picture.write_bytes(b"".join(bytes(packet) for packet in encoder.encode(frame)))
-    assert "not a video file that can be read" in refused(picture)
-
-
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
 def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
     (tmp_path / name).write_bytes(films["b1.mp4"].read_bytes())
@@ -117,27 +92,9 @@ def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
 
 def test_huge_pictures_and_colours_without_a_rule_are_refused(tmp_path):
     assert "89,478,485 pixels" in refused(
-        encoded(tmp_path / "huge.mov", [av.VideoFrame(16000, 16000, "gray")], "png")
+        encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
     )
-    assert "ICtCp" in refused(encoded(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
-
-
-def test_pixels_that_are_not_square_are_said(tmp_path):
-    path = encoded(tmp_path / "a.mp4", plain(64, 48), sample_aspect_ratio=Fraction(16, 11))
-    frames = read_frames(path, uniform(1))
-    assert (frames.width, frames.height, frames.status) == (64, 48, "ok")
-    assert "16:11" in frames.notes[0]
-    assert "93x48" in frames.notes[0]
-
-
-def test_hdr_and_more_than_8_bits_are_said(tmp_path):
-    tags = {"color_trc": 16, "colorspace": 9, "color_primaries": 9}
-    path = encoded(tmp_path / "a.mp4", plain(64, 48, pix_fmt="yuv420p10le"), **tags)
-    frames = read_frames(path, uniform(1))
-    assert frames.matrix == "bt2020"
-    assert not frames.full_range
-    assert any("HDR (PQ)" in note for note in frames.notes)
-    assert any("10 bits" in note for note in frames.notes)
+    assert "ICtCp" in refused(encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
 
 
 @pytest.mark.parametrize(
@@ -147,41 +104,7 @@ def test_hdr_and_more_than_8_bits_are_said(tmp_path):
 def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
     tmp_path, height, colorspace, matrix, message
 ):
-    path = encoded(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace)
+    path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
     assert any("no colour matrix" in note for note in frames.notes) == message
-
-
-def test_black_bars_are_measured_and_said(tmp_path):
-    picture = np.zeros((100, 80, 3), np.uint8)
-    picture[15:85, 5:] = 130
-    pictures = [av.VideoFrame.from_ndarray(each, format="rgb24") for each in (picture * 0, picture, picture)]
-    path = encoded(tmp_path / "a.mkv", [each.reformat(format="yuv420p") for each in pictures], "ffv1")
-    frames = read_frames(path, uniform(3))
-    assert frames.bars == (15, 15, 5, 0)
-    assert any("34%" in note for note in frames.notes)
-    assert read_frames(encoded(tmp_path / "b.mkv", plain(64, 48), "ffv1"), uniform(1)).bars == (0, 0, 0, 0)
-    assert black_bars(np.zeros((4, 4, 3), np.uint8)) is None
-
-
-def test_a_picture_is_freed_at_once_after_its_conversion():
-    def frames() -> int:
-        return sum(type(item) is av.VideoFrame for item in gc.get_objects())  # isinstance asks lazy modules
-
-    gc.collect()
-    before = frames()
-    gc.disable()
-    try:
-        Converter()(av.VideoFrame(64, 48, "yuv420p"))
-        assert frames() == before
-    finally:
-        gc.enable()
-
-
-def test_key_frames_that_repeat_are_counted(films):
-    frames = read_frames(films["b1.mp4"], keyframes(12))
-    assert frames.distinct == frames.record()["distinct"] == 5
-    assert any("5 of the 12" in note for note in frames.notes)
-    assert not read_frames(films["b1.mp4"], keyframes(4)).notes
-    assert not read_frames(films["b1.mp4"], uniform(200)).notes

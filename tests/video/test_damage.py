@@ -159,16 +159,6 @@ def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(fil
     assert (np.diff(frames.time_s) > 0).all()
 
 
-def test_frames_outside_and_spans_outside(films):
-    path = films["b1.mp4"]
-    with pytest.raises(VideoError, match=r"frame 100 .*100 from 0 to 99"):
-        read_frames(path, at([0, 100]))
-    with pytest.raises(VideoError, match="4 s"):
-        read_frames(path, uniform(2), start_s=4.0)
-    with pytest.raises(VideoError, match="10 and 12 s"):
-        probe(path, start_s=10, end_s=12)
-
-
 def test_errors_travel_between_processes():
     error = VideoError("the file is empty (0 bytes)", Path("a.mp4"))
     back = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes

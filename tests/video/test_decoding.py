@@ -1,6 +1,5 @@
 """The right frames, from films whose pictures carry their own numbers."""
 
-from collections import Counter
 from pathlib import Path
 
 import av
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from obygaze_features.video import at, fps, keyframes, probe, read_frames, uniform
-from obygaze_features.video import decode as sequential_room
 from obygaze_features.video.decode import NotSafe, decode_sparse, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import Tally, opened
@@ -121,51 +119,12 @@ def test_keyframes_are_key_frames_and_need_no_others(films, numbers):
     assert frames.decoded == 4
 
 
-def test_keyframes_of_a_stream_that_must_be_decoded_in_order_are_found_by_decoding(films, numbers):
-    frames = read_frames(films["h264.avi"], keyframes(4))
-    assert frames.method == "sequential"
-    assert numbers(frames.images) == frames.index.tolist() == [0, 24, 48, 72]
-
-
-def test_each_is_applied_once_to_every_frame_and_repeats_share_the_result(films):
-    calls: Counter[bytes] = Counter()
-
-    def mean(frame: np.ndarray) -> float:
-        calls[frame.tobytes()] += 1
-        return float(frame.mean())
-
-    frames = read_frames(films["b1.mp4"], at([5, 5, 9]), each=mean)
-    assert frames.images[0] == frames.images[1] != frames.images[2]
-    assert sorted(calls.values()) == [1, 1]
-
-
 def test_an_error_of_each_is_not_taken_for_one_of_the_file(films):
     def broken(_: np.ndarray) -> None:
         raise IndexError("mine")
 
     with pytest.raises(IndexError, match="mine"):
         read_frames(films["b1.mp4"], uniform(2), each=broken)
-
-
-def test_images_are_rgb_of_full_size_and_own_their_rows(films):
-    frames = read_frames(films["b1.mp4"], uniform(2))
-    assert (frames.width, frames.height, frames.rotation) == (96, 64, 0)
-    assert all(
-        image.shape == (64, 96, 3) and image.dtype == np.uint8 and image.flags.c_contiguous
-        for image in frames.images
-    )
-
-
-def test_interlaced_frames_are_recorded(films):
-    frames = read_frames(films["interlaced.mp4"], uniform(2))
-    assert frames.interlaced
-    assert not read_frames(films["b1.mp4"], uniform(2)).interlaced
-
-
-def test_a_stream_without_times_still_gives_frames_by_number(films):
-    frames = read_frames(films["raw.h264"], uniform(2))
-    assert np.isnan(frames.time_s).all()
-    assert len(frames.notes) == 1
 
 
 @pytest.mark.parametrize("last", [40, -1])
@@ -217,15 +176,6 @@ def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(b
         assert read_frames(beginless(name), at([first, first + 30])).method == "sparse"
 
 
-def test_sequential_decoding_stops_after_the_last_wanted_frame(films):
-    tally = Tally()
-    path = films["motion.mkv"]
-    with opened(path) as source:
-        frames = dict(sequential_room.decode_sequential(source, index_packets(path), [2, 7], tally))
-    assert sorted(frames) == [2, 7]
-    assert tally.decoded == 8
-
-
 def test_probe_counts_without_decoding(films):
     whole = probe(films["b2.mkv"])
     assert (whole.frames, whole.damage) == (100, "")
@@ -233,14 +183,3 @@ def test_probe_counts_without_decoding(films):
     assert whole.duration_s == pytest.approx(4.0)
     part = probe(films["b2.mkv"], start_s=1, end_s=2)
     assert (part.frames, part.duration_s) == (25, pytest.approx(1.0))
-
-
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_small_file_is_opened_and_read_once(films, tmp_path, numbers, monkeypatch, strict):
-    path = tmp_path / "film.mkv"  # not indexed before
-    path.write_bytes(films["b2.mkv"].read_bytes())
-    names, really = [], av.open
-    monkeypatch.setattr(av, "open", lambda name, **options: names.append(name) or really(name, **options))
-    frames = read_frames(path, at([99, 3]), strict=strict)
-    assert names == [f"file:{path}"]
-    assert numbers(frames.images) == [99, 3]

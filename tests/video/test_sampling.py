@@ -1,14 +1,12 @@
 """Which frames are taken, on timelines made up here."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import Sampling, at, fps, keyframes, uniform
+from obygaze_features.video import at, fps, keyframes, uniform
 from obygaze_features.video.sampling import FrameTimes, choose, nearest
 
 LENGTHS = st.integers(1, 5000)
@@ -28,10 +26,6 @@ def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
     assert (np.diff(chosen) >= 0).all()
     assert chosen.min() == 0
     assert chosen.max() < length
-
-
-def test_fewer_frames_than_asked_for_repeat():
-    assert choose(uniform(6), frame_times([0.0, 0.1, 0.2])).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @given(STEPS, COUNTS, st.integers(0, 40000), st.integers(1, 40000))
@@ -86,30 +80,10 @@ def test_nearest_is_nearest(steps, wanted):
     assert np.allclose(distance, np.abs(times[None] - wanted_s[:, None]).min(axis=1))
 
 
-def test_a_sampling_is_recorded_by_name_and_parameters():
-    assert uniform(32).record() == {"policy": "uniform", "n": 32}
-    assert fps(2).record() == {"policy": "fps", "rate": 2.0}
-    assert keyframes(8).record() == {"policy": "keyframes", "n": 8}
-    assert json.loads(json.dumps(at([5, 0]).record())) == {"policy": "indices", "indices": [5, 0]}
-    assert at(range(2)) == Sampling("indices", indices=(0, 1))
-
-
 def test_senseless_samplings_are_refused():
     for make, value in ((uniform, 0), (keyframes, -1), (fps, 0), (fps, float("nan")), (at, []), (at, [-1])):
         with pytest.raises(VideoError):
             make(value)
-
-
-def test_what_needs_times_is_refused_without_them():
-    untimed = frame_times([np.nan, np.nan], [True, False])
-    assert choose(uniform(2), untimed).tolist() == [0, 1]
-    for question in (
-        lambda: choose(fps(1), untimed),
-        lambda: choose(keyframes(1), untimed),
-        lambda: untimed.within(0, 1),
-    ):
-        with pytest.raises(VideoError, match="no times"):
-            question()
 
 
 def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
@@ -120,3 +94,5 @@ def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
         frames.within(3, 4)
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))
+    with pytest.raises(VideoError, match="no times"):
+        frame_times([np.nan, np.nan]).within(0, 1)

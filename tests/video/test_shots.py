@@ -1,7 +1,6 @@
 """Shots of a planted film: cuts where they were made, and nothing else taken for one."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
 from obygaze_features.video.cuts import OwnDetector
+from tests.video.encoding import encode
 
 RATE, WIDTH, HEIGHT = 24, 160, 90
 N_CUTS = 58
@@ -40,16 +40,7 @@ def planted(rng: np.random.Generator) -> Iterator[tuple[bool, np.ndarray]]:
 
 
 def written(path: Path, pictures: list[np.ndarray]) -> Path:
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream("libx264", rate=RATE, options={"preset": "ultrafast", "crf": "28"})
-        stream.height, stream.width = pictures[0].shape[:2]
-        stream.pix_fmt, stream.codec_context.thread_count = "yuv420p", 1
-        for number, picture in enumerate(pictures):
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+    return encode(path, pictures, rate=RATE, options={"preset": "ultrafast", "crf": "28"})
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +58,6 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
     path, planted_cuts = film
     assert begins(path) == planted_cuts
     assert len(planted_cuts) == N_CUTS
-
-
-def test_black_bars_hide_no_cut(tmp_path):
-    pairs = list(planted(np.random.default_rng(6)))[:500]
-    pictures = [picture.copy() for _, picture in pairs]
-    for picture in pictures:
-        picture[:14] = picture[-14:] = 0
-    planted_cuts = [number for number, (begins, _) in enumerate(pairs) if begins][1:]
-    assert begins(written(tmp_path / "a.mp4", pictures)) == planted_cuts
 
 
 def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
@@ -212,23 +194,6 @@ def photograph(shared_data: Path) -> list[np.ndarray]:
     return frames[210:] * 3
 
 
-def night(_: Path) -> list[np.ndarray]:
-    """A pan over a town at night: rows of lit windows, and lamps before it."""
-    rng, width = np.random.default_rng(3), WIDE + 13 * RATE
-    town = Image.new("RGB", (width, HIGH), (8, 8, 14))
-    draw = ImageDraw.Draw(town)
-    for left in range(0, width, 26):
-        top = int(rng.integers(60, 130))
-        for x in range(left + 2, left + 22, 5):
-            for y in range(top, HIGH, 7):
-                if rng.random() < 0.35:
-                    draw.rectangle((x, y, x + 2, y + 3), (220, 190, 110))
-    for x, y in rng.integers((0, 0), (width, HIGH), (12, 2)):
-        draw.ellipse((x, y, x + 5, y + 5), (240, 225, 180))
-    wide = np.asarray(town.filter(ImageFilter.GaussianBlur(0.6)))
-    return [wide[:, step : step + WIDE] for step in range(13 * RATE)]
-
-
 def spoken(room: Image.Image, seed: int) -> list[np.ndarray]:
     """A picture, and a line below that changes every two seconds."""
     lines = [f"I have seen {line}" for line in names(np.random.default_rng(seed), 7)]
@@ -242,17 +207,13 @@ def subtitled(_: Path) -> list[np.ndarray]:
     return spoken(room.filter(ImageFilter.GaussianBlur(4)), 4)
 
 
-def subtitled_black(_: Path) -> list[np.ndarray]:
-    return spoken(Image.new("RGB", SIZE), 5)
-
-
 def one_card(_: Path) -> list[np.ndarray]:
     """A card that stays: a place and a year."""
     lines = ["Somewhere in the mountains", "in the year before"]
     return [page(Image.new("RGB", SIZE), lines, 75)] * (13 * RATE)
 
 
-@pytest.mark.parametrize("drawn", [photograph, night, subtitled, subtitled_black, one_card])
+@pytest.mark.parametrize("drawn", [photograph, subtitled, one_card])
 def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
     dark = drawn(shared_data)
     shots = find_shots(written(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))

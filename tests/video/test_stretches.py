@@ -19,7 +19,6 @@ from obygaze_features.video import (
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.shots import Measured
 from tests.video.test_decoding import plainly
-from tests.video.test_shots import film, planted, written  # noqa: F401 - a fixture
 from tests.video.test_windows import assert_same, damaged
 
 FILMS = [
@@ -68,21 +67,11 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
     for number, alone in read_windows(path, WINDOWS, WISHES):
         assert_same(results[number], alone)
     assert joined_shots(measured) == find_shots(path)
+    assert joined_shots(measured[:-1]) is None
     n_frames = len(plainly(path))
     assert sum(len(part.time_s) for part in measured) == n_frames
     # A frame at which decoding starts again may be decoded for those shown before it, too.
     assert n_frames <= decoded <= n_frames + 3
-
-
-def test_shots_of_parts_are_those_of_the_whole(film):  # noqa: F811 - the fixture
-    path, cuts = film
-    edges = (-np.inf, *np.arange(1.0, 60.0, 2.3), np.inf)
-    _, measured, _ = in_stretches(path, [], edges=edges)
-    assert joined_shots(measured) == find_shots(path)
-    assert len(cuts) == len(find_shots(path)) - 1
-    assert joined_shots(measured[:-1]) is None
-    full = [part for part in measured if len(part.time_s)]
-    assert joined_shots([full[0], *full[2:]]) is None
 
 
 def test_parts_of_any_length_join_to_the_same_cuts():

@@ -14,7 +14,7 @@ from obygaze_film.exchange import FORMATS, export
 from obygaze_film.exchange.eaf import BINS
 from tests.film.page.invented import invented_film
 
-NASTY = "A <b> & \"x\" 'y' --> </script>\x07 =1+1\n\nNOTE"
+NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
 SMALL = {"n_rows": 40, "duration_s": 600.0}
 
 

@@ -42,7 +42,6 @@ def invented_film(
     seed=7,
     unlike=((0.0, 0.008), (0.972, 1.0)),
     trained_on=False,
-    calibrated=True,
     concepts=CONCEPTS,
     codebook="obygaze12",
     levels=(("HN",), ("S",)),
@@ -68,7 +67,11 @@ def invented_film(
         values[name], parts[name] = value, weight * value
         logit = logit + parts[name]
     logit = logit + (0 if concepts else 4 * inside)
-    p = 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT)))
+
+    def probability(moved=0.0):
+        return 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT + moved)))
+
+    p = probability()
     far = np.zeros(n_rows, dtype=bool)
     for a, b in unlike:
         far |= (at >= a) & (at < b)
@@ -77,7 +80,6 @@ def invented_film(
     if trained_on:
         flags = np.array([";".join(filter(None, [one, "trained_on"])) for one in flags], dtype=object)
     undefined = far | (flags == "credits")
-    gone = undefined | (not calibrated)
     spread = 0.25 + 0.15 * rng.uniform(size=n_rows)
     table = pd.DataFrame(
         {
@@ -87,9 +89,9 @@ def invented_film(
             "level_task": "hn_s",
             "model": "pcbm_lr",
             "logit": logit,
-            "p": np.where(gone, np.nan, p),
-            "p_low": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT - spread)))),
-            "p_high": np.where(gone, np.nan, 1 / (1 + np.exp(-(SLOPE * logit + INTERCEPT + spread)))),
+            "p": np.where(undefined, np.nan, p),
+            "p_low": np.where(undefined, np.nan, probability(-spread)),
+            "p_high": np.where(undefined, np.nan, probability(spread)),
             "called": pd.array(np.where(undefined, None, (logit > -0.5).astype(int)), dtype="Int64"),
             "unlike": np.where(far, 0.999, rng.uniform(0.1, 0.9, n_rows)),
             "flags": flags,
@@ -105,7 +107,7 @@ def invented_film(
     counted = ~far & (flags != "credits")
     weight = (end - start)[counted]
     unreliable = float(((end - start) * far).sum() / (end - start)[flags != "credits"].sum())
-    refused = unreliable > 0.2 or not calibrated
+    refused = unreliable > 0.2
     value = None if refused else float((weight * p[counted]).sum() / weight.sum())
     bounds = {"bracket_low": -0.17, "bracket_high": 0.17, "calibration_low": -0.07, "calibration_high": 0.1}
     rate = {name: None if refused else max(value + by, 0.0) for name, by in bounds.items()}
@@ -118,8 +120,6 @@ def invented_film(
         low = chance + 0.02 if name in FOUND else chance - 0.03
         measured = {"threshold_p": 0.5, "ap": ap, "low": low, "high": ap + 0.06, "chance": chance}
         model["concepts"].append({"name": name} | measured)
-    if not calibrated:
-        model |= {"threshold_p": None, "calibration": None}
     facts = {"movie": movie, "title": title, "year": year, "duration_s": duration_s}
     record = RECORD | facts | {"models": [model]}
     record |= {part: RECORD[part] | {"n": n_rows} for part in ("windows", "rows", "shots")}

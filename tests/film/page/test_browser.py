@@ -123,21 +123,6 @@ def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, 
     assert any("Body 0." in text for text in said)
 
 
-def test_the_pointer_reads_out_and_zoom_keeps_what_is_at_the_cursor(visit, page):
-    seen = visit(page).page
-    box = seen.locator(".track").bounding_box()
-    seen.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 60)
-    assert float(seen.locator(".track").get_attribute("aria-valuenow")) == pytest.approx(721, abs=4)
-    assert seen.locator(".read b").text_content() == "0:11:54–0:12:03"
-    assert len(seen.locator(".chip").all()) == 3
-    seen.get_by_role("button", name="Zoom in").click()
-    assert seen.locator(".cursor").is_visible()
-    marks = seen.locator(".mark rect").evaluate_all(
-        "all => all.map((one) => parseFloat(one.getAttribute('width')))"
-    )
-    assert max(marks) > 4
-
-
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory):
     """A copy as long as the film (600 s) and one that is 4 % shorter, as PAL speed-up makes it."""
@@ -261,15 +246,6 @@ def test_nothing_overflows(visit, page, several, width):
             }).map((one) => one.outerHTML)"""
         )
         assert loose == []
-
-
-def test_the_level_stays_in_sight_and_folds(visit, page):
-    seen = visit(page).page
-    height = seen.locator(".plot").bounding_box()["height"]
-    seen.locator(".card").nth(4).scroll_into_view_if_needed()
-    seen.locator(".level.stuck").wait_for()
-    assert seen.locator(".level").bounding_box()["y"] == 0
-    assert seen.locator(".plot").bounding_box()["height"] < height / 1.5
 
 
 def test_without_script_everything_can_be_read(visit, page):

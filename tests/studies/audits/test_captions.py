@@ -1,7 +1,5 @@
 """Captions from a table, or from the texts of a store: the same words are counted."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from obygaze_studies.errors import AuditError
 
 TEXTS = {"c1": "a sad, sad woman", "c2": "a woman,\nfrowning", "c3": "a man", "c4": "sad"}
 IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
-ITEMS = "image_id,emotion,level,condition\ni1,sadness,high,NO\ni2,sadness,high,O\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,27 +41,6 @@ def test_a_table_gives_its_own_captions(table):
     assert (read.pairs, read.n_unnamed, read.fingerprint) == ((("i1", "a"), ("i1", "a")), 0, None)
 
 
-def test_words_of_a_store_are_those_of_a_table(store, table, tmp_path, obygaze, capsys):
-    items = table(ITEMS, "items.csv")
-    whole = "caption_id,image_id,caption\n" + "".join(
-        f'{one},{image},"{TEXTS[one]}"\n' for one, image in (("c1", "i1"), ("c2", "i1"), ("c3", "i2"))
-    )
-    sources = {
-        "table": ["--captions", table(whole, "whole.csv")],
-        "store": ["--captions", table(IMAGES), "--texts", store],
-    }
-    documents = {}
-    for name, given in sources.items():
-        out = tmp_path / f"{name}.csv"
-        assert obygaze("audit", "words", *given, "--items", items, "--min-total", 1, "--out", out) == 0
-        documents[name] = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
-    assert "1 texts of the store are not in --captions" in capsys.readouterr().err
-    assert documents["store"]["rows"] == documents["table"]["rows"]
-    assert documents["store"]["rows"][0]["count"] == 2, "a word at the end of a line is another token"
-    assert documents["store"]["record"]["texts"] == open_store(store).fingerprint
-    assert documents["table"]["record"]["texts"] is None
-
-
 @pytest.mark.parametrize(
     ("text", "of_store", "place"),
     [
@@ -85,10 +61,3 @@ def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
     clips = keep(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
     with pytest.raises(AuditError, match="group toy"):
         read_captions(table(IMAGES), clips)
-
-
-def test_a_packed_store_gives_its_captions_too(store, table, tmp_path):
-    from obygaze_features.exchange.publish import pack
-
-    packed = pack(open_store(store), tmp_path / "captions.zip")
-    assert read_captions(table(IMAGES), packed).pairs == read_captions(table(IMAGES), store).pairs

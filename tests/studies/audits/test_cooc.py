@@ -75,11 +75,3 @@ def test_a_bad_list_of_objects_is_refused(tmp_path):
         read_objects_list(path)
     path.write_text("cat\n\nmotor scooter \n", encoding="utf-8")
     assert read_objects_list(path) == ("cat", "motor scooter")
-
-
-def test_the_figure_counts_the_captions_under_each_share_in_equal_decimals(tmp_path):
-    path = tmp_path / "cooc.svg"
-    audit_cooc(CAPTIONS, ["motor scooter", "cat"]).pictures[0].draw(path)
-    text = path.read_text(encoding="utf-8")
-    for label in ("(all captions) (n = 4)", "motor scooter (n = 3)", "cat (n = 0)", ">0.500<", ">0.667<"):
-        assert label in text, label

@@ -16,13 +16,16 @@ from transformers import AutoTokenizer, CLIPModel
 from obygaze_features.backbones.checkpoint import quiet
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import PRESETS
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, ExtractError, ManifestError
+from obygaze_features.manifest import read_manifest
 from obygaze_studies.saliency.class_activation import (
     MappedNetwork,
     class_score,
     clip_to_map,
     enlarged,
+    every_pair,
     live_map,
+    read_pairs,
     similarity,
 )
 from obygaze_studies.saliency.maps_file import read_maps
@@ -175,26 +178,19 @@ def test_a_layer_that_cannot_be_mapped_is_refused_by_name():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
-            self.last, self.unused, self.pair = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 2, 1), nn.LSTM(3, 3)
+            self.last = nn.Conv2d(3, 3, 1)
 
         def forward(self, pixels):
-            self.unused(pixels)
-            self.pair(pixels[0, :, 0])
             return self.last(self.last(pixels)).mean(dim=(2, 3))
 
     network, pixels = Twice(), torch.ones(1, 3, 4, 3)
     flat = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
     whole = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
-    empty = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
-    nn.init.zeros_(empty[0].weight)
-    nn.init.zeros_(empty[0].bias)
     cases = (
         (network, network.last, class_score(0), "layer 'it'"),
-        (network, network.unused, class_score(0), "layer 'it'"),
-        (network, network.pair, class_score(0), "layer 'it'"),
         (flat, flat[0], class_score(0), r"\[1, 36\]"),
         (whole, whole[0], class_score(2), "2 classes"),
-        (empty, empty[0], similarity(torch.ones(2), "cosine"), "not finite"),
+        (whole, whole[0], similarity(torch.zeros(2), "cosine"), "not finite"),
     )
     for mapping, layer, target, place in cases:
         with pytest.raises(BackboneError, match=place):
@@ -261,60 +257,25 @@ def test_a_planted_detector_lights_up_where_its_colour_is(detecting, lab, capsys
     assert not other.any()
     assert [pair["peak"] > 0 for pair in maps.pairs] == [True, True, False]
     assert maps.groups == ("own", "other")
-    assert maps.about["score"] == "class"
-    assert maps.about["space"] is None
-    assert maps.about["function"] == "labnets:detectors"
+    shown = {name: maps.about[name] for name in ("score", "space", "function")}
+    assert shown == {"score": "class", "space": None, "function": "labnets:detectors"}
     assert document["pairs"][0] == dict(maps.pairs[0])
 
 
-def test_a_clip_maps_every_image_for_every_prompt_the_same_every_time(clip_folder, lab, capsys, obygaze):
-    (lab / "prompts.txt").write_text("\ufeffa cat\r\na dog\r\n", encoding="utf-8")
-    asked = ["gradcam", "stills.csv", "--prompts", "prompts.txt", "--weights", clip_folder]
-    for name in ("one.zarr", "two.zarr"):
-        assert obygaze(*asked, "--out", name) == 0
-    maps = read_maps(lab / "one.zarr")
-    named = [(pair["image_id"], pair["text"], pair["group"]) for pair in maps.pairs]
-    expected = [(image, text, text) for image in ("cold", "warm") for text in ("a cat", "a dog")]
-    assert named == expected
-    kept = [
-        {str(path.relative_to(lab / name)): path.read_bytes() for path in (lab / name).rglob("*.json")}
-        for name in ("one.zarr", "two.zarr")
-    ]
-    assert kept[0] == kept[1]
-    np.testing.assert_array_equal(maps.raw, read_maps(lab / "two.zarr").raw)
-    assert maps.about["score"] == "cosine"
-    assert capsys.readouterr().out.count("a dog") == 2
-
-
 @pytest.mark.parametrize(
-    ("arguments", "code", "place"),
+    ("read", "text", "place"),
     [
-        ([], 2, "--pairs"),
-        (["--pairs", "p.csv", "--prompts", "p.txt"], 2, "--prompts"),
-        (["--prompts", "p.txt", "--layer", "x"], 2, "--layer"),
-        (["--prompts", "p.txt", "--network", "labnets:detectors"], 2, "--network"),
-        (["--prompts", "p.txt", "--out", "m.csv"], 2, "--out"),
-        (["--pairs", "gone.csv"], 1, "line 2, column image_id"),
-        (["--pairs", "twice.csv"], 1, "line 3"),
-        (["--prompts", "empty.txt"], 1, "empty.txt: line 1"),
-        (["--prompts", "twice.txt"], 1, "twice.txt"),
-        (["--prompts", "p.txt", "--out", "stills.zarr"], 1, "stills.zarr"),
+        (read_pairs, "image_id,text\ngone,0\n", "line 2, column image_id"),
+        (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "line 3"),
+        (read_pairs, "image_id,text\n", ""),
+        (every_pair, "\n", ""),
+        (every_pair, "text_id,text\n1,man\n2,man\n", "'man'"),
     ],
 )
-def test_a_wrong_use_is_said_before_any_work(lab, capsys, arguments, code, place, obygaze):
-    for name, text in (
-        ("p.txt", "0\n"),
-        ("empty.txt", "\n"),
-        ("twice.txt", "a man\na man\n"),
-        ("gone.csv", "image_id,text\ngone,0\n"),
-        ("twice.csv", "image_id,text\nwarm,0\nwarm,0\n"),
-    ):
-        (lab / name).write_text(text, encoding="utf-8")
-    (lab / "stills.zarr").mkdir()
-    out = [] if "--out" in arguments else ["--out", "m.zarr"]
-    assert obygaze("gradcam", "stills.csv", *arguments, *out) == code
-    assert place in capsys.readouterr().err
-    assert not (lab / "m.zarr").exists()
+def test_bad_lists_of_pairs_are_named(lab, read, text, place):
+    (lab / "given.csv").write_text(text, encoding="utf-8")
+    with pytest.raises((ManifestError, ExtractError), match=rf"given\.csv.*{place}"):
+        read(lab / "given.csv", read_manifest(lab / "stills.csv"))
 
 
 @pytest.mark.parametrize(
@@ -382,14 +343,3 @@ def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, det
     assert "films.csv" in capsys.readouterr().err
     assert obygaze("gradcam", "stills.csv", *asked) == 0
     assert read_maps(lab / "m.zarr").about["untrained"] is True
-
-
-def test_without_the_package_the_extra_to_install_is_named(lab, detecting, monkeypatch, capsys, obygaze):
-    (lab / "p.txt").write_text("0\n", encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "pytorch_grad_cam", None)
-    assert obygaze("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
-    assert "obygaze[saliency]" in capsys.readouterr().err
-
-
-def test_the_stand_in_for_torchvision_is_gone():
-    assert "torchvision" not in sys.modules or hasattr(sys.modules["torchvision"], "models")

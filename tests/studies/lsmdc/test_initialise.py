@@ -10,7 +10,7 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import is_half
-from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
+from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
 from obygaze_studies.lsmdc.step import group_of, is_trained
 
 from .corpus import openai_names

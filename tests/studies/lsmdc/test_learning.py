@@ -11,26 +11,19 @@ import torch
 
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
 from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
 from obygaze_studies.lsmdc.execution import Processes
-from obygaze_studies.lsmdc.initialise import initial_tensors, load_clip
+from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
 from obygaze_studies.lsmdc.retrieval import evaluate
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import (
     FROZEN,
-    LARGEST_SCALE,
     Batch,
-    BertAdam,
-    clip_gradients,
-    compute_gradients,
-    group_of,
-    groups,
-    is_trained,
     schedule,
 )
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
+from .three_steps import learn, network_of
 
 pytestmark = pytest.mark.long
 
@@ -55,13 +48,8 @@ class Lesson:
         tensors = initial_tensors(
             "clip", load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
         )
-        self.size = LsmdcFormat.of("clip", tensors)
-        self.start = tensors
-        self.original = {name: tensor.original for tensor in self.size.tensors() for name in tensor.port}
-        self.network = XClipLsmdc(self.size).eval()
-        self.network.load_state_dict(self.size.to_port("clip", tensors))
-        for name, value in self.network.named_parameters():
-            value.requires_grad_(is_trained(self.original[name]))
+        self.size, self.start = LsmdcFormat.of("clip", tensors), tensors
+        self.network = network_of(self.size, tensors)
         self.rng = np.random.default_rng(seed)
         tokenizer = CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=WORDS)
         ids = tokenizer([caption(number) for number in range(PATTERNS)])
@@ -69,22 +57,13 @@ class Lesson:
         self.seen, self.unseen = (Pairs(names, ids, Rendered(self.rng), FRAMES) for _ in range(2))
 
     def learn(self, steps, *, rate, scale, deal=False):
-        trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        of_group = groups(rate, scale)
-        group = {name: of_group[group_of(self.original[name])] for name in trained}
-        optimiser = BertAdam(trained, group, steps)
         batch = self.seen.batch(range(PATTERNS))
-        losses = []
-        for _ in range(steps):
-            ids = batch.ids[torch.from_numpy(self.rng.permutation(PATTERNS))] if deal else batch.ids
-            losses.append(
-                compute_gradients(self.network, self.size, Batch(batch.frames, batch.mask, ids), PATTERNS)
-            )
-            clip_gradients(trained.values())
-            optimiser.step()
-            with torch.no_grad():
-                self.network.logit_scale.clamp_(max=LARGEST_SCALE)
-        return losses
+        batches = [batch] * steps
+        if deal:
+            orders = [torch.from_numpy(self.rng.permutation(PATTERNS)) for _ in batches]
+            batches = [Batch(batch.frames, batch.mask, batch.ids[order]) for order in orders]
+        rates = {"rate": rate, "scale": scale, "total": steps}
+        return learn(self.network, self.size, batches, PATTERNS, **rates)[0]
 
     def recall(self, pairs):
         found = evaluate(

@@ -50,7 +50,7 @@ def test_thirty_steps_are_the_originals(given, case, dtype):
 # from Intel's. With AMD's values in the operations of MKL's SSE kernel (below) all 408 weights after 1, 3, 4
 # and 30 steps had the original's bytes; with Intel's, 0, 4, 7 and 25 of them differed; with rounded roots or
 # those of AVX-512, 0, 7, 11 and 52. So the original ran on an AMD processor. AMD's table is not copied here:
-# the tests show that the documented error reaches the original's values, and that nothing else differs.
+# the test shows that the documented error reaches the original's values, and that nothing else differs.
 
 
 def change(p, m, root, decay, factor):
@@ -81,16 +81,6 @@ def roots(v):
     return found
 
 
-def test_the_originals_roots_are_those_of_a_processors_approximation(given):
-    before, after = given["large.float32.3.weight"], given["large.float32.4.weight"]
-    m, v = given["large.float32.4.m"], given["large.float32.4.v"]
-    rounded = change(before, m, np.sqrt(v), 0.2, schedule(3, STEPS))
-    # How many weights a rounded root misses depends on the gradients; by how much does not.
-    assert np.abs(rounded - after).max() <= np.spacing(np.abs(after).max()), "last bits alone differ"
-    reached = [change(before, m, root, 0.2, schedule(3, STEPS)) == after for root in roots(v)]
-    assert np.logical_or.reduce(reached).all(), "and nothing but the approximation differs"
-
-
 def test_approximated_roots_span_all_values_of_the_original_and_ours(given):
     spans = {name: (given[f"{name}.0"].astype(np.float32),) * 2 for name in DECAYS}
     for step, found, optimiser in run(given, "large", "float32"):
@@ -103,11 +93,6 @@ def test_approximated_roots_span_all_values_of_the_original_and_ours(given):
             for value in (found[name], given.get(f"large.float32.{step}.{name}", found[name])):
                 assert ((low <= value) & (value <= high)).all(), (step, name)
             assert (high - low).max() <= np.spacing(np.abs(high).max()), "and the span is narrow"
-
-
-def test_small_gradients_have_no_second_moment_in_float16(given):
-    assert not given["small.float16.30.v"].any()
-    assert given["small.float32.30.v"].all()
 
 
 def test_the_schedule_is_the_originals(oracle):

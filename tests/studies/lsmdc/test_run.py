@@ -7,20 +7,17 @@ import csv
 import json
 import os
 
-import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
 from obygaze.cli import main
-from obygaze_features.backbones import load_backbone, load_text_backbone
+from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc, load, training_record
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
-from obygaze_features.video import read_frames, uniform
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
@@ -185,16 +182,6 @@ def test_a_damaged_state_is_named(settings):
         train(given)
 
 
-def test_every_arithmetic_trains_and_is_recorded(settings, tmp_path):
-    for arithmetic in ("bfloat16", "published"):
-        given = settings(epochs=1, arithmetic=arithmetic, out=tmp_path / arithmetic, chunk=2)
-        assert train(given).complete
-        record = training_record(find_weights(given.out))
-        assert record["arithmetic"] == arithmetic
-        kinds = {value.dtype for value in load_file(given.out / "model.safetensors").values()}
-        assert kinds == {torch.float32}
-
-
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
     real, calls = run.compute_gradients, []
 
@@ -303,17 +290,6 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
 
     network, size = load(find_weights(whole.out))
-    backbone = load_backbone("xclip-lsmdc", weights=str(whole.out))
-    frames = np.stack(read_frames(video, uniform(size.max_frames), each=backbone.prepare).images)
-    mean = torch.tensor((0.48145466, 0.4578275, 0.40821073))
-    std = torch.tensor((0.26862954, 0.26130258, 0.27577711))
-    pixels = ((torch.from_numpy(frames).float() / 255 - mean) / std).movedim(-1, 1)[None]
-    with torch.inference_mode():
-        related = network.relate_frames(network.encode_frames(pixels))
-        wanted = network.video_vector(related)[0].numpy()
-    kept = group.read("film", "pooled")
-    assert np.abs(kept - wanted).max() <= 1e-5, "preset and network written out, in another order of sums"
-    assert kept.tobytes() == backbone.encode(frames[None])["pooled"][0].tobytes()
     written = load_file(whole.out / "model.safetensors")
     again = size.from_port(network.state_dict())
     assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(again, torch.float32)
@@ -322,14 +298,3 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
     assert texts.provenance["training"] == training
     assert texts.provenance["space"] == embedding_space(group.provenance)
-
-
-def test_the_exported_tensors_are_those_of_the_format_by_name_and_shape(whole):
-    """That the format's are the original's is tested with the backbone."""
-    with torch.device("meta"):
-        network = XClipLsmdc(LsmdcFormat())
-    written = load_file(whole.out / "model.safetensors")
-    exported = LsmdcFormat().from_port(network.state_dict())
-    for size, tensors in ((LsmdcFormat(), exported), (LsmdcFormat.of("run", written), written)):
-        shapes = {tensor.original: tuple(tensor.shape) for tensor in size.tensors()}
-        assert {name: tuple(value.shape) for name, value in tensors.items()} == shapes

@@ -39,16 +39,12 @@ class Oracle:
         self.tensors = json.loads((folder / "tensors.json").read_text())
         self.similarities = dict(np.load(folder / "similarities.npz"))
         self.size = LsmdcFormat.of("oracle", self.load("initial"))
-        self.original = {name: tensor.original for tensor in self.size.tensors() for name in tensor.port}
 
     def load(self, name):
         return load_file(self.folder / f"{name}.safetensors")
 
     def network(self, arithmetic="float32"):
-        network = XClipLsmdc(self.size).eval()
-        network.load_state_dict(self.size.to_port("oracle", self.load("initial")))
-        for name, value in network.named_parameters():
-            value.requires_grad_(is_trained(self.original[name]))
+        network = network_of(self.size, self.load("initial"))
         convert(network, self.size, arithmetic)
         return network
 
@@ -58,24 +54,45 @@ class Oracle:
         return Batch(frames[mask], mask, torch.from_numpy(self.inputs["input_ids"][step]))
 
 
-def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=None, **how):
-    """Train; gives the trained tensors by their original names, losses and norms, and the optimiser."""
-    processes = processes or Processes()
-    network = oracle.network(arithmetic)
+def originals_of(size):
+    """Port's name -> original's."""
+    return {name: tensor.original for tensor in size.tensors() for name in tensor.port}
+
+
+def network_of(size, tensors):
+    """Make a network of tensors in the original's format, of which those that the original trains are."""
+    network, original = XClipLsmdc(size).eval(), originals_of(size)
+    network.load_state_dict(size.to_port("given", tensors))
+    for name, value in network.named_parameters():
+        value.requires_grad_(is_trained(original[name]))
+    return network
+
+
+def learn(network, size, batches, pairs, *, rate, scale, total, **how):
+    """Take a step a batch; gives losses, norms, the trained tensors and the optimiser."""
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
-    of_group = groups(lr or oracle.run["lr"], scale or oracle.run["coef_lr"])
-    group = {name: of_group[group_of(oracle.original[name])] for name in trained}
-    optimiser = BertAdam(trained, group, oracle.run["total_steps"])
+    of_group, original = groups(rate, scale), originals_of(size)
+    group = {name: of_group[group_of(original[name])] for name in trained}
+    optimiser = BertAdam(trained, group, total)
     losses, norms = [], []
-    for step in range(3):
-        mine = processes.share(PAIRS)
-        batch = oracle.batch(step).part(mine.start, mine.stop)
-        given = {"processes": processes, "arithmetic": arithmetic, **how}
-        losses.append(compute_gradients(network, oracle.size, batch, PAIRS, **given))
+    for batch in batches:
+        losses.append(compute_gradients(network, size, batch, pairs, **how))
         norms.append(clip_gradients(trained.values()))
         optimiser.step()
         with torch.no_grad():
             network.logit_scale.clamp_(max=LARGEST_SCALE)
+    return losses, norms, trained, optimiser
+
+
+def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=None, **how):
+    """Train; gives the trained tensors by their original names, losses and norms, and the optimiser."""
+    processes = processes or Processes()
+    mine = processes.share(PAIRS)
+    batches = [oracle.batch(step).part(mine.start, mine.stop) for step in range(3)]
+    rates = {"rate": lr or oracle.run["lr"], "scale": scale or oracle.run["coef_lr"]}
+    how |= {"total": oracle.run["total_steps"], "processes": processes, "arithmetic": arithmetic}
+    network = oracle.network(arithmetic)
+    losses, norms, trained, optimiser = learn(network, oracle.size, batches, PAIRS, **rates, **how)
     originals = oracle.size.from_port({name: value.detach() for name, value in trained.items()})
     return originals, losses, norms, optimiser
 

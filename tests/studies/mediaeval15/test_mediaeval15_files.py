@@ -12,7 +12,6 @@ from obygaze_studies.mediaeval15.run_files import (
     RunFile,
     affect_lines,
     read_affect,
-    read_qrels,
     read_trec,
     trec_lines,
 )
@@ -125,8 +124,6 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
         (read_trec, "v Q0 a 1 inf x\n", "line 1: score 'inf'"),
         (read_trec, "v Q0 a 1 0.5\n", "line 1"),
         (read_trec, "\n", ""),
-        (read_qrels, "v 0 a yes\n", "line 1: relevance 'yes'"),
-        (read_qrels, "v 0 a 1\nv 0 a 1\n", "line 2: clip 'a' of topic v"),
         (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence: 'calm'"),
         (read_affect, "clip,valence,arousal\na,,calm\n", "column valence: ''"),
         (read_affect, "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n", "line 3, column clip"),
@@ -135,7 +132,3 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
 def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, place):
     with pytest.raises((TaskError, ManifestError), match=rf"run[\s\S]*{place}"):
         read(write(tmp_path / "run", text))
-
-
-def test_relevances_below_zero_are_not_judged(tmp_path):
-    assert read_qrels(write(tmp_path / "qrels", "v 0 a -1\nv 0 b 2\n")) == {"v": {"b": 2}}

@@ -7,11 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
-from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError
-from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.linear import ClippedScaler
@@ -152,12 +148,6 @@ def test_no_movie_is_on_both_sides_of_an_inner_fold_and_no_test_clip_is_trained_
     assert sum(map(len, held)) == len(everything)
 
 
-def test_the_same_training_gives_the_same_scores(make_task):
-    store, manifest = make_task(distance=0.5)
-    first, again = (train_violence(load_sides(store, manifest), FAST) for _ in range(2))
-    assert first == again
-
-
 def test_a_clip_without_features_is_missing_from_the_run_and_nothing_stands_in_for_it(make_task):
     store, manifest = make_task(failed="ACCEDE00239.mp4")
     sides = load_sides(store, manifest)
@@ -221,26 +211,3 @@ def test_a_manifest_or_store_of_something_else_is_refused(make_task):
         load_sides(store, manifest, features="frames")
     with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))
-
-
-def test_none_of_a_side_in_the_store_is_said_with_a_reason(make_task, tmp_path):
-    _, manifest = make_task()
-    dev = {clip.clip_id: clip.movie for clip in manifest if clip.extras["split"] == "dev"}
-    arrays = {"descriptors": {"pooled": np.zeros((len(dev), 2), np.float32)}}
-    store = open_store(seal_arrays(tmp_path / "dev", dev, arrays))
-    with pytest.raises(TaskError, match="none of the 120 test clips"):
-        load_sides(store, manifest)
-
-
-@pytest.mark.parametrize("task", ["violence", "scale:valence"])
-def test_the_corpus_is_evaluated_movie_by_movie_as_any_other(make_task, task):
-    store, manifest = make_task()
-    data = load_dataset(store, manifest)
-    assert (len(data), data.counts["unlabelled"]) == (240, 0)
-    run = evaluate(data, {"own": FAST}, task)
-    metric = "average_precision" if task == "violence" else "quadratic_kappa"
-    table = run.metrics[run.metrics["metric"] == metric].set_index("model")
-    assert table.loc["own", "pooled"] == pytest.approx(1.0)
-    assert table.drop(index="own")["pooled"].max() < 0.7
-    assert run.record["codebook"]["name"] == "mediaeval15"
-    assert run.record["movies_tested"] == 12

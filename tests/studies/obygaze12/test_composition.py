@@ -17,7 +17,6 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.projection import project, windows
 from obygaze_studies.obygaze12.composition import (
-    alone_or_combined,
     concept_pairs,
     concept_sets,
     concept_trend,
@@ -103,16 +102,6 @@ def test_the_trend_is_observable_for_every_single_annotator(segments, projected)
     trends = {name: concept_trend(one) for name, one in grouped(clips, "annotator").items()}
     assert set(trends) == {"annotator1", "annotator2"}
     assert all(one.rises and one.test.p < 1e-5 and one.test.n_pairs == 20 for one in trends.values())
-
-
-def test_in_obygaze12_no_single_concept_makes_a_clip_s(labelled):
-    """Section 3.4: a single element, such as clothing on its own, is not sufficient."""
-    found = {one.concept: one for one in alone_or_combined(labelled)}
-    assert found["Clothing"].alone == (30, 7)
-    assert found["Clothing"].combined == (31, 122)
-    for one in found.values():
-        assert one.alone[1] / sum(one.alone) < one.combined[1] / sum(one.combined)
-    assert sum(one.p_holm < 0.05 for one in found.values()) == 7  # Appearance is alone in 6 clips only
 
 
 def test_sets_and_pairs_add_up(labelled):

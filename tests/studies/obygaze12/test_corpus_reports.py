@@ -5,7 +5,7 @@ from pathlib import Path
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, windows
 from obygaze_features.manifest.projection import sweep
 from obygaze_models.report import plain
-from obygaze_studies.obygaze12.corpus_reports import composition_report, group_report, sweep_report
+from obygaze_studies.obygaze12.composition import composition_report, group_report, sweep_report
 
 PAPER, RAW = LabelPolicy.PAPER, LabelPolicy.RAW
 
@@ -26,16 +26,6 @@ def test_obygaze12_by_genre_and_year_is_table_3_counted(obygaze12):
     assert (years["2009"]["movies"], years["2000"]["S"]) == (2, 0)
 
 
-def test_the_report_by_annotator_tests_the_trend_in_each(segments, obygaze12):
-    report = group_report(segments, "annotator", PAPER)
-    assert report.data["rises"].tolist() == [True] * 3
-    assert any("2 of 2 groups" in note for note in report.blocks[1].notes)
-    assert not any("printed" in note for note in report.blocks[1].notes)
-    assert "printed for all clips (section 3.4): HN 1.26, NS 1.71, S 2.60" in plain(
-        group_report(obygaze12, "movie", PAPER), 200
-    )
-
-
 def test_the_sweep_of_mobygaze_moves_as_app_7_2_says_but_for_hn(segments):
     """Printed of ObyGaze12's own clips: EN +76, HN +68, NS -42, S -103; here onto windows of 46 s."""
     projected = sweep(segments, windows(segments, 46), (0.1, 0.2, 0.3, 0.4))
@@ -53,9 +43,3 @@ def test_a_corpus_that_is_not_the_papers_has_nothing_printed_beside():
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)
-
-
-def test_the_sets_of_obygaze12_say_how_many_there_are(obygaze12):
-    text = plain(composition_report(obygaze12, PAPER), 120)
-    assert "15 most frequent of 104" in text
-    assert "92.1%" in text  # 35 of 38 clips with four concepts are S

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_studies.obygaze12.figure6 import PRIOR_SD, FactorEffect, draw_forest, error_factors
+from obygaze_studies.obygaze12.figure6 import PRIOR_SD, error_factors
 
 
 def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():
@@ -59,10 +59,3 @@ def test_five_errors_have_factors():
     factors = np.tile([[0.0], [1.0]], (15, 1))
     errors = np.isin(np.arange(30), [1, 3, 11, 13, 21])
     assert np.isfinite(error_factors(factors, errors, np.repeat(["a", "b", "c"], 10)).effects).all()
-
-
-def test_a_panel_of_too_few_errors_has_a_sentence_and_no_point(tmp_path):
-    path = tmp_path / "misses.svg"
-    effects = [FactorEffect("Body", 0.5, 0.1, 0.9)]
-    draw_forest({"false alarms": effects, "misses": "no misses: nothing to explain"}, path)
-    assert "no misses: nothing to explain" in path.read_text(encoding="utf-8")

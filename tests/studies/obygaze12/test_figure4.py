@@ -1,7 +1,5 @@
 """Figure 4 of 000: the merge is the highest of the projections; drawn of MObyGaze's real segments."""
 
-import json
-
 import pytest
 
 from obygaze_features.errors import ManifestError
@@ -44,35 +42,9 @@ def test_the_merge_keeps_the_highest_level_and_unites_the_concepts_given_at_it(r
     assert report.blocks[0].rows[-1] == ("Merged", "20", "2", "7", "7", "4")
 
 
-def test_it_is_drawn_the_same_every_time(report, tmp_path):
-    (picture,) = report.pictures
-    for name in ("one.svg", "two.svg"):
-        picture.draw(tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
-    assert all(name in text for name in ("Annotation 1", "Projection 2", "Merged", "minutes"))
-
-
 def test_a_film_that_is_not_there_and_an_empty_span_are_named(two_films):
     clips = windows(two_films, 46)
     with pytest.raises(ManifestError, match="'tt1'"):
         paper.figure4(two_films, clips, "tt1")
     with pytest.raises(ManifestError, match="90000 s and 90001 s"):
         paper.figure4(two_films, clips, JUNO, span=(90_000, 90_001))
-
-
-def test_the_command_writes_a_folder(tmp_path, obygaze, capsys):
-    rows = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
-    rows += ["1,m,,0,50,S,Body,ann", "2,m,,0,9,HN,Look,bea"]
-    (tmp_path / "segments.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
-    asked = ["paper", "figure4", str(tmp_path / "segments.csv"), "--movie", "m", "--window", "25", "--json"]
-    assert obygaze(*asked, "--out", tmp_path / "out") == 0
-    (document,) = json.loads(capsys.readouterr().out)
-    levels = [(row["timeline"], row["level"]) for row in document["rows"]]
-    assert levels[2:] == [
-        *[("Projection 1", "S")] * 2,
-        *[("Projection 2", "HN"), ("Projection 2", "EN")],
-        *[("Merged", "S")] * 2,
-    ]
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"figure4.csv", "figure4.svg", "contents.json"} <= written

@@ -2,17 +2,15 @@
 
 import gzip
 import json
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol import Fold, find_target, strict_folds
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import (
-    CONCEPT_VALIDATION_FOLDS,
     Negatives,
     classifier_folds,
     concept_folds,
@@ -64,23 +62,6 @@ def test_the_draw_is_the_originals(oracle, file):
             assert list(drawn_folds(10 * size + 3, 10 * smallest + 7, int(number))) == drawn
 
 
-def test_every_fold_of_every_file_is_whole_folds_of_the_training_file_minus_what_is_held_out(obygaze12):
-    for name, task in TASKS.items():
-        for fold in classifier_folds(obygaze12, task, task):
-            kept = Counter()
-            for clip_id in fold.train:
-                clip = obygaze12.by_id[clip_id]
-                kept[clip.level == "S", int(clip.extras[f"fold_{name}"])] += 1
-            for (positive, number), count in kept.items():
-                assert number not in (9, fold.name)
-                assert count == sum(
-                    clip.extras[f"fold_{name}"] == str(number)
-                    and bool(clip.video)
-                    and (clip.level == "S") == positive
-                    for clip in obygaze12
-                )
-
-
 def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
     for file, expected in oracle["MovieBySet_KFold"]["files"].items():
         task, films = TASKS[file.lower()], expected["fold_to_movie"]
@@ -113,37 +94,6 @@ def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle,
             for side in ("train", "val", "test"):
                 found = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
                 assert found == expected[side]["labels"]
-
-
-def test_every_concept_has_nine_folds_that_cover_its_clips_once(obygaze12):
-    for concept in VISUAL_CONCEPTS:
-        for negatives in Negatives:
-            folds = concept_folds(obygaze12, concept, negatives)
-            assert tuple(fold.name for fold in folds) == CONCEPT_VALIDATION_FOLDS
-            for fold in folds:
-                everything = fold.train + fold.validation + fold.test
-                assert (
-                    len(everything)
-                    == len(set(everything))
-                    == len(set(folds[0].train + folds[0].validation)) + len(folds[0].test)
-                )
-
-
-@pytest.mark.parametrize(
-    ("train", "test", "in_training", "n_test"),
-    [
-        ("en_s", "en_s", (0, 0), 75),
-        ("en_s", "enhn_s", (31, 51), 103),
-        ("hn_s", "en_s", (12, 19), 75),
-        ("hn_s", "enhn_s", (31, 40), 103),
-    ],
-)
-def test_three_of_table_2s_four_cells_leak(obygaze12, train, test, in_training, n_test):
-    folds = classifier_folds(obygaze12, TASKS[train], TASKS[test])
-    leaks = [count_leaks(fold) for fold in folds]
-    assert (min(leak.in_training for leak in leaks), max(leak.in_training for leak in leaks)) == in_training
-    assert {leak.n_test for leak in leaks} == {n_test}
-    assert leak_caption(folds).startswith("LEAKS" if in_training[1] else "no test clip")
 
 
 def test_a_leak_is_counted_on_each_side_and_told():
@@ -186,19 +136,3 @@ def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path):
     odd = replace(clip, level="S", extras={"fold_hn_s": "three"})
     with pytest.raises(ProtocolError, match=r"clip a-1: column fold_hn_s.*three"):
         classifier_folds(Manifest((odd,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
-
-
-def test_strict_folds_test_every_clip_once_and_share_neither_clip_nor_movie(obygaze12):
-    hn_s, enhn_s, body = (
-        find_target(name, obygaze12.codebook) for name in ("hn_s", "enhn_s", "concept:Body")
-    )
-    for folds in (strict_folds(obygaze12, hn_s, enhn_s), strict_folds(obygaze12, body, body)):
-        tested = [clip_id for fold in folds for clip_id in fold.test]
-        assert len(folds) == 12
-        assert len(tested) == len(set(tested))
-        for fold in folds:
-            assert fold.validation == ()
-            assert len({obygaze12.by_id[clip_id].movie for clip_id in fold.test}) == 1
-            assert not {obygaze12.by_id[clip_id].movie for clip_id in fold.test} & {
-                obygaze12.by_id[clip_id].movie for clip_id in fold.train
-            }

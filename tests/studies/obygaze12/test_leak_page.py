@@ -4,8 +4,6 @@ import doctest
 import re
 from pathlib import Path
 
-import pytest
-
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds, count_leaks
 
@@ -27,8 +25,3 @@ def test_the_pages_counts_are_those_of_the_released_files(obygaze12):
         counts = sorted({leak.in_training for leak in leaks})
         told = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
         assert (told, {int(n_test)}) == (in_training, {leak.n_test for leak in leaks})
-
-
-@pytest.mark.parametrize("said", ["--protocol paper", "obygaze folds", "within_movie_auc", "movie_prior"])
-def test_the_page_names_what_to_use(said):
-    assert said in PAGE.read_text(encoding="utf-8")

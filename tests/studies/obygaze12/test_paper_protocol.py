@@ -191,17 +191,9 @@ def test_figure_6_explains_errors_film_by_film(narrow):
     assert "figure6-paper-xclip" in [picture.name for picture in report.pictures]
 
 
-def test_figure_3_has_both_bars_of_every_concept_and_no_printed_number(results):
-    report = figure3.paper_report([results])
-    assert len(report.data) == 16
-    assert report.blocks[0].notes == ("no test clip is in training or validation",)
-    printed = {(row[0], row[1]): row[-1] for row in report.blocks[0].rows}
-    assert printed["Look", "all (hatched)"] == "no number; hard to separate"
-    assert printed["Body", "all (hatched)"] == "no number"
-    assert (report.data["f1_pos"] <= report.data["f1_pos_max"]).all()
-
-
-def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
+def test_figure_5_is_the_published_heads_tree_down_to_four_levels_and_has_the_depth_asked_for(results):
+    """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
+    assert figure5.paper_report([with_settings(results, depth=10)]).data["depth"].max() == 10
     report = figure5.paper_report([results])
     nodes = report.data
     assert nodes["depth"].max() == 8
@@ -210,22 +202,6 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
     assert len(shown) == int((nodes["depth"] < 4).sum())
     for parent, children in nodes[nodes["parent"] >= 0].groupby("parent"):
         assert children["n_train"].sum() == nodes.set_index("number").loc[parent, "n_train"]
-
-
-def with_settings(results, **settings):
-    """The same results under other settings, with the CAVs that are there already."""
-    changed = dataclasses.replace(results, **settings)
-    changed.__dict__["concepts"] = results.concepts
-    return changed
-
-
-def test_figure_5_has_the_depth_asked_for(results):
-    """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
-    deep = figure5.paper_report([with_settings(results, depth=10)])
-    assert deep.data["depth"].max() == 10
-    assert any("here the depth is limited to 10 (--depth)" in note for note in deep.notes)
-    assert not any("can't give the printed depth" in note for note in deep.notes)
-    assert any("can't give the printed depth" in note for note in figure5.paper_report([results]).notes)
 
 
 def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
@@ -251,7 +227,7 @@ def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
 
 def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
     asked = ("Posture", Negatives.ALL)
-    problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, asked)
+    problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, narrow.source, asked)
     drawn = [problem.drawn(narrow.source, fold, 0.01, seed=0) for fold in problem.folds[:2]]
     for fold, task in zip(problem.folds, drawn, strict=False):
         whole = problem.task(narrow.source, fold, 0.01)
@@ -264,24 +240,6 @@ def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
     assert (again.rows == drawn[0].rows).all()
     chosen = paper_concepts.choose_c(narrow.corpus.manifest, narrow.source, (0.01,), [asked], draws=0)[asked]
     assert 0 < chosen.validated[0.01] < 1
-
-
-def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
-    """Where the choice is the published C, every figure is the published one's."""
-    tried = dict.fromkeys((0.01, 0.05), 0.4)
-    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
-    chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
-    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
-    report = figure3.paper_report([with_settings(results, choose_c=True)])
-    block = report.blocks[1]
-    assert block.headers[2:4] == ("published C", "chosen C")
-    assert block.headers[4] == "chosen C, draws"
-    assert [row[2] != row[3] for row in block.rows].count(True) == 1
-    body = (report.data["concept"] == "Body") & (report.data["negatives"] == "en")
-    same = report.data[~body]
-    assert (same["chosen_f1_pos"] == same["f1_pos"]).all()
-    assert (report.data.loc[body, "chosen_f1_validated"] == 0.5).all()
-    assert len(figure3.paper_report([results]).blocks) == 1
 
 
 def said_of(results, *, clips=None, **of_source):
@@ -324,28 +282,17 @@ def test_without_one_of_the_films_nothing_printed_stands_beside(results):
         assert not [name for name in report.data.columns if "printed" in name]
 
 
-def test_clips_without_features_are_left_out_of_all_sides_and_counted(corpus):
-    kept = np.flatnonzero(np.arange(len(corpus.clips)) % 10 != 0)
-    source = corpus.clips.take(kept)
-    source = dataclasses.replace(source, X=np.ascontiguousarray(source.X[:, :8]))
-    fewer = dataclasses.replace(corpus, sources=(source,))
-    notes = " ".join(table2.paper_report([PaperResults(fewer, source)]).notes)
-    assert "clips of these folds have no features and are left out of all sides" in notes
-
-
 @pytest.mark.parametrize(
     ("made", "movies", "place"),
     [
-        (protocol_results.classifiers, 0, "en_s>en_s of Table 2, fold 0"),
         (protocol_results.movie_pairs, 11, "Table 4, fold test 0"),
         (paper_concepts.concepts, 1, "Body against en, fold 5"),
-        (paper_concepts.choose_c, 1, "Body against en, fold 5"),
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
     kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
     clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
-    more = (0,) if made in (protocol_results.classifiers, protocol_results.movie_pairs) else ()
+    more = (0,) if made is protocol_results.movie_pairs else ()
     with pytest.raises(FoldsError, match=place):
         made(corpus.manifest, clips, *more)
 
@@ -363,3 +310,28 @@ def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpu
     assert note.startswith("table4, paper protocol")
     with pytest.raises(FoldsError, match="no clip on its test side"):
         paper.redo(("table4",), corpus.manifest, [], ("paper",))
+
+
+def with_settings(results, **settings):
+    """The same results under other settings, with the CAVs that are there already."""
+    changed = dataclasses.replace(results, **settings)
+    changed.__dict__["concepts"] = results.concepts
+    return changed
+
+
+def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypatch):
+    """Where the choice is the published C, every figure is the published one's."""
+    tried = dict.fromkeys((0.01, 0.05), 0.4)
+    chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
+    chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
+    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
+    report = figure3.paper_report([with_settings(results, choose_c=True)])
+    block = report.blocks[1]
+    assert block.headers[2:4] == ("published C", "chosen C")
+    assert block.headers[4] == "chosen C, draws"
+    assert [row[2] != row[3] for row in block.rows].count(True) == 1
+    body = (report.data["concept"] == "Body") & (report.data["negatives"] == "en")
+    same = report.data[~body]
+    assert (same["chosen_f1_pos"] == same["f1_pos"]).all()
+    assert (report.data.loc[body, "chosen_f1_validated"] == 0.5).all()
+    assert len(figure3.paper_report([results]).blocks) == 1

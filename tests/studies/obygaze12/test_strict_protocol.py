@@ -24,23 +24,14 @@ N_MARKED = 3
 STRICT = (table2, table4, figure3, figure5, figure6)
 
 
-def planted(
-    *,
-    direction=0.0,
-    film=0.0,
-    concept=0.0,
-    seed=0,
-    n_movies=N_MOVIES,
-    n_per_movie=N_PER_MOVIE,
-    marked=True,
-):
+def planted(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES, N_PER_MOVIE)):
     """Make clips of three levels whose S clips lie along one axis, films apart, and Body along another.
 
     Films differ in their share of S clips. Body is marked more often in S clips, the first two concepts in
     HN and S clips at random: they are in no feature. The other concepts are in no clip.
     """
-    rng = np.random.default_rng(seed)
-    movie_of = np.repeat(np.arange(n_movies), n_per_movie)
+    rng, n_movies = np.random.default_rng(0), size[0]
+    movie_of = np.repeat(np.arange(n_movies), size[1])
     y = rng.random(movie_of.size) < np.linspace(0.2, 0.45, n_movies)[movie_of]
     levels = np.where(y, "S", np.where(rng.random(y.size) < 0.5, "EN", "HN"))
     present = rng.random((y.size, len(VISUAL_CONCEPTS))) < 0.35
@@ -68,7 +59,7 @@ def planted(
 
 @pytest.fixture(scope="module")
 def film_only():
-    return planted(film=4.0, marked=False, n_movies=5, n_per_movie=24)
+    return planted(film=4.0, marked=False, size=(5, 24))
 
 
 @pytest.fixture(scope="module")
@@ -128,20 +119,6 @@ def test_the_planted_concept_is_significant_and_found(learnt):
     assert (rows["f1_pos"] <= rows["f1_pos_high"]).all()
 
 
-def test_a_concepts_clips_are_told_from_en_clips_or_from_all(learnt):
-    labels = learnt.source.labels
-    against_all, against_en = (
-        concept_target("Body", CODEBOOK, levels).of(labels) for levels in ((), ("EN",))
-    )
-    present = labels.present[:, VISUAL_CONCEPTS.index("Body")]
-    assert np.array_equal(against_all, present.astype(int))
-    assert set(labels.levels[against_en == 0]) == {"EN"}
-    assert np.array_equal(against_en == 1, present)
-    counts = figure3.strict_report([learnt]).data.set_index(["concept", "negatives"])["n_clips"]
-    assert counts["Body", "all"] == len(present)
-    assert counts["Body", "en"] == (against_en >= 0).sum()
-
-
 @pytest.mark.parametrize(("n_movies", "expected"), [(2, False), (3, True)])
 def test_a_concept_is_learnable_when_three_movies_have_it(n_movies, expected):
     clips = tuple(
@@ -161,15 +138,6 @@ def test_table_4_tests_every_movie_once(learnt):
         part = learnt.pair_rows()
         own = part[part["movie"] == row["movie"]]
         assert row["auc"] == auc(own["label"].to_numpy(), own["score"].to_numpy())
-
-
-def test_table_4_ends_with_the_mean_over_movies_and_what_knowing_nothing_gives(learnt):
-    mean, chance = table4.strict_report([learnt]).blocks[0].rows[-2:]
-    assert mean[0].startswith("mean over movies")
-    assert chance[0] == "chance level, mean over movies"
-    # Of AP it is a random ranking's of each movie's clips, above the prevalence of .34 or so.
-    assert float(chance[3]) > learnt.pair_rows()["label"].mean()
-    assert chance[6] == "0.500"
 
 
 def test_figure_5_draws_the_concept_that_matters_at_the_root():

@@ -1,0 +1,178 @@
+"""Name, check and read the files of scored films, which strangers may have written."""
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from obygaze_features.errors import first_line
+from obygaze_features.io import sha256_of
+from obygaze_features.text import unsuitable
+from obygaze_film.errors import FilmError
+from obygaze_film.schema import (
+    COLUMNS,
+    LAST,
+    MOST_S,
+    NO_TRACES,
+    SHOT_COLUMNS,
+    TRACE_COLUMNS,
+    FilmRecord,
+    read_record,
+)
+
+RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
+FRAMES = "frames.csv"
+"""Values of models for frames, if the store has frames that they can read."""
+
+RATES = "rate.json"
+"""Rates corrected by judgements."""
+
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, RATES)
+
+MOST_BYTES = 1 << 26
+"""Of a file of a scored film; three hours with ten models have half of that."""
+
+TIMES, WHOLE = ("start_s", "end_s"), ("called", "n_windows", "n_frames")
+MOST = sys.float_info.max
+PROBABILITIES = ("p", "p_low", "p_high")
+TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
+"""Columns that hold text; all others hold numbers."""
+
+
+def folder_name(movie: str) -> str:
+    """Return the name of a film's folder among several: one component of a path."""
+    return movie.replace("/", "_").replace("\\", "_").lstrip(".") or "_"
+
+
+def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
+    """Map films to their folders: one film has `out` itself, several have a folder in it each.
+
+    Raises
+    ------
+    FilmError
+        Two films would have one folder, also on a file system that does not tell case apart.
+    """
+    if len(movies) == 1:
+        return {movies[0]: out}
+    first: dict[str, str] = {}
+    for movie in movies:
+        other = first.setdefault(folder_name(movie).casefold(), movie)
+        if other != movie:
+            raise FilmError(
+                f"films {other!r} and {movie!r} would both lie in folder {folder_name(movie)}: "
+                "rename one in the manifest"
+            )
+    return {movie: out / folder_name(movie) for movie in movies}
+
+
+def link(source: str | Path, target: str | Path) -> None:
+    """Give a file a second name, or copy it where that is not possible."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Read the record of a scored film, its timeline, its shots and its frames.
+
+    Raises
+    ------
+    FilmError
+        It is not such a folder, or a file is damaged; names file and column.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
+    record = read_record(bytes_of(path), str(path))
+    table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST), record, record.duration_s)
+    _check_rows(table, record, folder / TIMELINE)
+    shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
+    traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
+    frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
+    return msgspec.structs.replace(record, tables={}), table, shots, frames  # of these files, not of the film
+
+
+def bytes_of(path: Path) -> bytes:
+    """Read a file of a scored film, unless it is larger than any such file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise FilmError(f"{path}: {error.strerror or error}: score the film again") from error
+    if len(data) > MOST_BYTES:
+        raise FilmError(f"{path}: larger than the {MOST_BYTES >> 20} MB that a scored film's file may have")
+    return data
+
+
+def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
+    """Read one of the tables; check its digest, its columns, their numbers and texts."""
+    data = bytes_of(path)
+    if record.tables and record.tables.get(path.name) != sha256_of(data):
+        raise FilmError(f"{path}: not the table that {RECORD} was written with: score the film again")
+    try:
+        table = pd.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False)
+    except ValueError as error:
+        raise FilmError(f"{path}: {first_line(error)}: score the film again") from error
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
+    for name in table.columns:
+        try:
+            table[name] = _texts(table[name]) if name in TEXTS else _numbers(table[name], end_s)
+        except ValueError as error:
+            raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
+    if not (table["start_s"] < table["end_s"]).all():
+        raise FilmError(f"{path}: columns start_s, end_s: a span that does not end after its start")
+    return table
+
+
+def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
+    """Check a column of texts."""
+    for text in cells.unique():
+        if wrong := unsuitable(str(text)):
+            raise ValueError(f"{text!r:.80} {wrong}")
+    return cells
+
+
+def _numbers(cells: "pd.Series[str]", end_s: float) -> Any:
+    """Read a column of numbers: times up to `end_s`, probabilities, whole numbers, others finite."""
+    # Python's float, cell by cell: every number is read exactly as it was written.
+    numbers = np.array([float(cell) if cell else np.nan for cell in cells], dtype=np.float64)
+    name = str(cells.name)
+    low, high = -MOST, MOST
+    if name in TIMES:
+        low, high = 0.0, end_s
+    elif name in PROBABILITIES or name.endswith("_p"):
+        low, high = 0.0, 1.0
+    elif name in WHOLE:
+        low, high = 0.0, 2.0**53
+    given = numbers if name in TIMES else numbers[[cell != "" for cell in cells]]
+    wrong = ~((given >= low) & (given <= high))
+    if name in WHOLE:
+        wrong |= given != np.floor(given)
+    if wrong.any():
+        raise ValueError(f"{given[wrong][0]:g} is none of its numbers, from {low:g} to {high:g}")
+    return pd.Series(numbers).astype("Int64") if name in WHOLE else numbers
+
+
+def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
+    """Refuse a table whose models differ from those of the record."""
+    there, expected = set(table["model"]), {model.key for model in record.models}
+    if there != expected:
+        raise FilmError(
+            f"{path}: its models are {', '.join(sorted(there))}; {RECORD} says {', '.join(sorted(expected))}"
+        )
+    given = table[["p", "p_low", "p_high"]].notna().to_numpy()
+    if (given.any(axis=1) != given.all(axis=1)).any():
+        raise FilmError(f"{path}: columns p, p_low, p_high: one is empty where another is not")
+    for _, rows in table.groupby("model"):
+        if not (rows["start_s"].diff().dropna() > 0).all():
+            raise FilmError(f"{path}: column start_s: the times of a model do not rise")

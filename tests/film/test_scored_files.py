@@ -1,0 +1,175 @@
+"""Folders of scored films are written whole, and read as what strangers wrote."""
+
+import json
+import os
+import shutil
+
+import pytest
+from msgspec.structs import replace
+from PIL import Image
+
+from obygaze_features.io import sha256_of
+from obygaze_film.errors import FilmError
+from obygaze_film.exchange import write_export
+from obygaze_film.page import film_page
+from obygaze_film.page.html import read_stills
+from obygaze_film.scored_files import FILES, MOST_BYTES
+from obygaze_film.timeline import Timeline, read_films, write_films
+
+BREAKS_TERMINALS = "\x1b]0;gone\x07"
+
+
+@pytest.fixture
+def copy(scored, tmp_path):
+    """A copy of a scored film, of which a cell or field can be changed, with digests that fit."""
+
+    def change(name, old="", new="", *, digests=True):
+        folder = tmp_path / "film"
+        shutil.copytree(scored[0], folder)
+        path = folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        if digests and name != "film.json":
+            record = json.loads((folder / "film.json").read_bytes())
+            record["tables"][name] = sha256_of(path.read_bytes())
+            (folder / "film.json").write_text(json.dumps(record), encoding="utf-8")
+        return folder
+
+    return change
+
+
+def cell(folder, column, row=30):
+    """Give the text of a row of the timeline up to a column, and its cell."""
+    lines = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    place = lines[0].split(",").index(column)
+    return lines[row], place
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("start_s", value) for value in ("nan", "inf", "-1", "1e300", "")),
+        *(("end_s", value) for value in ("inf", "0", "600.5")),
+        *(("p", value) for value in ("1.5", "-0.1", "inf", "")),
+        *(("p_low", value) for value in ("", "nan")),
+        *(("called", value) for value in ("0.5", "inf", "-1")),
+        *(("n_windows", value) for value in ("1e300", "2.5")),
+        ("logit", "inf"),
+        ("flags", BREAKS_TERMINALS),
+        ("movie", "\u202efilm"),
+    ],
+)
+def test_a_cell_that_no_scored_film_has_is_refused_with_its_file_and_column(scored, copy, column, value):
+    line, place = cell(scored[0], column)
+    cells = line.split(",")
+    cells[place] = value
+    with pytest.raises(FilmError, match=r"timeline\.csv: column.*(start_s|p_low|" + column + ")"):
+        Timeline.read(copy("timeline.csv", line, ",".join(cells)))
+
+
+def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
+    lines = (scored[0] / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    with pytest.raises(FilmError, match="do not rise"):
+        Timeline.read(copy("timeline.csv", f"{lines[1]}\n{lines[2]}", f"{lines[2]}\n{lines[1]}"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("duration_s", value) for value in (0, -5, 1e12, 1e300, "NaN")),
+        ("year", -1),
+        ("title", BREAKS_TERMINALS),
+        ("title", "\u202efilm"),
+        ("versions", {"numpy": "\x00"}),
+        ("movie", "x" * 10 + "\x9b"),
+    ],
+)
+def test_a_field_that_no_scored_film_has_is_refused(copy, field, value):
+    folder = copy("film.json")
+    record = json.loads((folder / "film.json").read_bytes())
+    (folder / "film.json").write_text(json.dumps(record | {field: value}), encoding="utf-8")
+    with pytest.raises(FilmError, match=r"film\.json"):
+        Timeline.read(folder)
+
+
+def test_a_file_larger_than_any_scored_films_is_refused_unread(copy):
+    folder = copy("timeline.csv")
+    os.truncate(folder / "timeline.csv", MOST_BYTES + 1)
+    with pytest.raises(FilmError, match="64 MB"):
+        Timeline.read(folder)
+
+
+@pytest.mark.parametrize("name", ["timeline.csv", "shots.csv"])
+def test_a_table_of_another_scoring_is_refused(copy, name):
+    with pytest.raises(FilmError, match=f"{name}: not the table"):
+        Timeline.read(copy(name, "0", "1", digests=False))
+
+
+def test_a_film_written_before_its_record_had_digests_is_read(scored, copy):
+    folder = copy("film.json")
+    record = json.loads((folder / "film.json").read_bytes())
+    assert record.pop("tables").keys() == {"timeline.csv", "segments.csv", "shots.csv", "frames.csv"} & {
+        path.name for path in folder.iterdir()
+    }
+    (folder / "film.json").write_text(json.dumps(record), encoding="utf-8")
+    assert Timeline.read(folder).table.equals(Timeline.read(scored[0]).table)
+
+
+def test_a_longest_film_has_a_page_and_every_export_in_bounded_time(copy, kind, tmp_path):
+    folder = copy("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0')
+    film = Timeline.read(folder)
+    assert len(film_page([film])) < 5e6
+    write_export(film, kind, tmp_path / "out", rate=24)
+
+
+def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(scored, tmp_path):
+    _, film = scored
+
+    def named(movie):
+        return Timeline(replace(film.record, movie=movie), film.table, film.shots)
+
+    for first, second in (("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")):
+        with pytest.raises(FilmError, match="would both lie"):
+            write_films([named(first), named(second)], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(scored, tmp_path):
+    folder, film = scored
+    out = tmp_path / "out"
+    shutil.copytree(folder, out)
+    for name in ("notes.txt", "rate.json"):
+        (out / name).write_text("mine", encoding="utf-8")
+    (out / "pictures").mkdir()
+    (out / "pictures" / "1.jpg").write_bytes(b"mine")
+    write_films([film], out)
+    there = {path.name for path in out.iterdir()}
+    assert there - set(FILES) == {"notes.txt", "pictures"}
+    assert "rate.json" not in there
+    assert (out / "pictures" / "1.jpg").read_bytes() == b"mine"
+    assert [film.movie for film in read_films([out])] == [film.movie]
+
+
+def test_pictures_of_a_film_named_as_a_path_are_not_taken_from_there(tmp_path):
+    private = tmp_path / "private"
+    private.mkdir()
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (8, 8)).save(private / "1.jpg")
+    for movie in ("../private", str(private)):
+        with pytest.raises(FilmError):
+            read_stills(tmp_path / "pictures", movie)
+    (tmp_path / "pictures" / "film").mkdir()
+    (tmp_path / "pictures" / "film" / "1.jpg").symlink_to(private / "1.jpg")
+    with pytest.raises(FilmError, match="elsewhere"):
+        read_stills(tmp_path / "pictures", "film")
+
+
+def test_no_export_carries_a_control_character(scored, kind, tmp_path):
+    """A record in memory may hold any text; no file made of it does."""
+    _, film = scored
+    record = replace(film.record, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
+    hostile = Timeline(record, film.table, film.shots)
+    with pytest.raises(FilmError):
+        write_export(hostile, kind, tmp_path / "out", rate=24)
+    assert not (tmp_path / "out").exists()
