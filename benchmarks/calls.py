@@ -1,11 +1,11 @@
 """Fail every call of the system in every kind of work on stores, models, manifests and runs.
 
 Each call of write, fsync, close, rename, open or mkdir, unlink below the work's folder fails once with EIO,
-and from some call on all writes and new files with ENOSPC. Work must end with one line and exit code 1, with
-nothing or the whole at its destination, and the next run must give the bytes of undisturbed work. tests/disk
-tries a part. Needs Linux and a C compiler.
+from some call on all writes and new files with ENOSPC, and the process is killed in place of each (KILL).
+Work must end with one line and exit code 1, with nothing or the whole at its destination, and the next run
+must give the bytes of undisturbed work. tests/disk tries a part. Needs Linux and a C compiler.
 
-    python benchmarks/calls.py [WORK...] [--stride 1] [--errors EIO ENOSPC]
+    python benchmarks/calls.py [WORK...] [--stride 1] [--errors EIO ENOSPC KILL]
 """
 
 import importlib

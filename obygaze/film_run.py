@@ -147,23 +147,31 @@ def run(  # noqa: PLR0917 - click passes options by name
         "features": [str(word) for word in features],
     }
     _prepare(out, made_of, force=force)
+    if sealed.exists():
+        remove([out / "features.building"])  # of a run that was killed as the store had its name
+    code = _take(ctx, steps, once=(windows, sealed))
+    click.echo(f"\nThe page: {page}")
+    failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
+    ctx.exit(3 if failed else code)
+
+
+def _take(ctx: click.Context, steps: Sequence[tuple[Sequence[object], Path]], once: Sequence[Path]) -> int:
+    """Take the steps, those of `once` unless they are done; return the worst exit code of the others."""
     code = 0
     for words, made in steps:
-        once = made in {windows, sealed}
-        remains = made.exists() or (made == windows and table.exists())
-        command = [*words, "--force"] if remains and made != sealed else words
-        click.echo("\n" + typed(command))
-        if once and made.exists():
-            click.echo(f"{made} is there already")
+        if made in once and made.exists():
+            click.echo(f"\n{typed(words)}\n{made} is there already")
             continue
+        # Shots are written before the windows that they belong to.
+        remains = (made not in once and made.exists()) or made.with_suffix(".shots.csv").exists()
+        command = [*words, "--force"] if remains else words
+        click.echo("\n" + typed(command))
         sys.stdout.flush()
         ended = run_command(ctx, command)
         if ended not in {0, 3} or not made.exists():
             ctx.exit(ended or 1)
-        code = max(code, 0 if once else ended)
-    click.echo(f"\nThe page: {page}")
-    failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
-    ctx.exit(3 if failed else code)
+        code = max(code, 0 if made in once else ended)
+    return code
 
 
 def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
@@ -222,7 +230,7 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
     UsageError
         The folder holds something else, or was made of something else.
     """
-    from obygaze_features.io import json_bytes, write_whole
+    from obygaze_features.io import json_bytes, make_folder, write_whole
 
     record = out / RECORD
     if force and record.is_file():
@@ -242,5 +250,5 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
         return
     if out.exists() and (not out.is_dir() or any(not path.name.startswith(".") for path in out.iterdir())):
         raise click.UsageError(f"{out} holds something else: choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out.absolute())
     write_whole(record, json_bytes(made_of))

@@ -54,7 +54,7 @@ class Trials:
     def cases(self, stride: int = 1, errors: tuple[str, ...] = ("EIO",)) -> Iterator[Case]:
         """List every `stride`-th call of each kind, first and last among them."""
         for error in errors:
-            for kind in KINDS if error == "EIO" else ("write", "open"):
+            for kind in ("write", "open") if error == "ENOSPC" else KINDS:
                 n = self.truth.counts[kind]
                 for number in sorted({*range(1, n + 1, stride), *([n] if n else [])}):
                     yield Case(kind, number, error, lasting=error == "ENOSPC")
@@ -83,13 +83,17 @@ class Trials:
         if not whole and found not in (None, self.old) and not grown(found, self.old, self.truth.result):
             yield "the result is torn"
         lines = answer["said"].splitlines()
+        if self._work.talks and "Traceback" not in answer["said"]:
+            lines = lines[-1:]
         if answer["code"] == 0:
             if not whole:
                 yield "done, it says, and the result is not there"
             elif case.kind in MUST_BE_TOLD and any(hit[0] == "w" for hit in answer["hits"]):
                 yield "done, it says, and a call failed"
-        elif answer["code"] != 1:
+        elif answer["code"] != (-9 if case.error == "KILL" else 1):
             yield f"exit code {answer['code']}: {answer['said'][-1500:]}"
+        elif case.error == "KILL":
+            return
         elif len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
             yield f"not one line: {answer['said'][-1500:]}"
         elif str(self._folder.parent) not in lines[0] and any(hit[0] == "w" for hit in answer["hits"]):

@@ -67,6 +67,8 @@ class Work:
         Files that it replaces: path -> bytes.
     exits
         Whether the end of the process is part of the work.
+    talks
+        Whether notes may come before the line of an error.
     """
 
     asked: Callable[[Path, Path], dict[str, Any]]
@@ -74,11 +76,17 @@ class Work:
     copied: Mapping[str, str] = field(default_factory=dict)
     old: Mapping[str, bytes] = field(default_factory=dict)
     exits: bool = False
+    talks: bool = False
 
 
 def _store(*words: str, **more: Any) -> Callable[[Path, Path], dict[str, Any]]:
     """Make a command of `obygaze store`; {at} are the inputs, {out} is the folder of the trial."""
     return lambda at, out: {"words": ["store", *(word.format(at=at, out=out) for word in words)], **more}
+
+
+def _film(*words: str) -> Callable[[Path, Path], dict[str, Any]]:
+    """Make a command of `obygaze film`."""
+    return lambda at, out: {"words": ["film", *(word.format(at=at, out=out) for word in words)]}
 
 
 def _call(name: str) -> Callable[[Path, Path], dict[str, Any]]:
@@ -87,6 +95,8 @@ def _call(name: str) -> Callable[[Path, Path], dict[str, Any]]:
 
 IMPORT = ("import", "{at}/clips.csv", "{at}/npy", "{out}/out", "--from", "npy", "--backbone", "toy")
 LICENCE = ("--licence", "CC0-1.0")
+SCORED = ("{at}/d-1.0.0", "--shots", "{at}/d.shots.csv", "--out", "{out}/scored")
+RUN = ("--model", "{at}/linear.model", "--window", "2", "--hop", "2", "--workers", "1", "--out", "{out}/o")
 STAGED = {"toy.staging": "toy.staging"}
 WORKS = {
     "stage": Work(_call("stage"), "new/toy-1.0.0"),
@@ -103,6 +113,8 @@ WORKS = {
     "import": Work(_store(*IMPORT, *LICENCE), "out-1.0.0"),
     "hdf5": Work(_store("export", "{at}/toy-1.0.0", "{out}/o.h5", "--to", "hdf5"), "o.h5", exits=True),
     "anndata": Work(_store("export", "{at}/toy-1.0.0", "{out}/o.h5ad", "--to", "h5ad"), "o.h5ad", exits=True),
+    "score": Work(_film("score", "{at}/mlp.model", *SCORED, "--force"), "scored", {"scored": "scored"}),
+    "film-run": Work(_film("run", "{at}/d.mp4", *RUN), "o/report.html", talks=True),
     "manifest": Work(_call("manifest"), "films.csv", old={"films.csv": b"old"}),
     "model": Work(_call("model"), "a.model", old={"a.model": b"old"}),
     "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
@@ -148,4 +160,5 @@ def begin(work: Work, inputs: Path, trial: Path) -> None:
         (trial / name).write_bytes(data)
 
 
-ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
+ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "KILL": 0}
+"""What a call is made to fail with; KILL ends the process in its place."""

@@ -11,6 +11,7 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
+    "film-run": 97,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
@@ -31,6 +32,6 @@ def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     stride = STRIDES.get(name, 3)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
     problems += [
-        problem for case in trials.cases(4 * stride, ("ENOSPC",)) for problem in trials.problems(case)
+        problem for case in trials.cases(4 * stride, ("ENOSPC", "KILL")) for problem in trials.problems(case)
     ]
     assert problems == []
