@@ -295,6 +295,23 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"seen_score": None}, {"seen_score": "1"}, {"place": None}, {"start_s": -0.5}, {"end_s": 0.5}],
+    ids=str,
+)
+def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(scored, tmp_path, change):
+    """Of the last of a draw, so that no other one is left out for a gap before it."""
+    timeline = Timeline.read(scored[0])
+    *blind, last = choose_next([timeline], 20, blind=True)
+    times = {name: getattr(last, name) + shift for name, shift in change.items() if name.endswith("_s")}
+    said = {name: value for name, value in change.items() if not name.endswith("_s")}
+    extras = {name: value for name, value in (last.extras | said).items() if value is not None}
+    rate, notices = correct_rate(timeline, judged([*blind, replace(last, extras=extras, **times)], tmp_path))
+    assert rate.n == 19
+    assert len(notices) == 1
+
+
 def test_draws_of_two_seeds_are_refused(scored, tmp_path):
     timeline = Timeline.read(scored[0])
     draws_of_two = [
