@@ -42,6 +42,9 @@ ORDINAL_TASK = "levels"
 
 TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
 
+MOST_BYTES = 1 << 16
+"""Of a codebook's file; the largest of a corpus has a tenth. A TOML reader may take quadratic time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
@@ -302,6 +305,8 @@ def load_codebook(path: str | Path) -> Codebook:
     'fights'
     """
     path = Path(path)
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise ManifestError(f"{path}: more than the {MOST_BYTES >> 10} KB that a codebook may have")
     text = text_of(path)
     try:
         codebook = Codebook(**parts_of(text))

@@ -62,10 +62,14 @@ CALIBRATED = ("slope", "intercept", "error")
 Calibrated = Annotated[
     dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
-        description="an object of slope, intercept and error, or empty",
+        description="an object of slope (above 0), intercept and error, or empty",
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
+
+
+def _is_calibrated(calibration: Mapping[str, float]) -> bool:
+    return not calibration or ({*CALIBRATED} <= calibration.keys() and calibration["slope"] > 0)
 
 
 class ArrayRecord(TypedDict):
@@ -310,7 +314,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in card["parameters"].values())),
         ("concepts", Names, len(set(card["concepts"])) == len(card["concepts"])),
-        ("calibration", Calibrated, not card["calibration"] or {*CALIBRATED} <= card["calibration"].keys()),
+        ("calibration", Calibrated, _is_calibrated(card["calibration"])),
     ):
         if not right:
             raise ModelError(

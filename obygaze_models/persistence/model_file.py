@@ -183,8 +183,8 @@ def _read(where: str) -> bytes:
     """Read a whole file that is no larger than a model's may be."""
     if as_url(where) is None:
         path = Path(where)
-        if path.is_dir():
-            raise ModelError(f"{where} is a folder, not the file of a model")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
         size = path.stat().st_size
         _check_size(size, where)
         return path.read_bytes()

@@ -157,19 +157,9 @@ def train_final(
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     in_task = y != NOT_ASKED
-    calibration = population = None
-    wider = _wider_test(run, data, learnt)
-    if wider is not None:
-        table, task = run.predictions.table, f"{target.name}>{wider.name}"
-        kept_with = (table["model"] == spec.name) & (table["seed"] == _seed(run))
-        held_out = table[kept_with & (table["task"] == task)]
-        calibration = Calibration.fit(
-            held_out["score"], held_out["label"], held_out["movie"], seed=_seed(run)
-        )
-        population = _population(data, wider, held_out["clip_id"])
-    elif (inner := getattr(fitted.estimator, "inner_scores_", None)) is not None:
-        calibration = Calibration.fit(inner, y[in_task], movies[in_task], seed=_seed(run))
-        population = _population(data, target, data.clip_ids[own])
+    inner = getattr(fitted.estimator, "inner_scores_", None)
+    inside = (inner, y[in_task], movies[in_task], data.clip_ids[own])
+    calibration, population = _calibrated(run, data, target, spec.name, inside)
     estimator = fitted.estimator
     if isinstance(estimator, GroupedSelection):
         estimator = estimator.estimator_
@@ -298,6 +288,30 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
         if n > most and (asked[in_task] == learnt[in_task]).all():
             widest, most = test, n
     return widest
+
+
+def _calibrated(
+    run: Run, data: Dataset, target: Target, model: str, inside: tuple[Any, ...]
+) -> tuple[Calibration | None, Population | None]:
+    """Calibrate a model on out-of-fold scores: of a test that is wider than the task, or of inner folds.
+
+    `inside` are the inner scores, or None, with labels, movies and ids of their clips. A model whose scores
+    rank no better than chance has none: its probabilities would be upside down.
+    """
+    wider = _wider_test(run, data, target.of(data.labels))
+    scores, labels, movies, clip_ids = inside
+    if wider is not None:
+        table, task = run.predictions.table, f"{target.name}>{wider.name}"
+        kept_with = (table["model"] == model) & (table["seed"] == _seed(run))
+        held_out = table[kept_with & (table["task"] == task)]
+        scores, labels, movies = held_out["score"], held_out["label"], held_out["movie"]
+        clip_ids = held_out["clip_id"]
+    if scores is None:
+        return None, None
+    calibration = Calibration.fit(scores, labels, movies, seed=_seed(run))
+    if calibration.slope <= 0:
+        return None, None
+    return calibration, _population(data, wider or target, clip_ids)
 
 
 def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:

@@ -297,7 +297,7 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"seen_score": None}, {"seen_score": "1"}, {"place": None}, {"start_s": -0.5}, {"end_s": 0.5}],
+    [{"seen_score": ""}, {"seen_score": "1"}, {"place": ""}, {"start_s": -0.5}, {"end_s": 0.5}],
     ids=str,
 )
 def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(scored, tmp_path, change):
@@ -306,7 +306,7 @@ def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(scored, 
     *blind, last = choose_next([timeline], 20, blind=True)
     times = {name: getattr(last, name) + shift for name, shift in change.items() if name.endswith("_s")}
     said = {name: value for name, value in change.items() if not name.endswith("_s")}
-    extras = {name: value for name, value in (last.extras | said).items() if value is not None}
+    extras = last.extras | said
     rate, notices = correct_rate(timeline, judged([*blind, replace(last, extras=extras, **times)], tmp_path))
     assert rate.n == 19
     assert len(notices) == 1
