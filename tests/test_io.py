@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import obygaze_features.io as ours
+from obygaze_features import locks
 from obygaze_features.errors import OutputError
 from obygaze_features.io import (
     csv_line,
@@ -111,3 +112,21 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
 def test_a_line_of_csv_reads_back(cells):
     assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]
+
+
+def test_a_lock_on_what_was_swapped_meanwhile_is_not_ours(tmp_path, monkeypatch):
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.touch()
+    hold = locks.hold
+
+    def swapping(*given, **how):
+        got = hold(*given, **how)
+        other.touch()
+        other.replace(path)
+        return got
+
+    with locks.locked(path, wait=False) as ours:
+        assert ours
+    monkeypatch.setattr(locks, "hold", swapping)
+    with locks.locked(path, wait=False) as ours:
+        assert not ours

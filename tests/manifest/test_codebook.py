@@ -189,3 +189,11 @@ def test_what_is_written_is_read_back_as_equal(codebook):
     assert again == codebook
     assert again.to_toml() == codebook.to_toml()
     assert again.digest() == codebook.digest()
+
+
+def test_a_file_larger_than_any_codebook_is_refused_unread(tmp_path):
+    """A key of dots takes a TOML reader quadratic time."""
+    path = tmp_path / "a.toml"
+    path.write_text("a" + ".a" * 40_000 + " = 1\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match="64 KB"):
+        load_codebook(path)

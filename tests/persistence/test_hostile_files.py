@@ -1,6 +1,7 @@
 """A model file that was tampered with is refused with one line, in little memory."""
 
 import json
+import os
 import pickle
 import struct
 import tracemalloc
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import CARD
+from obygaze_models.persistence.archive import CARD, MAX_CARD
 from obygaze_models.persistence.card import PROTOCOL
 from obygaze_models.persistence.model_file import construct, pack, read_model
 
@@ -75,6 +76,10 @@ TAMPERED = {
     "skops without skops": edited(kind="skops"),
     "concepts without probabilities": edited(concepts=["a"]),
     "no calibration": edited(calibration={}),
+    "probabilities upside down": edited(
+        calibration=json.loads(members()[CARD])["calibration"] | {"slope": -1.0}
+    ),
+    "a card larger than any": parts_with(**{CARD: members()[CARD] + b" " * MAX_CARD}),
     "a target in words": edited(target="hn_s"),
     "a licence that is none": edited(licence=""),
     "another format": edited(format="skops"),
@@ -136,6 +141,13 @@ def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what)
     finally:
         tracemalloc.stop()
     assert peak < 4 * len(data) + 1_000_000
+
+
+def test_a_pipe_and_a_device_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.model")
+    for path in (tmp_path / "a.model", Path("/dev/zero")):
+        with pytest.raises(ModelError, match="pipe"):
+            read_model(path)
 
 
 def test_a_file_larger_than_any_model_is_not_even_read(tmp_path):

@@ -77,6 +77,7 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
         ("http://127.0.0.1:9/toy", "127.0.0.1:9"),
         (f"http://me:secret@127.0.0.1{site.url[16:]}/toy", "this URL also has a user"),
         (f"{site.url}/toy-1.0.0?token=secret", "this URL also has a user, a query"),
+        (f"http://:secret@127.0.0.1{site.url[16:]}/toy", "this URL also has a user"),
         ("hf://models/a/b", "expected hf://datasets/OWNER/NAME"),
     ):
         with pytest.raises((StoreError, OSError), match=message) as said:
