@@ -1,6 +1,8 @@
 """What fuzz.py feeds: each reads the bytes of one file as obygaze would."""
 
+import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +29,12 @@ from obygaze_features.store.store_files import (
     tag_files,
 )
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film import Timeline
+from obygaze_film.exchange import FORMATS, export
+from obygaze_film.page import film_page
 from obygaze_models.prediction.saved_model import load_model
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 
 def make_store(folder: Path) -> Path:
@@ -190,6 +197,24 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     return {**found, "zip": (packed, zipped)}
 
 
+def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage a file of a scored film, whose record names no digests: else nothing would be read further."""
+    from tests.film.films import scored_film, train
+
+    scored, _ = scored_film(folder, train(folder / "trained"))
+    record = json.loads((scored / "film.json").read_bytes())
+    (scored / "film.json").write_text(json.dumps(record | {"tables": {}}), encoding="utf-8")
+
+    def read() -> None:
+        film = Timeline.read(scored)
+        film_page([film])
+        for kind in FORMATS:
+            export(film, kind)
+
+    names = ("film.json", "timeline.csv", "shots.csv")
+    return {name: (scored / name, file_target(scored / name, read)) for name in names}
+
+
 def forget(store: Path) -> None:
     """Remove what was copied."""
     for left in ("copy", "copy.pulling"):
@@ -200,4 +225,4 @@ def targets(folder: Path) -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    return found | reader_targets(folder)
+    return found | film_targets(folder) | reader_targets(folder)

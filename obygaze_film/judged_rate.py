@@ -19,6 +19,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.rows import SLACK_S, overlaps
 from obygaze_film.schema import (
     NO_CONTENT,
+    UNREADABLE,
     CorrectedRate,
     JudgesAgreement,
     ModelRecord,
@@ -305,7 +306,7 @@ def read_rates(folder: Path) -> list[CorrectedRate]:
     try:
         rates = msgspec.json.decode(bytes_of(path), type=_Rates)
         refuse_texts(rates)
-    except (msgspec.MsgspecError, FilmError) as error:
+    except (*UNREADABLE, FilmError) as error:
         raise FilmError(f"{path}: {error}: run 'obygaze film rate' again") from error
     return rates.rates
 

@@ -25,6 +25,7 @@ from obygaze_film.schema import (
     SHOT_COLUMNS,
     TRAINED_ON,
     UNLIKE,
+    RowKind,
     Spans,
 )
 from obygaze_models.concepts import ConceptBottleneck
@@ -110,7 +111,7 @@ class RowGrid:
 
     movie: str
     windows: Windows
-    kind: str
+    kind: RowKind
     spans: Spans
     covered: csr_array
     flags: Mapping[str, NDArray[np.bool_]]
@@ -235,7 +236,7 @@ def _average(weights: csr_array, values: Floats) -> Floats:
     return means
 
 
-def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[str, Spans]:
+def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans]:
     """Cut a film into rows that do not overlap and cover it.
 
     With shots, a row is a shot; one longer than a window is cut into equal parts. Without, a row is a window

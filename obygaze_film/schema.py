@@ -1,6 +1,6 @@
 """Declare the files of a scored film: `film.json`, columns and flags of its tables, corrected rates."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -38,9 +38,13 @@ NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
 MOST_S: Final = 1e6
 """Seconds of the longest film that is read: eleven days."""
 
+RowKind = Literal["shots", "windows", "steps"]
 Seconds = Annotated[float, Meta(ge=0, le=MOST_S)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What damaged or hostile JSON raises."""
 
 Spans = NDArray[np.float64]
 """Starts and ends in seconds, shape [N, 2], in time order."""
@@ -241,7 +245,7 @@ class WindowsRecord(Struct, frozen=True, kw_only=True):
 class RowsRecord(Struct, frozen=True, kw_only=True):
     """The kind of the timeline's rows: shots, windows, or steps between the starts of two windows."""
 
-    kind: str
+    kind: RowKind
     n: Count
 
 
@@ -355,7 +359,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     """
     try:
         head = msgspec.json.decode(data, type=_FormatHeader)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise FilmError(f"{name}: not a scored film's record ({error})") from error
     if head.format != FORMAT:
         raise FilmError(f"{name}: not a scored film's record (its format is {head.format!r:.80})")
@@ -370,7 +374,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
         )
     try:
         record = msgspec.json.decode(data, type=FilmRecord)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise FilmError(f"{name}: {error}: score the film again") from error
     if not record.models:
         raise FilmError(f"{name}: no model scored this film: score it again")
