@@ -285,14 +285,22 @@ def folds(
         trained = tested = concept_target(trained.concept, clips.codebook, against)
     listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
     if as_json:
-        click.echo(json.dumps(listed.document(), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
         return
+    rows = [
+        [
+            f"{fold['fold']} {fold['test_movie']}" if protocol == "strict" else fold["fold"],
+            *(len(fold[side]) for side in ("train", "validation", "test")),
+            *fold["leaks"].values(),
+        ]
+        for fold in listed["folds"]
+    ]
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    click.echo(table(listed.rows(), headers, right=range(1, 6)))
+    click.echo(table(rows, headers, right=range(1, 6)))
     click.echo()
     click.echo(f"task {trained.name}, test {tested.name}")
-    click.echo(f"protocol {protocol}, label policy {listed.record['policy']}")
-    for note in listed.record["notes"]:
+    click.echo(f"protocol {protocol}, label policy {listed['policy']}")
+    for note in listed["notes"]:
         click.echo(note)
 
 

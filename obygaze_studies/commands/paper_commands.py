@@ -237,11 +237,8 @@ def _run(
     manifest: Path,
     stores: tuple[Path, ...],
     output: ReportOutput,
-    protocol: str,
     policy: str,
-    seed: int,
-    depth: int | None = None,
-    choose_c: bool = False,
+    **rest: Any,
 ) -> None:
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import LabelPolicy
@@ -249,19 +246,19 @@ def _run(
     from obygaze_models.commands import read_inputs, under_policy, write_page
     from obygaze_models.report import write_report
     from obygaze_studies.obygaze12 import paper
-    from obygaze_studies.obygaze12.protocol_results import TRAINED, KeptResults, unfinished_folder
+    from obygaze_studies.obygaze12.protocol_results import TRAINED, unfinished_folder
 
-    own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
+    settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
+    protocol = settings["protocol"]
+    own = "--depth" if settings["depth"] is not None else "--choose-c" if settings["choose_c"] else ""
     if own and protocol == "strict":
         raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
     refuse_existing(output.html, force=output.force)
     clips, opened = read_inputs(manifest, stores)
-    labels = LabelPolicy(policy)
     if protocol != "paper":
         for line in under_policy(clips, policy)[1]:
             click.echo(line, err=True)
     redo: Callable[..., paper.Redone] = getattr(paper, name)
-    settings = {"protocol": protocol, "policy": policy, "seed": seed, "depth": depth, "choose_c": choose_c}
     inputs = paper.inputs(name, clips, opened) | settings
     out: Any = output.out
     with (
@@ -271,18 +268,14 @@ def _run(
         redone = redo(
             clips,
             opened,
-            protocol,
-            policy=labels,
-            seed=seed,
+            **settings,
             progress=progress,
-            depth=depth,
-            choose_c=choose_c,
-            kept=KeptResults(folder / TRAINED),
+            kept=folder / TRAINED,
             made=lambda report: write_report(report, folder),
         )
         paper.write_tables(redone, folder)
         if name == "all_":
-            page = paper.index(redone, clips, opened, policy=labels, seed=seed)
+            page = paper.index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
     write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
     if name == "all_" and not output.as_json:
