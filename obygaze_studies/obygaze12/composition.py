@@ -249,10 +249,11 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
     groups = {"all": labelled} | {
         name or "(none)": group for name, group in grouped(labelled, column).items()
     }
-    levels, rows = manifest.codebook.level_names, []
+    levels = manifest.codebook.level_names
+    rows: list[dict[str, Any]] = []
     for name, group in groups.items():
         counts = statistics(group)
-        row = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
+        row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
         row |= {level: counts.clips[level] for level in levels}
         row |= {f"{level}_share": counts.share(level) for level in levels}
         rows.append(row | _trend_row(concept_trend(group), levels) | {"p_holm": math.nan})

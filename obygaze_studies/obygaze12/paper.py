@@ -115,7 +115,7 @@ def redo(
     *,
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
     depth: int | None = None,
     choose_c: bool = False,
     kept: Path | None = None,
@@ -166,8 +166,7 @@ def redo(
     at = ""
 
     def show(done: int, total: int) -> None:
-        if progress is not None:
-            progress(done, total, at)
+        progress(done, total, at)
 
     first = [figure2(manifest)] if "figure2" in names else []
     for report in first:

@@ -341,7 +341,9 @@ class StrictResults:
     def _run(self, name: str, *asked: Any) -> Run:
         corpus = self.corpus
         origin = {"manifest_sha256": corpus.digest, "label_policy": str(corpus.policy)}
-        compute = partial(evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress)
+        compute = partial(
+            evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress
+        )
         return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute, _read_run)
 
     @cached_property

@@ -279,7 +279,7 @@ audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictu
     0 out/c.csv
 audit objects --objects-list in/objects.txt --list-texts out/object-texts.csv
     0 out/object-texts.csv | 2 texts kept in
-audit text-directions in/marked.csv in/marked --texts in/texts --shifts 100 --out out/directions.csv
+audit text-directions in/marked.csv in/marked --texts in/texts --out out/directions.csv
     0 out/directions.csv
 paper claims --out out/claims
     0 out/claims
