@@ -177,7 +177,7 @@ WORKS = {
     """,
     "annotations": """
         manifest import obygaze12 DATA/obygaze12 --out ~/twelve.csv
-        manifest stats ~/twelve.csv --figure ~/stats.svg
+        paper figure2 ~/twelve.csv --out ~/figure2
         manifest stats ~/twelve.csv --sets --out ~/sets --html ~/sets.html
         manifest stats ~/twelve.csv --by genres --policy paper --json
         manifest inspect ~/twelve.csv --json

@@ -122,7 +122,7 @@ def train(
     clips = read_manifest(manifest)
     sides = load_sides(open_store(store), clips, backbone=backbone)
     text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
-    write_run(file, text, record, force=force)
+    write_run(file, text, record)
     excluded = record["excluded"]
     for exclusion in (*excluded["dev"], *excluded["test"]):
         click.echo(f"excluded {exclusion['clip_id']}: {exclusion['reason']}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.options import PATH, join_options, removed_option
+from obygaze_studies.commands.corpus_commands import clips_onto
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
@@ -176,7 +177,9 @@ def figure2(manifest: Path, output: ReportOutput) -> None:
 
     output.check()
     clips, _ = read_inputs(manifest, [])
-    _finish(paper.figure2(clips), output)
+    report = paper.figure2(clips)
+    output.write(report)
+    _finish([report], output)
 
 
 @click.command()
@@ -214,21 +217,15 @@ def figure4(
       obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
           --span 600 1200 --out figure4-part
     """
-    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, windows
+    from obygaze_features.manifest import read_manifest
     from obygaze_studies.obygaze12 import paper
 
-    if onto is not None and window is not None:
-        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
     output.check()
     marks = read_manifest(segments)
-    clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
-    _finish(paper.figure4(marks, clips, movie, span=span), output)
-
-
-def _finish(report: "Report", output: ReportOutput) -> None:
+    clips, _ = clips_onto(marks, onto, window)
+    report = paper.figure4(marks, clips, movie, span=span)
     output.write(report)
-    _print([report], as_json=output.as_json)
-    click.echo(f"kept in {output.out}", err=True)
+    _finish([report], output)
 
 
 def _run(
@@ -278,23 +275,23 @@ def _run(
             page = paper.index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
     write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
-    if name == "all_" and not output.as_json:
-        click.echo(out / "index.md")
-    else:
-        _print(redone.reports, as_json=output.as_json)
-    for note in redone.notes:
-        click.echo(note, err=True)
-    click.echo(f"kept in {out}", err=True)
+    shown = out / "index.md" if name == "all_" else None
+    _finish(redone.reports, output, redone.notes, shown=shown)
 
 
-def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:
+def _finish(
+    reports: "Sequence[Report]", output: ReportOutput, notes: Sequence[str] = (), *, shown: Path | None = None
+) -> None:
+    """Print reports, or where they are shown, then notes."""
     import json
 
     from obygaze_models.report import document, plain
 
-    if as_json:
+    if output.as_json:
         documents = [{"name": report.name, **document(report)} for report in reports]
         click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    for report in reports:
-        click.echo(plain(report))
+    else:
+        for text in [shown] if shown else map(plain, reports):
+            click.echo(text)
+    for note in (*notes, f"kept in {output.out}"):
+        click.echo(note, err=True)

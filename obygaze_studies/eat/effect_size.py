@@ -158,7 +158,6 @@ class SampledNull:
 
     n_ge: int
     n_perm: int
-    seed: int
 
     @property
     def p(self) -> float:
@@ -226,7 +225,7 @@ def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
     for start in range(0, n_perm, rows):
         shuffled = rng.permuted(np.tile(pool, (min(rows, n_perm - start), 1)), axis=1)
         n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
-    return SampledNull(n_ge, n_perm, seed)
+    return SampledNull(n_ge, n_perm)
 
 
 # --- the audit

@@ -115,7 +115,7 @@ def train(
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = choose_samples(plan.captions, entries)
-    counts = {split: left_out.count(split) for split in captions}
+    counts = {split: sum(row[0] == split for row in left_out.rows) for split in captions}
     clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
     data = {
         split: {

@@ -59,9 +59,6 @@ manifest agreement in/segments.csv --alpha 1
     0 | aligned | ±
 manifest stats in/marked.csv
     0 | label policy paper: 64 clips | label policy released
-manifest stats in/marked.csv --figure out/stats.svg
-    0 out/stats.svg
-manifest stats in/marked.csv --figure out/stats.pdf
 =manifest stats in/segments.csv --by annotator --out out/by --html out/by.html
     0 out/by.html | Levels and concepts by annotator
 manifest stats in/marked.csv --sets --policy raw --json
