@@ -169,14 +169,10 @@ class Scored:
                 )
             result = accuracy(calls[axis], truth)
             counts = confusion(calls[axis], truth, CLASSES[axis])
-            values: dict[str, float] = {
-                "accuracy_all": result.accuracy_all,
-                "accuracy_returned": result.accuracy_returned,
-                "coverage": result.coverage,
-                "num_clips": result.total,
-                "num_returned": result.returned,
-                "num_correct": result.correct,
-            }
+            shares = ("accuracy_all", "accuracy_returned", "coverage")
+            values: dict[str, float] = {name: getattr(result, name) for name in shares}
+            numbers = {"clips": result.total, "returned": result.returned, "correct": result.correct}
+            values |= {f"num_{name}": n for name, n in numbers.items()}
             for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
                 called = zip(CLASSES[axis], row, strict=True)
                 values |= {f"{true}_called_{name}": number for name, number in called}
