@@ -20,9 +20,10 @@ OUTPUT = report_output(
 )
 
 
-def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the arguments shared by all commands but figure2."""
-    return join_options(
+def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
+    options = join_options(
+        *more,
         MANIFEST,
         click.argument("stores", nargs=-1, required=True, type=PATH, metavar="STORE..."),
         click.option(
@@ -45,15 +46,11 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         OUTPUT,
     )
 
-
-def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
-    """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
-
     def declare(part: Callable[[], None]) -> click.Command:
         name = part.__name__
 
         @click.command(name.rstrip("_"), help=part.__doc__)
-        @join_options(*more, _options(protocol))
+        @options
         def run(**options: Any) -> None:
             _run(name, **options)
 

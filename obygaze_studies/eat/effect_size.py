@@ -112,8 +112,6 @@ def effect(associated: Associations) -> Effect:
         X and Y have fewer than two targets together, or all their associations are equal.
     """
     n, m = len(associated.x), len(associated.y)
-    if not (n and m):
-        raise AuditError(f"set {'Y' if n else 'X'} is empty")
     deviation = float(np.concatenate([associated.x, associated.y]).std(ddof=1))
     if deviation <= SAME:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
