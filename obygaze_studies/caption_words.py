@@ -15,7 +15,6 @@ from obygaze_models.report import Picture, Report
 from obygaze_studies.audit_common.audit_tables import (
     Row,
     audit_report,
-    columns,
     drawn_by,
     read_rows,
     read_text,
@@ -84,7 +83,7 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
         There is no such store or group.
     """
     if texts is None:
-        unique = ["caption_id"] if "caption_id" in columns(path) else []
+        unique = ["caption_id"] if "caption_id" in read_rows(path, ())[0] else []
         rows = read_rows(path, ["image_id", "caption", *unique], unique=unique)
         return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
     store = open_store(texts)

@@ -6,6 +6,7 @@ Made without a screen; the same numbers give the same bytes.
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +140,18 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
         axes.axvline(0, color="black", linewidth=0.8)
         printed = [row["published_d"] for row in rows if row["published_d"] is not None]
-        for field, what, marker, colour in (
-            ("d", "d", "o", OURS),
-            ("published_d", "published", "d", PRINTED),
-        ):
-            if field == "d" or printed:
-                for starred, face in ((True, colour), (False, "white")):
-                    _points(axes, rows, field, what, starred=starred, look=(marker, colour, face))
+        looks = [("", "d", "o", OURS), *([("published_", "published", "d", PRINTED)] if printed else [])]
+        for (before, what, marker, colour), starred in product(looks, (True, False)):
+            points = {
+                index: row[f"{before}d"]
+                for index, row in enumerate(rows)
+                if row[f"{before}d"] is not None and row[f"{before}star"] is starred
+            }
+            # A star is a normal p below .05 in either tail.
+            label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
+            face = colour if starred else "white"
+            x, y = list(points.values()), list(points)
+            axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
         widest = max(abs(value) for value in (*bands, *printed, *(row["d"] for row in rows)))
         axes.set_xlim(-1.08 * widest, 1.08 * widest)
         axes.set_yticks(places, [_test(row) for row in rows], fontsize=6)
@@ -168,31 +174,6 @@ def _test(row: Mapping[str, Any]) -> str:
         f"A: {row['a']}, B: {row['b']}",
     )
     return "\n".join(lines).replace("_", " ")
-
-
-def _points(
-    axes: Axes,
-    rows: Sequence[Mapping[str, Any]],
-    field: str,
-    what: str,
-    *,
-    starred: bool,
-    look: tuple[str, str, str],
-) -> None:
-    """Draw the values with a star (a normal p below .05 in either tail), or those without.
-
-    The legend names both, whether there are any or not.
-    """
-    stars = field.removesuffix("d") + "star"
-    points = [
-        (row[field], row_index)
-        for row_index, row in enumerate(rows)
-        if row[field] is not None and row[stars] is starred
-    ]
-    marker, colour, face = look
-    label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
-    x, y = [value for value, _ in points], [row_index for _, row_index in points]
-    axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
 
 
 def draw_mean_maps(titles: Sequence[str], maps: NDArray[np.float32], path: Path) -> None:
@@ -296,12 +277,10 @@ def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path
                 panel.imshow(images[row["image_id"]])
                 panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
                 words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]
-                words += [
-                    "   ".join(f"{name.replace('_', ' ')} {row[name]:.2f}" for name in EXAMPLE_VALUES[:2])
-                ]
-                words += [
-                    "   ".join(f"{name.replace('gs_', 'GS ')} {row[name]:.2f}" for name in EXAMPLE_VALUES[2:])
-                ]
+                for names in (EXAMPLE_VALUES[:2], EXAMPLE_VALUES[2:]):
+                    titles = (name.replace("gs", "GS").replace("_", " ") for name in names)
+                    values = zip(titles, names, strict=True)
+                    words.append("   ".join(f"{title} {row[name]:.2f}" for title, name in values))
                 panel.text(
                     0.5,
                     -0.03,

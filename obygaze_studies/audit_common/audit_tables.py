@@ -33,14 +33,6 @@ def read_text(path: Path) -> str:
         raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
 
 
-def columns(path: Path) -> tuple[str, ...]:
-    """Name the columns of a CSV table; none if its first line is no CSV, which `read_rows` then says."""
-    try:
-        return tuple(next(csv.reader(io.StringIO(read_text(path), newline=""), strict=True), []))
-    except csv.Error:
-        return ()
-
-
 def read_rows(path: Path, needed: Sequence[str], *, unique: Sequence[str] = ()) -> tuple[Row, ...]:
     """Read a CSV table with a header.
 
@@ -108,7 +100,7 @@ def number(path: Path, row: Row, column: str, key: str) -> float:
 
 def read_items(path: Path) -> dict[str, Row]:
     """Read a table of items: id -> columns. The id stands in the column item_id, or image_id."""
-    header = columns(path)
+    header = read_rows(path, ())[0]
     key = "image_id" if "image_id" in header and "item_id" not in header else "item_id"
     return {row[key]: row for row in read_rows(path, [key], unique=[key])}
 

@@ -9,11 +9,10 @@ from obygaze_features.options import PATH, removed_option
 from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
-    from obygaze_studies.eat.eat_tests import EatTest
-if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from obygaze_studies.audit_common.embeddings import Embeddings
+    from obygaze_studies.eat.eat_tests import EatTest
 
 TEXT_ITEMS = click.option(
     "--text-items",
@@ -207,13 +206,8 @@ def saliency(
     help="Store of the texts that 'obygaze codebook texts' lists, in the space of STORE.",
 )
 @click.option("--backbone", help="Backbone to read; needed if STORE has several.")
-@click.option(
-    "--shifts",
-    "n_permutations",
-    type=click.IntRange(100),
-    default=1000,
-    show_default=True,
-    help="Number of circular shifts of the labels.",
+@removed_option(
+    "--shifts", "1,000 are drawn; audit_text_directions of the library takes another number", value=True
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @report_output(required=True)
@@ -271,14 +265,7 @@ VARIANT = click.option(
     help="table1 or table2 for the tests of those tables, or your own JSON file.",
 )
 @VARIANT
-@click.option(
-    "--perms",
-    "n_perm",
-    type=click.IntRange(min=1),
-    default=10_000,
-    show_default=True,
-    help="Number of sampled partitions if there are more than 44 targets; up to 44, all are enumerated.",
-)
+@removed_option("--perms", "10,000 are drawn; audit_eat of the library takes another number", value=True)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sampled partitions."
 )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.options import PATH
+from obygaze_features.options import PATH, removed_option
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
-from obygaze_studies.commands.output import FILE, ReportOutput, picture_file, report_output
+from obygaze_studies.commands.output import FILE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,12 +56,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
     type=click.FloatRange(0, min_open=True),
     help="With --sweep: length in seconds of the windows to label.  [default: 46]",
 )
-@click.option(
-    "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=picture_file,
-    help="Also draw Figure 2 to this file (.pdf, .png or .svg).",
-)
+@removed_option("--figure", "obygaze paper figure2 MANIFEST --out FOLDER draws Figure 2", value=True)
 @report_output(
     "With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
     beside=False,
@@ -74,7 +69,6 @@ def stats(
     sweep: str | None,
     onto: Path | None,
     window: float | None,
-    figure: Path | None,
     output: ReportOutput,
 ) -> None:
     """Count levels and concepts, as in section 3.4 and Figure 2 of Tores et al., CVPR 2024.
@@ -92,7 +86,7 @@ def stats(
     \b
     Examples:
       obygaze manifest stats obygaze12.csv
-      obygaze manifest stats obygaze12.csv --policy paper --figure figure2.svg
+      obygaze manifest stats obygaze12.csv --policy paper
       obygaze manifest stats segments.csv --by annotator
       obygaze manifest stats obygaze12.csv --by genres --out by-genre
       obygaze manifest stats obygaze12.csv --sets --html sets.html
@@ -117,8 +111,6 @@ def stats(
     ):
         if not asked and (misplaced := [name for name, value in more.items() if value is not None]):
             raise click.UsageError(f"{misplaced[0]} is for {needed}")
-    if views and figure is not None:
-        raise click.UsageError(f"--figure draws Figure 2, which {views[0]} does not count")
     output.check()
     clips = read_manifest(manifest)
     if views:
@@ -134,14 +126,6 @@ def stats(
     policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
     counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
     printed = printed_count_table(clips)
-    if figure is not None:
-        # Before the tables, which would hide why it could not be drawn.
-        from obygaze_studies.obygaze12.corpus import refuse_other_codebook
-        from obygaze_studies.obygaze12.figure2 import draw_figure2
-
-        refuse_other_codebook(clips.codebook, "--figure: Figure 2")
-        draw_figure2(counted, figure)
-        click.echo(f"figure written to {figure}", err=True)
     document = {
         "manifest": str(manifest),
         "digest": clips.digest(),
@@ -155,11 +139,9 @@ def stats(
 def _sweep(
     annotations: "Manifest", thresholds: str, onto: Path | None, window: float | None, policy: "LabelPolicy"
 ) -> "Report":
-    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, sweep, windows
+    from obygaze_features.manifest import sweep
     from obygaze_studies.obygaze12.composition import sweep_report
 
-    if onto is not None and window is not None:
-        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
     try:
         values = [float(part) for part in thresholds.split(",")]
     except ValueError:
@@ -167,12 +149,20 @@ def _sweep(
             f"numbers joined by commas are expected, such as 0.1,0.2,0.3,0.4, not {thresholds!r}",
             param_hint="--sweep",
         ) from None
-    if onto is not None:
-        clips, what = read_manifest(onto), f"the clips of {onto.name}"
-    else:
-        seconds = DEFAULT_WINDOW_S if window is None else window
-        clips, what = windows(annotations, seconds), f"windows of {seconds:g} s"
+    clips, what = clips_onto(annotations, onto, window)
     return sweep_report(sweep(annotations, clips, values), what, policy)
+
+
+def clips_onto(annotations: "Manifest", onto: Path | None, window: float | None) -> "tuple[Manifest, str]":
+    """Return the clips to project annotations onto, by default windows of them, and what they are."""
+    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, windows
+
+    if onto is not None and window is not None:
+        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
+    if onto is not None:
+        return read_manifest(onto), f"the clips of {onto.name}"
+    seconds = DEFAULT_WINDOW_S if window is None else window
+    return windows(annotations, seconds), f"windows of {seconds:g} s"
 
 
 def _policy_text(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> str:
@@ -285,14 +275,22 @@ def folds(
         trained = tested = concept_target(trained.concept, clips.codebook, against)
     listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
     if as_json:
-        click.echo(json.dumps(listed.document(), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
         return
+    rows = [
+        [
+            f"{fold['fold']} {fold['test_movie']}" if protocol == "strict" else fold["fold"],
+            *(len(fold[side]) for side in ("train", "validation", "test")),
+            *fold["leaks"].values(),
+        ]
+        for fold in listed["folds"]
+    ]
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    click.echo(table(listed.rows(), headers, right=range(1, 6)))
+    click.echo(table(rows, headers, right=range(1, 6)))
     click.echo()
     click.echo(f"task {trained.name}, test {tested.name}")
-    click.echo(f"protocol {protocol}, label policy {listed.record['policy']}")
-    for note in listed.record["notes"]:
+    click.echo(f"protocol {protocol}, label policy {listed['policy']}")
+    for note in listed["notes"]:
         click.echo(note)
 
 

@@ -1,6 +1,5 @@
 """`obygaze task mediaeval15 labels | train | score | check`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +8,14 @@ import click
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.options import PATH, Output, json_option, removed_option, show
 from obygaze_features.screen import table
-from obygaze_features.store import FEATURE_ARRAYS
 from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_studies.mediaeval15.run_files import Subtask
 
+READ_ALIKE = (
+    "the first stored array is read, frames and tokens as their mean; load_sides of the library takes others"
+)
 TRUTH_ALONE = "runs are scored against a truth: give --truth with --run"
 
 
@@ -70,18 +71,8 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     "backbone and for imported features, whose origin is unknown.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
-@click.option(
-    "--features",
-    type=click.Choice(FEATURE_ARRAYS),
-    help="Array to read.  [default: the first of these that is stored]",
-)
-@click.option(
-    "--pool",
-    type=click.Choice(["mean", "max"]),
-    default="mean",
-    show_default=True,
-    help="Pooling of frames or tokens to one vector per clip; pooled features are used as they are.",
-)
+@removed_option("--features", READ_ALIKE, value=True)
+@removed_option("--pool", READ_ALIKE, value=True)
 @click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
 @FORCE
 @json_option
@@ -94,9 +85,9 @@ def train(
     seed: int,
     external: bool,
     out: Path,
+    backbone: str | None,
     force: bool,
     as_json: bool,
-    **read: Any,
 ) -> None:
     """Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.
 
@@ -129,22 +120,19 @@ def train(
         raise TaskError(f"{store} is a manifest, not a store: give MANIFEST first, then STORE")
     (spec,) = find_models([model], BUILTIN_MODELS)
     clips = read_manifest(manifest)
-    sides = load_sides(open_store(store), clips, **read)
+    sides = load_sides(open_store(store), clips, backbone=backbone)
     text, record = make_run(sides, clips, subtask, name, spec, external=external, seed=seed)
-    write_run(file, text, record, force=force)
+    write_run(file, text, record)
     excluded = record["excluded"]
     for exclusion in (*excluded["dev"], *excluded["test"]):
         click.echo(f"excluded {exclusion['clip_id']}: {exclusion['reason']}", err=True)
-    if as_json:
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
-        return
+    lines = []
     for what, selected in record["selection"].items():
-        chosen = "".join(
-            f"{candidate['name']}, " for candidate in selected["candidates"] if candidate["chosen"]
-        )
-        click.echo(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
+        chosen = "".join(f"{tried['name']}, " for tried in selected["candidates"] if tried["chosen"])
+        lines.append(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
     missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
-    click.echo(f"{file.path}: {record['test_clips']} test clips{missing}")
+    lines.append(f"{file.path}: {record['test_clips']} test clips{missing}")
+    show(record, lambda: "\n".join(lines), as_json=as_json)
 
 
 @click.command()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.options import PATH, join_options, removed_option
+from obygaze_studies.commands.corpus_commands import clips_onto
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ OUTPUT = report_output(
 )
 
 
-def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the arguments shared by all commands but figure2."""
-    return join_options(
+def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
+    options = join_options(
+        *more,
         MANIFEST,
         click.argument("stores", nargs=-1, required=True, type=PATH, metavar="STORE..."),
         click.option(
@@ -44,15 +46,11 @@ def _options(protocol: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         OUTPUT,
     )
 
-
-def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
-    """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
-
     def declare(part: Callable[[], None]) -> click.Command:
         name = part.__name__
 
         @click.command(name.rstrip("_"), help=part.__doc__)
-        @join_options(*more, _options(protocol))
+        @options
         def run(**options: Any) -> None:
             _run(name, **options)
 
@@ -176,7 +174,9 @@ def figure2(manifest: Path, output: ReportOutput) -> None:
 
     output.check()
     clips, _ = read_inputs(manifest, [])
-    _finish(paper.figure2(clips), output)
+    report = paper.figure2(clips)
+    output.write(report)
+    _finish([report], output)
 
 
 @click.command()
@@ -214,21 +214,15 @@ def figure4(
       obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
           --span 600 1200 --out figure4-part
     """
-    from obygaze_features.manifest import DEFAULT_WINDOW_S, read_manifest, windows
+    from obygaze_features.manifest import read_manifest
     from obygaze_studies.obygaze12 import paper
 
-    if onto is not None and window is not None:
-        raise click.UsageError("--onto and --window cannot be combined: each says what to project onto")
     output.check()
     marks = read_manifest(segments)
-    clips = read_manifest(onto) if onto else windows(marks, window or DEFAULT_WINDOW_S)
-    _finish(paper.figure4(marks, clips, movie, span=span), output)
-
-
-def _finish(report: "Report", output: ReportOutput) -> None:
+    clips, _ = clips_onto(marks, onto, window)
+    report = paper.figure4(marks, clips, movie, span=span)
     output.write(report)
-    _print([report], as_json=output.as_json)
-    click.echo(f"kept in {output.out}", err=True)
+    _finish([report], output)
 
 
 def _run(
@@ -237,11 +231,8 @@ def _run(
     manifest: Path,
     stores: tuple[Path, ...],
     output: ReportOutput,
-    protocol: str,
     policy: str,
-    seed: int,
-    depth: int | None = None,
-    choose_c: bool = False,
+    **rest: Any,
 ) -> None:
     from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import LabelPolicy
@@ -249,19 +240,19 @@ def _run(
     from obygaze_models.commands import read_inputs, under_policy, write_page
     from obygaze_models.report import write_report
     from obygaze_studies.obygaze12 import paper
-    from obygaze_studies.obygaze12.protocol_results import TRAINED, KeptResults, unfinished_folder
+    from obygaze_studies.obygaze12.protocol_results import TRAINED, unfinished_folder
 
-    own = "--depth" if depth is not None else "--choose-c" if choose_c else ""
+    settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
+    protocol = settings["protocol"]
+    own = "--depth" if settings["depth"] is not None else "--choose-c" if settings["choose_c"] else ""
     if own and protocol == "strict":
         raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
     refuse_existing(output.html, force=output.force)
     clips, opened = read_inputs(manifest, stores)
-    labels = LabelPolicy(policy)
     if protocol != "paper":
         for line in under_policy(clips, policy)[1]:
             click.echo(line, err=True)
     redo: Callable[..., paper.Redone] = getattr(paper, name)
-    settings = {"protocol": protocol, "policy": policy, "seed": seed, "depth": depth, "choose_c": choose_c}
     inputs = paper.inputs(name, clips, opened) | settings
     out: Any = output.out
     with (
@@ -271,37 +262,33 @@ def _run(
         redone = redo(
             clips,
             opened,
-            protocol,
-            policy=labels,
-            seed=seed,
+            **settings,
             progress=progress,
-            depth=depth,
-            choose_c=choose_c,
-            kept=KeptResults(folder / TRAINED),
+            kept=folder / TRAINED,
             made=lambda report: write_report(report, folder),
         )
         paper.write_tables(redone, folder)
         if name == "all_":
-            page = paper.index(redone, clips, opened, policy=labels, seed=seed)
+            page = paper.index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
             (folder / "index.md").write_text(page, encoding="utf-8", newline="")
     write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
-    if name == "all_" and not output.as_json:
-        click.echo(out / "index.md")
-    else:
-        _print(redone.reports, as_json=output.as_json)
-    for note in redone.notes:
-        click.echo(note, err=True)
-    click.echo(f"kept in {out}", err=True)
+    shown = out / "index.md" if name == "all_" else None
+    _finish(redone.reports, output, redone.notes, shown=shown)
 
 
-def _print(reports: "Sequence[Report]", *, as_json: bool) -> None:
+def _finish(
+    reports: "Sequence[Report]", output: ReportOutput, notes: Sequence[str] = (), *, shown: Path | None = None
+) -> None:
+    """Print reports, or where they are shown, then notes."""
     import json
 
     from obygaze_models.report import document, plain
 
-    if as_json:
+    if output.as_json:
         documents = [{"name": report.name, **document(report)} for report in reports]
         click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    for report in reports:
-        click.echo(plain(report))
+    else:
+        for text in [shown] if shown else map(plain, reports):
+            click.echo(text)
+    for note in (*notes, f"kept in {output.out}"):
+        click.echo(note, err=True)

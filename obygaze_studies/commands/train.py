@@ -1,8 +1,5 @@
 """`obygaze train`: re-train a backbone."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -113,6 +110,7 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
       obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
           --weights runs/lsmdc
     """
+    from obygaze_features.extraction import stop_on_signals
     from obygaze_studies.commands.train_output import ProgressBars, is_first, show_outcome, show_plan
     from obygaze_studies.lsmdc import LsmdcSettings, make_plan, train
 
@@ -120,29 +118,9 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
     if dry_run:
         show_plan(make_plan(settings), as_json=as_json)
         return
-    with _stop_on_signals() as stop:
-        outcome = train(settings, watch=ProgressBars(quiet=as_json), stopped=lambda: bool(stop))
+    with stop_on_signals() as stop:
+        outcome = train(settings, watch=ProgressBars(quiet=as_json), stopped=stop)
     if is_first():
         show_outcome(outcome, settings.out, as_json=as_json)
-    if stop and not outcome.complete:
-        click.get_current_context().exit(128 + stop[0])
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM; a second SIGINT has its usual effect (schedulers send SIGTERM twice)."""
-    caught: list[int] = []
-    before = {wanted: signal.getsignal(wanted) for wanted in (signal.SIGINT, signal.SIGTERM)}
-
-    def ask(number: int, _: object) -> None:
-        caught.append(number)
-        if number == signal.SIGINT:
-            signal.signal(number, before[signal.SIGINT])
-
-    for wanted in before:
-        signal.signal(wanted, ask)
-    try:
-        yield caught
-    finally:
-        for wanted, handler in before.items():
-            signal.signal(wanted, handler)
+    if stop() and not outcome.complete:
+        click.get_current_context().exit(stop.exit_code)

@@ -16,7 +16,7 @@ from obygaze_models.report import Picture, Report
 from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
 from obygaze_studies.audit_common.published_values import EFFECTS
-from obygaze_studies.eat.eat_tests import Attributes, EatTest, Variant, label, select, texts_of
+from obygaze_studies.eat.eat_tests import EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError
 
 SAME = 1e-14
@@ -112,8 +112,6 @@ def effect(associated: Associations) -> Effect:
         X and Y have fewer than two targets together, or all their associations are equal.
     """
     n, m = len(associated.x), len(associated.y)
-    if not (n and m):
-        raise AuditError(f"set {'Y' if n else 'X'} is empty")
     deviation = float(np.concatenate([associated.x, associated.y]).std(ddof=1))
     if deviation <= SAME:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
@@ -158,7 +156,6 @@ class SampledNull:
 
     n_ge: int
     n_perm: int
-    seed: int
 
     @property
     def p(self) -> float:
@@ -226,7 +223,7 @@ def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
     for start in range(0, n_perm, rows):
         shuffled = rng.permuted(np.tile(pool, (min(rows, n_perm - start), 1)), axis=1)
         n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
-    return SampledNull(n_ge, n_perm, seed)
+    return SampledNull(n_ge, n_perm)
 
 
 # --- the audit
@@ -269,10 +266,26 @@ def audit_eat(
     check_same_space(images, texts)
     if model is not None and model not in EFFECTS:
         raise AuditError(f"no published values of {model!r}, but of {', '.join(EFFECTS)}")
-    material = _Material(images, texts, items, text_ids, variant)
+
+    def targets(test: EatTest, side: str) -> tuple[str, ...]:
+        return select(getattr(test, side.lower()), items, f"test {test.name}, set {side}")
+
+    def prompted(test: EatTest, side: str) -> Vectors:
+        attributes, what = getattr(test, side.lower()), f"test {test.name}, set {side}"
+        wanted = texts_of(attributes, variant)
+        for text in wanted:
+            if text not in text_ids:
+                hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
+                raise AuditError(f"{what}: the table of texts has no {text!r}{hint}")
+        return texts.take([text_ids[text] for text in wanted], what)
+
     rows = []
     for test in tests:
-        sets = material.sets(test)
+        chosen = {side: targets(test, side) for side in "XY"}
+        if both := [name for name in chosen["X"] if name in set(chosen["Y"])]:
+            raise AuditError(f"test {test.name}: {both[0]} is in both X and Y")
+        sets = {side: images.take(ids, f"test {test.name}, set {side}") for side, ids in chosen.items()}
+        sets |= {side: prompted(test, side) for side in "AB"}
         try:
             associated = associations(sets["X"], sets["Y"], sets["A"], sets["B"])
             measured = effect(associated)
@@ -286,10 +299,7 @@ def audit_eat(
             | asdict(measured)
             | {"star": measured.star}
             | _permutations(associated, n_perm, seed)
-            | {
-                "published_d": printed.d if printed else None,
-                "published_star": printed.star if printed else None,
-            }
+            | {f"published_{name}": getattr(printed, name, None) for name in ("d", "star")}
         )
     record: dict[str, object] = {
         "space": images.space,
@@ -319,45 +329,11 @@ def audit_eat(
     )
 
 
-@dataclass(frozen=True)
-class _Material:
-    images: Embeddings
-    texts: Embeddings
-    items: Mapping[str, Row]
-    text_ids: Mapping[str, str]
-    variant: str
-
-    def sets(self, test: EatTest) -> dict[str, Vectors]:
-        """Return the vectors of X, Y, A and B."""
-        what = {side: f"test {test.name}, set {side}" for side in "XYAB"}
-        x, y = select(test.x, self.items, what["X"]), select(test.y, self.items, what["Y"])
-        if both := [name for name in x if name in set(y)]:
-            raise AuditError(f"test {test.name}: {both[0]} is in both X and Y")
-        return {
-            "X": self.images.take(x, what["X"]),
-            "Y": self.images.take(y, what["Y"]),
-            "A": self.texts.take(self._text_ids(test.a, what["A"]), what["A"]),
-            "B": self.texts.take(self._text_ids(test.b, what["B"]), what["B"]),
-        }
-
-    def _text_ids(self, attributes: Attributes, what: str) -> tuple[str, ...]:
-        texts = texts_of(attributes, self.variant)
-        for text in texts:
-            if text not in self.text_ids:
-                hint = f" of '{attributes}', variant {self.variant}" if isinstance(attributes, str) else ""
-                raise AuditError(f"{what}: the table of texts has no {text!r}{hint}")
-        return tuple(self.text_ids[text] for text in texts)
-
-
 def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:
     """Count every partition where that can be done, draw some where not."""
-    counted = exact(associated) if len(associated.x) + len(associated.y) <= MOST_EXACT else None
-    drawn = None if counted else sampled(associated, n_perm=n_perm, seed=seed)
-    return {
-        "p_exact": counted.p if counted else None,
-        "n_ge": counted.n_ge if counted else None,
-        "n_partitions": counted.total if counted else None,
-        "p_sampled": drawn.p if drawn else None,
-        "n_perm": drawn.n_perm if drawn else None,
-        "seed": drawn.seed if drawn else None,
-    }
+    columns = dict.fromkeys(("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed"))
+    if len(associated.x) + len(associated.y) <= MOST_EXACT:
+        counted = exact(associated)
+        return columns | {"p_exact": counted.p, "n_ge": counted.n_ge, "n_partitions": counted.total}
+    drawn = sampled(associated, n_perm=n_perm, seed=seed)
+    return columns | {"p_sampled": drawn.p, "n_perm": n_perm, "seed": seed}

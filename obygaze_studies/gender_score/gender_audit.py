@@ -384,12 +384,11 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
         pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
-    ratios = {}
-    for key, both in pairs.items():
-        if len(both) == len(GENDERS):
-            ratio = share(both["man"].score, both["woman"].score)
-            if ratio is not None:
-                ratios[key] = (ratio, both)
+    ratios = {
+        key: (ratio, both)
+        for key, both in pairs.items()
+        if len(both) == len(GENDERS) and (ratio := share(both["man"].score, both["woman"].score)) is not None
+    }
     ordered = sorted(ratios, key=lambda key: (ratios[key][0], key))
     men = [key for key in ordered[::-1] if ratios[key][0] > 0.5]
     women = [key for key in ordered if ratios[key][0] < 0.5]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from obygaze_models.report import Report
-from obygaze_studies.audit_common.audit_tables import audit_report, table
+from obygaze_studies.audit_common.audit_tables import audit_report, refuse_twins, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
 from obygaze_studies.errors import AuditError
 
@@ -38,9 +38,7 @@ def prompts(objects: Sequence[str], prompt: str = PROMPT) -> dict[str, str]:
     """
     if prompt.count("{}") != 1:
         raise AuditError(f"the prompt {prompt!r} needs one {{}}, where the object goes")
-    twice = [name for name, n in Counter(objects).items() if n > 1]
-    if twice:
-        raise AuditError(f"the list of objects has twice: {twice[0]}")
+    refuse_twins(objects, "the list of objects has twice:")
     return {name: prompt.replace("{}", name) for name in objects}
 
 

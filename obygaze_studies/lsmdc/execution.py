@@ -65,10 +65,8 @@ class Processes:
 
     def any(self, wish: bool, device: torch.device) -> bool:
         """Return whether `wish` is true in any process."""
-        if self.count == 1:
-            return wish
         wishes = torch.tensor(int(wish), device=device)
-        dist.all_reduce(wishes)
+        self.add_up([wishes])
         return bool(wishes)
 
     def wait(self) -> None:

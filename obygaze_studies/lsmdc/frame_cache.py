@@ -118,20 +118,15 @@ class FrameCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
-            self._check_recipe()
-            self._entries = self._read_index()
-            todo = [clip_id for clip_id, path in videos.items() if not self._is_current(clip_id, path)]
-            if todo:
-                self._decode({clip_id: videos[clip_id] for clip_id in todo}, workers, progress, stopped)
+            if todo := self._missing(videos):
+                self._decode(todo, workers, progress, stopped)
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
     def count_missing(self, videos: Mapping[str, Path]) -> int:
         """Count the clips that `fill` would decode."""
         if not (self.folder / RECIPE).exists():
             return len(videos)
-        self._check_recipe()
-        self._entries = self._read_index()
-        return sum(not self._is_current(clip_id, path) for clip_id, path in videos.items())
+        return len(self._missing(videos))
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
         """Read the frames of a readable clip, uint8 `[F, h, w, 3]`.
@@ -147,6 +142,12 @@ class FrameCache:
         except (OSError, ValueError, EOFError) as error:
             raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
         return frames
+
+    def _missing(self, videos: Mapping[str, Path]) -> dict[str, Path]:
+        """Return the videos that are not cached as they are now."""
+        self._check_recipe()
+        self._entries = self._read_index()
+        return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
 
     def _check_recipe(self) -> None:
         path, text = self.folder / RECIPE, (json.dumps(self.recipe, indent=2) + "\n").encode()

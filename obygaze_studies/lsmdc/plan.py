@@ -155,14 +155,11 @@ class LsmdcPlan:
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what determines the weights, except the data."""
         settings = self.settings
+        given = ("arithmetic", "gather_share", "batch", "epochs", "lr", "clip_lr_scale")
         return {
             "backbone": "xclip-lsmdc",
-            "arithmetic": settings.arithmetic,
-            "gather_share": settings.gather_share,
+            **{name: getattr(settings, name) for name in given},
             "batch": self.batch,
-            "epochs": settings.epochs,
-            "lr": settings.lr,
-            "clip_lr_scale": settings.clip_lr_scale,
             "clip": self.network.weights.record() | {"tokenizer_sha256": self.network.tokenizer_sha256},
             "architecture": self.size.record(),
             "frames": self.cache.recipe,

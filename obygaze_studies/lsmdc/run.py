@@ -115,7 +115,7 @@ def train(
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = choose_samples(plan.captions, entries)
-    counts = {split: left_out.count(split) for split in captions}
+    counts = {split: sum(row[0] == split for row in left_out.rows) for split in captions}
     clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
     data = {
         split: {
@@ -187,12 +187,10 @@ class Training:
         group = {name: of_group[group_of(original[name])] for name in self.trained}
         self.optimiser = BertAdam(self.trained, group, self.total)
         self.position = folder.restore(self.network, self.optimiser)
-        self._rows: list[tuple[int | float, ...]] = []
+        self._log = folder.read_log(self.position.step)
 
     def run(self, stopped: Callable[[], bool], left_out: Mapping[str, int]) -> Outcome:
         """Run the remaining steps and evaluations."""
-        if self.processes.rank == 0:
-            self.folder.cut_log(self.position.step)
         if self.position.step:
             self.watch.say(f"resuming after step {self.position.step} of {self.total}")
         test = None
@@ -253,7 +251,8 @@ class Training:
         self.optimiser.step()
         with torch.no_grad():
             self.network.logit_scale.clamp_(max=LARGEST_SCALE)
-        self._rows.append((at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach())))
+        row = (at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach()))
+        self._log.append(",".join(map(repr, row)) + "\n")
         note = f"loss {loss:.3f}"
         self.watch.progress(at.step + 1, self.total, what="training", unit="step", note=note)
 
@@ -309,9 +308,8 @@ class Training:
     def _save(self) -> None:
         """Save the log, then the state: the log may be ahead of the state, but never behind."""
         if self.processes.rank == 0:
-            self.folder.append_log(self._rows)
+            self.folder.write(self.folder.log.name, "".join(self._log))
             self.folder.save(self.network, self.optimiser, self.position)
-        self._rows = []
 
 
 def make_network(plan: LsmdcPlan) -> Any:

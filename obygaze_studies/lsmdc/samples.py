@@ -86,10 +86,6 @@ class LeftOut:
     rows: tuple[tuple[str, int, str, str], ...]
     damaged: Mapping[str, str]
 
-    def count(self, split: str) -> int:
-        """Return the number of a split's sentences that were left out."""
-        return sum(row[0] == split for row in self.rows)
-
     def table(self) -> str:
         """Return the rows as CSV."""
         rows = [(split, str(line), clip_id, "yes", reason) for split, line, clip_id, reason in self.rows]

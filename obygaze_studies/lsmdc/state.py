@@ -18,7 +18,6 @@ state is written last: work done after it is repeated, with the same bytes.
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -150,23 +149,11 @@ class RunFolder:
         values = {key: value.detach().float().cpu().contiguous() for key, value in tensors.items()}
         self._write_tensors(self.folder / name, values, {LsmdcFormat.RECORD_KEY: record})
 
-    def append_log(self, rows: list[tuple[int | float, ...]]) -> None:
-        """Append rows to the log and sync it to disk."""
-        new = not self.log.exists()
-        with self.log.open("a", encoding="utf-8", newline="") as file:
-            if new:
-                file.write(",".join(LOG_COLUMNS) + "\n")
-            file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def cut_log(self, steps: int) -> None:
-        """Remove the log rows of steps that will be repeated."""
-        if not steps:
-            self.log.unlink(missing_ok=True)
-        elif self.log.exists():
-            lines = self.log.read_text(encoding="utf-8").splitlines()[: 1 + steps]
-            self.write(self.log.name, "".join(f"{line}\n" for line in lines))
+    def read_log(self, steps: int) -> list[str]:
+        """Return the lines of the log up to a step, its columns first; later steps will be repeated."""
+        if steps and self.log.exists():
+            return self.log.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + steps]
+        return [",".join(LOG_COLUMNS) + "\n"]
 
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
         """Save the full training state."""

@@ -169,11 +169,6 @@ def contrastive_loss(network: Any, embeddings: PairEmbeddings) -> torch.Tensor:
     return (cross_entropy(logits, pairs) + cross_entropy(logits.T, pairs)) / 2
 
 
-def after_the_gather(size: LsmdcFormat) -> tuple[str, ...]:
-    """Return the names of the port's tensors that act after the gather: eight matrices and logit_scale."""
-    return (*size.matrices(), "logit_scale")
-
-
 def compute_gradients(
     network: Any,
     size: LsmdcFormat,
@@ -220,7 +215,7 @@ def compute_gradients(
         again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
         rows = slice(number * step, number * step + len(part))
         torch.autograd.backward(again, [gradient[rows] for gradient in wanted])
-    outside = after_the_gather(size)
+    outside = (*size.matrices(), "logit_scale")  # eight matrices and the scale act after the gather
     inside = [_gradient(value) for name, value in trained.items() if name not in outside]
     processes.add_up(inside)
     for gradient in inside:

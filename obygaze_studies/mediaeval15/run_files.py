@@ -73,15 +73,8 @@ def affect_lines(calls: Calls) -> str:
     return "".join(map(csv_line, (["clip", *AXES], *lines)))
 
 
-def write_run(file: RunFile, text: str, record: Mapping[str, object], *, force: bool = False) -> None:
-    """Write a run and its record.
-
-    Raises
-    ------
-    TaskError
-        The run is there already and not forced.
-    """
-    check_free(file, force=force)
+def write_run(file: RunFile, text: str, record: Mapping[str, object]) -> None:
+    """Write a run and its record, in place of an earlier one."""
     file.folder.mkdir(parents=True, exist_ok=True)
     write_whole(file.path, text)
     write_whole(file.record_path, json_bytes(record))

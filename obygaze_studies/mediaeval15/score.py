@@ -132,7 +132,7 @@ class Scored:
         Raises
         ------
         TaskError
-            The truth lacks the labels, or the run the topic.
+            The truth lacks the labels, the run the topic, or a score is not finite.
         """
         wanted = scored_clips(clips)
         if set(run) == set(AXES):
@@ -143,25 +143,14 @@ class Scored:
             raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
         if TOPIC not in run:
             raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
-        self.add_violence(name, run[TOPIC], judged, double=double)
-
-    def add_violence(
-        self, name: str, run: Mapping[str, float], judged: Mapping[str, int], *, double: bool
-    ) -> None:
-        """Score a violence run by its scores and the relevance of each clip: `map` is the official measure.
-
-        Raises
-        ------
-        TaskError
-            A score is not finite.
-        """
-        result = measures(run, judged, double=double)
+        scores: Mapping[str, float] = run[TOPIC]
+        result = measures(scores, judged, double=double)
         n_relevant, n = int(result["num_rel"]), len(judged)
         chance = {"map": expected_average_precision(n, n_relevant)}
         self._add_rows((name, "violence", TOPIC), result, chance, official=n == OFFICIAL_TEST_CLIPS)
-        notices = _said(run, judged, n_relevant, double)
+        notices = _said(scores, judged, n_relevant, double)
         self.notices += [f"run {name}, {TOPIC}: {notice}" for notice in notices]
-        curve = precision_recall(run, judged, double=double)
+        curve = precision_recall(scores, judged, double=double)
         self.curves.append(PrecisionRecall(name, *curve, n_relevant / n))
 
     def add_affect(self, name: str, calls: Calls, clips: Sequence[Annotated]) -> None:
@@ -180,14 +169,10 @@ class Scored:
                 )
             result = accuracy(calls[axis], truth)
             counts = confusion(calls[axis], truth, CLASSES[axis])
-            values: dict[str, float] = {
-                "accuracy_all": result.accuracy_all,
-                "accuracy_returned": result.accuracy_returned,
-                "coverage": result.coverage,
-                "num_clips": result.total,
-                "num_returned": result.returned,
-                "num_correct": result.correct,
-            }
+            shares = ("accuracy_all", "accuracy_returned", "coverage")
+            values: dict[str, float] = {name: getattr(result, name) for name in shares}
+            numbers = {"clips": result.total, "returned": result.returned, "correct": result.correct}
+            values |= {f"num_{name}": n for name, n in numbers.items()}
             for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
                 called = zip(CLASSES[axis], row, strict=True)
                 values |= {f"{true}_called_{name}": number for name, number in called}
@@ -230,12 +215,12 @@ def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, 
     strange = len(run.keys() - judged.keys())
     if strange:
         notices.append(f"{strange} clips of the run are not judged; they count as not relevant")
-    ties = tie_share(run, double=double)
-    if ties > TIE_WARNING:
-        notices.append(
-            f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names"
-        )
-    return notices
+    return [*notices, *_tied(tie_share(run, double=double))]
+
+
+def _tied(share: float) -> list[str]:
+    words = f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"
+    return [words] if share > TIE_WARNING else []
 
 
 def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
@@ -427,21 +412,16 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
     test = [clip for clip in clips if clip.split == "test"]
     if not test:
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
-    findings = [
-        RunFinding("problem", "split", f"movie {movie!r} has clips in dev and in test")
-        for movie in leaking_movies(clips)
-    ]
+    problem = partial(RunFinding, "problem")
+    leaking = leaking_movies(clips)
+    findings = [problem("split", f"movie {movie!r} has clips in dev and in test") for movie in leaking]
     runs = [_check_run(file, clips, findings) for file in find_runs(folder)]
     for subtask in SUBTASKS:
         here = [run for run in runs if run.subtask == subtask]
         if len(here) > MOST_RUNS:
-            findings.append(
-                RunFinding("problem", subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
-            )
+            findings.append(problem(subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted"))
         if here and not any(run.external_data is False for run in here):
-            findings.append(
-                RunFinding("problem", subtask, "no run without external data; at least one is required")
-            )
+            findings.append(problem(subtask, "no run without external data; at least one is required"))
     return CheckedFolder(tuple(runs), tuple(findings))
 
 
@@ -477,9 +457,7 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFind
         missing = sorted(wanted - ids)
         what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
         findings.append(RunFinding("warning", about, what))
-    if ties > TIE_WARNING:
-        what = f"{ties:.0%} of the clips tie with another; their order, and so AP, follows file names"
-        findings.append(RunFinding("warning", about, what))
+    findings += [RunFinding("warning", about, what) for what in _tied(ties)]
     return CheckedRun(file.subtask, file.name, external, coverage, ties)
 
 

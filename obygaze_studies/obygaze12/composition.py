@@ -121,31 +121,19 @@ def concept_trend(manifest: Manifest) -> Trend:
     ({'HN': 1.0, 'S': 2.0}, True)
     """
     codebook = manifest.codebook
-    counts: dict[tuple[str, str], list[int]] = {}
+    counts: dict[str, dict[str, list[int]]] = {level: {} for level in codebook.level_names[1:]}
     for clip in manifest:
-        if clip.level is not None and clip.level != codebook.level_names[0]:
-            counts.setdefault((clip.level, clip.movie), []).append(len(codebook.visual(clip.concepts)))
-    of_level: dict[str, list[int]] = {}
-    for level in codebook.level_names:
-        numbers = [number for (at, _), part in counts.items() if at == level for number in part]
-        if numbers:
-            of_level[level] = numbers
-    means = {level: sum(numbers) / len(numbers) for level, numbers in of_level.items()}
-    rising = list(means.values())
+        if clip.level in counts:
+            counts[clip.level].setdefault(clip.movie, []).append(len(codebook.visual(clip.concepts)))
+    films = {level: of for level, of in counts.items() if of}
+    means = {level: sum(map(sum, of.values())) / sum(map(len, of.values())) for level, of in films.items()}
     if len(means) < 2:
-        return Trend(means, None, float("nan"), sign_flip([]))
-    low, high = next(iter(means)), list(means)[-1]
-    differences = [
-        float(np.mean(counts[high, movie]) - np.mean(counts[low, movie]))
-        for movie in manifest.movies
-        if (high, movie) in counts and (low, movie) in counts
-    ]
-    return Trend(
-        means,
-        all(above > below for below, above in pairwise(rising)),
-        float(np.mean(differences)) if differences else float("nan"),
-        sign_flip(differences),
-    )
+        return Trend(means, None, math.nan, sign_flip([]))
+    low, *_, high = films.values()
+    both = [movie for movie in manifest.movies if movie in low and movie in high]
+    differences = [float(np.mean(high[movie]) - np.mean(low[movie])) for movie in both]
+    rises = all(above > below for below, above in pairwise(means.values()))
+    return Trend(means, rises, float(np.mean(differences or [math.nan])), sign_flip(differences))
 
 
 def concept_sets(manifest: Manifest) -> dict[tuple[str, ...], Counter[str]]:
@@ -157,55 +145,32 @@ def concept_sets(manifest: Manifest) -> dict[tuple[str, ...], Counter[str]]:
     return dict(sorted(sets.items(), key=lambda item: (-item[1].total(), len(item[0]), item[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """A concept alone and with others, in clips of the two highest levels that are in tasks.
-
-    Attributes
-    ----------
-    concept : str
-    alone, combined : tuple of int
-        Clips of the lower and of the higher level: with no other visual concept, and with others.
-    test : Exact
-        Of being of the higher level and having the concept with others.
-    p_holm : float
-        Adjusted for all concepts.
-    """
-
-    concept: str
-    alone: tuple[int, int]
-    combined: tuple[int, int]
-    test: ExactTest
-    p_holm: float
-
-
 def compared_levels(manifest: Manifest) -> tuple[str, str] | None:
     """Return the two highest levels that are in tasks, above the lowest level: HN and S of ObyGaze12."""
     labels = [level for level in manifest.codebook.labels if level != manifest.codebook.level_names[0]]
     return (labels[-2], labels[-1]) if len(labels) > 1 else None
 
 
-def alone_or_combined(manifest: Manifest) -> tuple[Combined, ...]:
+def alone_or_combined(manifest: Manifest) -> list[dict[str, Any]]:
     """Test for each visual concept whether clips with it are more often of the highest level with others.
 
+    A row each, with its clips of the lower and of the higher level (`compared_levels`) alone and with others.
     Nothing where the codebook has fewer than two levels above the lowest in tasks; a concept that is never
     marked in them is left out.
     """
     levels, codebook = compared_levels(manifest) or ("", ""), manifest.codebook
-    tests = []
+    rows = []
     for concept in codebook.visual_concepts:
         clips = [clip for clip in manifest if clip.level in levels and concept in clip.concepts]
         if not clips:
             continue
         high = np.array([clip.level == levels[1] for clip in clips])
         others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
-        test = _within_movies(high, others, clips)
-        alone, combined = (
-            (int((side & ~high).sum()), int((side & high).sum())) for side in (~others, others)
-        )
-        tests.append((concept, alone, combined, test))
-    adjusted = holm([test.p for *_, test in tests])
-    return tuple(Combined(*row, p_holm=float(p)) for row, p in zip(tests, adjusted, strict=True))
+        sides = {"alone": ~others, "combined": others}
+        counts = {name: (int((side & ~high).sum()), int((side & high).sum())) for name, side in sides.items()}
+        rows.append(_tested("with others", concept, levels[1], _within_movies(high, others, clips)) | counts)
+    adjusted = holm([row["p"] for row in rows])
+    return [row | {"p_holm": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,25 +249,19 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
     groups = {"all": labelled} | {
         name or "(none)": group for name, group in grouped(labelled, column).items()
     }
-    counted = {name: statistics(group) for name, group in groups.items()}
-    trends = {name: concept_trend(group) for name, group in groups.items()}
-    several = [name for name in groups if name != "all"]
-    adjusted = dict(zip(several, holm([trends[name].test.p for name in several]).tolist(), strict=True))
     levels = manifest.codebook.level_names
-    rows = [
-        {
-            column: name,
-            "movies": len(groups[name].movies),
-            "clips": counted[name].n_clips,
-            **{level: counted[name].clips[level] for level in levels},
-            **{f"{level}_share": counted[name].share(level) for level in levels},
-            **_trend_row(trends[name], levels),
-            "p_holm": adjusted.get(name, math.nan),
-        }
-        for name in groups
-    ]
-    rising = sum(trends[name].rises is True for name in several)
-    notes, n = [f"label policy {policy}"], sum(counted[name].n_clips for name in several)
+    rows: list[dict[str, Any]] = []
+    for name, group in groups.items():
+        counts = statistics(group)
+        row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
+        row |= {level: counts.clips[level] for level in levels}
+        row |= {f"{level}_share": counts.share(level) for level in levels}
+        rows.append(row | _trend_row(concept_trend(group), levels) | {"p_holm": math.nan})
+    several = rows[1:]
+    for row, p in zip(several, holm([row["p"] for row in several]).tolist(), strict=True):
+        row["p_holm"] = p
+    rising = sum(row["rises"] is True for row in several)
+    notes, n = [f"label policy {policy}"], sum(row["clips"] for row in several)
     if n != len(labelled):
         notes.append(f"a clip with several values is in several groups: {n:,} in place of {len(labelled):,}")
     of_levels: list[Column] = [
@@ -420,18 +379,21 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     labelled = apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets, compared = concept_sets(labelled), compared_levels(labelled)
-    pairs = [_tested("pair", " + ".join(row.concepts), row.level, row) for row in concept_pairs(labelled)]
-    combined = alone_or_combined(labelled)
-    with_others = [
-        _tested("with others", row.concept, compared[1] if compared else "", row) for row in combined
+    pairs = [
+        _tested("pair", " + ".join(pair.concepts), pair.level, pair.test) | {"p_holm": pair.p_holm}
+        for pair in concept_pairs(labelled)
     ]
-    blocks = [_by_number(labelled), _trend_block(labelled, policy)]
+    with_others = alone_or_combined(labelled)
+    trend = _trend_row(concept_trend(labelled), levels)
+    trend_notes = (*TREND_NOTES, *_printed_trend(labelled, policy))
+    blocks = [
+        _by_number(labelled),
+        block("Concepts by level", _trend_columns(levels), [trend], trend_notes),
+    ]
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
-        parts = [{"alone": counts.alone, "combined": counts.combined} for counts in combined]
-        shown = [row | part for row, part in zip(with_others, parts, strict=True)]
-        blocks.append(block(title, COMBINED, shown, (COMBINED_NOTE,)))
+        blocks.append(block(title, COMBINED, with_others, (COMBINED_NOTE,)))
     marked = [{"set": " + ".join(concepts), **counts} for concepts, counts in sets.items() if concepts]
     strongest = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))[:N_PAIRS]
     blocks += [
@@ -470,21 +432,14 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
             "neighbouring clips of a film are alike, so p-values of counts are somewhat too small",
         ),
         blocks=tuple(blocks),
-        data=pd.DataFrame(counted + pairs + with_others),
+        data=pd.DataFrame(counted + pairs + with_others).drop(columns=["alone", "combined"], errors="ignore"),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
     )
 
 
-def _tested(kind: str, name: str, level: str, row: ConceptPair | Combined) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "name": name,
-        "level": level,
-        "clips": row.test.observed,
-        "expected": row.test.expected,
-        "p": row.test.p,
-        "p_holm": row.p_holm,
-    }
+def _tested(kind: str, name: str, level: str, test: ExactTest) -> dict[str, Any]:
+    about = {"kind": kind, "name": name, "level": level, "clips": test.observed}
+    return about | {"expected": test.expected, "p": test.p}
 
 
 def _by_number(manifest: Manifest) -> Block:
@@ -507,13 +462,6 @@ def _by_number(manifest: Manifest) -> Block:
         ),
         [{"concepts": k} | {level: counts[k][level] for level in levels} for k in sorted(counts)],
     )
-
-
-def _trend_block(manifest: Manifest, policy: LabelPolicy) -> Block:
-    levels = manifest.codebook.level_names
-    rows = [_trend_row(concept_trend(manifest), levels)]
-    notes = (*TREND_NOTES, *_printed_trend(manifest, policy))
-    return block("Concepts by level", _trend_columns(levels), rows, notes)
 
 
 def _part(counts: tuple[int, int]) -> str:

@@ -122,15 +122,8 @@ class PaperCorpus:
             "levels": {level: int((clips.levels == level).sum()) for level in CODEBOOK.labels},
             "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in clips.excluded],
             "sources": [
-                {
-                    "label": source.label,
-                    "backbone": source.backbone,
-                    "store": source.store,
-                    "features": source.features,
-                    "pool": source.pool,
-                    "n_features": int(source.X.shape[1]),
-                    "untrained": source.untrained,
-                }
+                {name: getattr(source, name) for name in ("label", "backbone", "store", "features", "pool")}
+                | {"n_features": int(source.X.shape[1]), "untrained": source.untrained}
                 for source in self.sources
             ],
         }

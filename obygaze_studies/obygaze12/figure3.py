@@ -158,7 +158,8 @@ def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = ""
     for row in rows:
         value, low, high, constant = (row[name] for name in ("f1_pos", *ENDS[protocol], "all_positive"))
         n_clips = row.get("n_test", row.get("n_clips"))
-        bar = Bar(value, low, high, constant, _mark(row), row["positives"], n_clips)
+        mark = "" if "p_holm" not in row else "*" if row["p_holm"] < ALPHA else "n.s."
+        bar = Bar(value, low, high, constant, mark, row["positives"], n_clips)
         bars[row["negatives"], row["concept"]] = bar
     solid, hatched = (
         [bars.get((str(negatives), concept), UNDEFINED) for concept in VISUAL_CONCEPTS]
@@ -169,12 +170,6 @@ def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = ""
         f"{TITLE} under the {protocol} protocol, {source.title}{note}",
         partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, SHOWS[protocol]),
     )
-
-
-def _mark(row: Row) -> str:
-    if "p_holm" not in row:
-        return ""
-    return "*" if row["p_holm"] < ALPHA else "n.s."
 
 
 def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[Row]:

@@ -1,7 +1,6 @@
 """Reproduce Figure 4 of 000: free annotations of a film, their projections onto clips, and the merge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,15 +20,11 @@ N_LISTED = 40
 """Clips listed one by one, if there are no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureRow:
-    """A row of the figure: its name and its labelled spans, in order of time."""
-
-    name: str
-    spans: tuple[Clip, ...]
+Timelines = dict[str, tuple[Clip, ...]]
+"""Name of a row of the figure -> its labelled spans, in order of time."""
 
 
-def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> tuple[FigureRow, ...]:
+def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> Timelines:
     """Make the rows of the figure: each annotator's segments, each one's projection, and the merge.
 
     Parameters
@@ -61,11 +56,11 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
         kept = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
         return tuple(sorted(kept, key=lambda clip: clip.start_s or 0.0))
 
-    return (
-        *(FigureRow(f"Annotation {k}", rows(marks, name)) for k, name in enumerate(names, start=1)),
-        *(FigureRow(f"Projection {k}", rows(each, name)) for k, name in enumerate(names, start=1)),
-        FigureRow("Merged", rows(merged)),
-    )
+    return {
+        **{f"Annotation {k}": rows(marks, name) for k, name in enumerate(names, start=1)},
+        **{f"Projection {k}": rows(each, name) for k, name in enumerate(names, start=1)},
+        "Merged": rows(merged),
+    }
 
 
 def figure4_report(
@@ -94,29 +89,27 @@ def figure4_report(
     refuse_other_codebook(annotations.codebook, "Figure 4")
     rows = timelines(annotations, clips, movie, threshold)
     if span is not None:
-        rows = tuple(FigureRow(row.name, _within(row.spans, span)) for row in rows)
-        if not rows[-1].spans:
+        rows = {name: _within(spans, span) for name, spans in rows.items()}
+        if not rows["Merged"]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
-    merged = rows[-1].spans
-    levels = CODEBOOK.level_names
     counts = [
-        {"timeline": row.name, "spans": len(row.spans)}
-        | {level: sum(clip.level == level for clip in row.spans) for level in levels}
-        for row in rows
+        {"timeline": name, "spans": len(spans)}
+        | {level: sum(clip.level == level for clip in spans) for level in CODEBOOK.level_names}
+        for name, spans in rows.items()
     ]
     columns: list[Column] = [(name, name, str) for name in counts[0]]
     blocks = [block("Spans of each timeline", columns, counts)]
-    if len(merged) <= N_LISTED:
-        blocks.append(_clip_block(merged, [row for row in rows if row.name.startswith("Projection")]))
+    if len(rows["Merged"]) <= N_LISTED:
+        blocks.append(_clip_block(rows))
     first = next(clip for clip in annotations if clip.movie == movie)
-    name = first.extras.get("movie_title") or movie
+    title = first.extras.get("movie_title") or movie
     caption = (
-        f"{name}: free annotations, their projections onto clips (dashed) by a smallest overlap of "
+        f"{title}: free annotations, their projections onto clips (dashed) by a smallest overlap of "
         f"{threshold:.0%}, and the merge, which keeps the highest level"
     )
     return Report(
         name="figure4",
-        title=f"Figure 4 of 000: annotations, projections and merge of {name}",
+        title=f"Figure 4 of 000: annotations, projections and merge of {title}",
         notes=(
             f"a segment counts for a clip if it covers {threshold:.0%} of it; the highest level is kept",
             "the merge keeps the highest level of the projections and unites the concepts given at it",
@@ -124,11 +117,11 @@ def figure4_report(
         blocks=tuple(blocks),
         data=pd.DataFrame(
             [
-                {"timeline": row.name}
-                | {name: getattr(clip, name) for name in ("clip_id", "start_s", "end_s", "level")}
+                {"timeline": name}
+                | {column: getattr(clip, column) for column in ("clip_id", "start_s", "end_s", "level")}
                 | {"concepts": ";".join(clip.concepts), "annotator": clip.annotator}
-                for row in rows
-                for clip in row.spans
+                for name, spans in rows.items()
+                for clip in spans
             ]
         ),
         record={
@@ -147,39 +140,39 @@ def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
-def _clip_block(merged: Sequence[Clip], projections: Sequence[FigureRow]) -> Block:
+def _clip_block(rows: Timelines) -> Block:
+    projections = {name: spans for name, spans in rows.items() if name.startswith("Projection")}
     cells = tuple(
         (
             clip.clip_id,
             f"{clip.start_s:.0f} to {clip.end_s:.0f}",
-            *(row.spans[index].level or "" for row in projections),
+            *(spans[index].level or "" for spans in projections.values()),
             clip.level or "",
             ", ".join(clip.concepts) or "-",
         )
-        for index, clip in enumerate(merged)
+        for index, clip in enumerate(rows["Merged"])
     )
-    headers = ("clip", "seconds", *(row.name for row in projections), "Merged", "concepts")
+    headers = ("clip", "seconds", *projections, "Merged", "concepts")
     return Block("Clips", headers, cells)
 
 
-def draw_figure4(rows: Sequence[FigureRow], path: Path) -> None:
+def draw_figure4(rows: Timelines, path: Path) -> None:
     """Draw the timelines one below the other, on one axis of minutes."""
     save(path, (WIDTH, 0.9 + 0.42 * len(rows)), partial(_draw, rows))
 
 
-def _draw(rows: Sequence[FigureRow], figure: Figure) -> None:
+def _draw(rows: Timelines, figure: Figure) -> None:
     axes = figure.subplots()
-    merged = rows[-1].spans
-    ends = {second for clip in merged for second in (clip.start_s, clip.end_s) if second is not None}
+    ends = {second for clip in rows["Merged"] for second in (clip.start_s, clip.end_s) if second is not None}
     edges = [second / 60 for second in sorted(ends)]
-    free = [row.name.startswith("Annotation") for row in rows]
-    for index, row in enumerate(rows):
-        _bars(axes, row.spans, index, lowest=not free[index])
+    free = [name.startswith("Annotation") for name in rows]
+    for index, spans in enumerate(rows.values()):
+        _bars(axes, spans, index, lowest=not free[index])
     first = sum(free)
     axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
     axes.axhline(first - 0.5, color="black", linewidth=0.7)
     axes.axhline(len(rows) - 1.5, color="black", linewidth=0.7)
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_xlabel("minutes")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from matplotlib.patches import Patch
 
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
-from obygaze_models.report import Block, Picture, Report, block
+from obygaze_models.report import Block, Column, Picture, Report, block
 from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_concepts import TREES
@@ -72,25 +73,18 @@ class Node:
     share_positive: float
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A source's tree, what to add to its title, and what is to be known of it."""
-
-    source: Dataset
-    more: str
-    nodes: Sequence[Node]
-    notes: tuple[str, ...]
-
-
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
     corpus = results[0].corpus
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
-    leaks = (f"{leak_caption([fold])}; its CAVs are fitted on its training clips",)
-    drawn = []
+    leaks, unit = leak_caption([fold]), "decision value of its CAV"
+    leaks += "; its CAVs are fitted on its training clips"
+    parts = []
     for result in results:
         nodes = tree_nodes(result.tree(TASK, Negatives.EN), VISUAL_CONCEPTS)
-        drawn.append(Tree(result.source, f", depth {max(node.depth for node in nodes)}", nodes, leaks))
+        more, caption = f", depth {max(node.depth for node in nodes)}", f": {leaks}"
+        parts.append(_part(result.source, nodes, "paper", unit, (leaks,), more=more, caption=caption))
+    blocks, data, pictures = zip(*parts, strict=True)
     limits = TREES[TASK]
     depth = results[0].depth
     limited = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
@@ -105,23 +99,27 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report(
         TITLE,
         (trained, *corpus.if_printed(PRINTED)),
-        [_block(tree) for tree in drawn],
-        _data(drawn),
+        blocks,
+        list(chain(*data)),
         {"task": TASK, "max_depth": max_depth},
         folds=[fold],
-        pictures=[_picture(tree, "paper", "decision value of its CAV", f": {leaks[0]}") for tree in drawn],
+        pictures=pictures,
     )
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds."""
     corpus = results[0].corpus
-    drawn = []
+    parts = []
     for result in results:
         model = result.tree
         losses = ", ".join(f"{tried.name} {tried.inner_loss:.4f}" for tried in model.candidates_)
-        note = f"log loss of the inner loop by depth: {losses}"
-        drawn.append(Tree(result.source, "", tree_nodes(model.head_, model.concepts_), (note,)))
+        note, nodes = (
+            f"log loss of the inner loop by depth: {losses}",
+            tree_nodes(model.head_, model.concepts_),
+        )
+        parts.append(_part(result.source, nodes, "strict", "in standard deviations", (note,)))
+    blocks, data, pictures = zip(*parts, strict=True)
     return corpus.report(
         TITLE,
         (
@@ -132,10 +130,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ),
             *corpus.if_printed(PRINTED),
         ),
-        [_block(tree) for tree in drawn],
-        _data(drawn),
+        blocks,
+        list(chain(*data)),
         {"task": TASK},
-        pictures=[_picture(tree, "strict", "in standard deviations") for tree in drawn],
+        pictures=pictures,
     )
 
 
@@ -176,33 +174,35 @@ def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
     return MOST_DIGITS
 
 
-def _block(tree: Tree) -> Block:
-    digits = threshold_digits(tree.nodes, least=3)
-    return block(
-        tree.source.title + tree.more,
-        (
-            ("branch", ("depth", "side"), lambda depth, side: f"{'. ' * depth}{side or 'all'}"),
-            ("asks for", "concept", lambda concept: concept or "(leaf)"),
-            ("at most", "threshold", lambda at: "" if math.isnan(at) else f"{at:.{digits}f}"),
-            ("training clips", "n_train", str),
-            ("S", "share_positive", "{:.0%}".format),
-        ),
-        [asdict(node) for node in tree.nodes if node.depth < N_LEVELS],
-        tree.notes,
+def _part(
+    source: Dataset,
+    nodes: Sequence[Node],
+    protocol: str,
+    unit: str,
+    notes: Sequence[str],
+    *,
+    more: str = "",
+    caption: str = "",
+) -> tuple[Block, list[dict[str, Any]], Picture]:
+    """Show a source's tree: its table, data and figure; `more` and `caption` end their titles."""
+    digits, rows = threshold_digits(nodes, least=3), [asdict(node) for node in nodes]
+    columns: Sequence[Column] = (
+        ("branch", ("depth", "side"), lambda depth, side: f"{'. ' * depth}{side or 'all'}"),
+        ("asks for", "concept", lambda concept: concept or "(leaf)"),
+        ("at most", "threshold", lambda at: "" if math.isnan(at) else f"{at:.{digits}f}"),
+        ("training clips", "n_train", str),
+        ("S", "share_positive", "{:.0%}".format),
     )
-
-
-def _data(trees: Sequence[Tree]) -> list[dict[str, Any]]:
-    return [{"features": tree.source.title} | asdict(node) for tree in trees for node in tree.nodes]
-
-
-def _picture(tree: Tree, protocol: str, unit: str, note: str = "") -> Picture:
     title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
     title += f"boxes: concept and threshold ({unit}), training clips, share of S"
-    return Picture(
-        f"figure5-{protocol}-{tree.source.label}",
-        f"{TITLE} under the {protocol} protocol, {tree.source.title}{note}",
-        partial(draw_figure5, tree.nodes, N_LEVELS, title),
+    return (
+        block(source.title + more, columns, [row for row in rows if row["depth"] < N_LEVELS], notes),
+        [{"features": source.title} | row for row in rows],
+        Picture(
+            f"figure5-{protocol}-{source.label}",
+            f"{TITLE} under the {protocol} protocol, {source.title}{caption}",
+            partial(draw_figure5, nodes, N_LEVELS, title),
+        ),
     )
 
 

@@ -202,9 +202,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             scarce = _scarce(kind, n_errors, n_clips)
             notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
             blocks.append(block(f"{result.source.title}: {kind}", EFFECTS, () if scarce else rows, notes))
-            effects = [
-                FactorEffect(*(row[name] for name in ("factor", "effect", "low", "high"))) for row in rows
-            ]
+            effects = [FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows]
             panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or effects
         caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
         pictures.append(

@@ -16,11 +16,12 @@ Examples
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 from jinja2 import Template
@@ -32,18 +33,10 @@ from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper_folds import CLEAN
-from obygaze_studies.obygaze12.protocol_results import KeptResults, PaperResults, StrictResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
-Protocol = Literal["paper", "strict"]
-Choice = Literal["paper", "strict", "both"]
+Protocol = Literal["paper", "strict", "both"]
 Progress = Callable[[int, int, str], None]
-
-PROTOCOLS: Mapping[Choice, tuple[Protocol, ...]] = {
-    "paper": ("paper",),
-    "strict": ("strict",),
-    "both": ("paper", "strict"),
-}
-
 
 MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
 """Modules that make reports of either protocol; imported when used, as tables need no matplotlib."""
@@ -118,14 +111,14 @@ def redo(
     names: Sequence[str],
     manifest: Manifest,
     stores: Sequence[Store],
-    protocols: Sequence[Protocol] = ("strict",),
+    protocol: Protocol = "strict",
     *,
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
     depth: int | None = None,
     choose_c: bool = False,
-    kept: KeptResults | None = None,
+    kept: Path | None = None,
     made: Callable[[Report], None] = lambda _: None,
 ) -> Redone:
     """Reproduce tables and figures from the features of every backbone of some stores.
@@ -133,12 +126,13 @@ def redo(
     Parameters
     ----------
     names : sequence of str
-        Of `MODULES`: ``table2``, ``table4``, ``figure3``, ``figure5``, ``figure6``.
+        Of `MODULES`: ``table2`` (with a store of LSMDC features it is Table 5 too), ``table4``, ``figure3``,
+        ``figure5``, ``figure6``; and first, if at all, ``figure2``, which has no protocol.
     manifest : Manifest
         Of ObyGaze12, or of other films with its levels, visual concepts and tasks: the papers' numbers then
         don't stand beside.
     stores : sequence of Store
-    protocols : sequence of {"strict", "paper"}
+    protocol : {"strict", "paper", "both"}
     policy : LabelPolicy
         How the strict protocol reads labels; the paper protocol's are those of the released split files.
     seed : int
@@ -150,8 +144,8 @@ def redo(
     choose_c : bool
         Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
         beside the published one.
-    kept : KeptResults, optional
-        Where to keep what is trained, and to read what an earlier call with the same arguments kept.
+    kept : path, optional
+        Folder to keep what is trained in, and to read what an earlier call with the same arguments kept.
     made : callable, optional
         Called with each report as soon as it is made.
 
@@ -172,11 +166,13 @@ def redo(
     at = ""
 
     def show(done: int, total: int) -> None:
-        if progress is not None:
-            progress(done, total, at)
+        progress(done, total, at)
 
-    for protocol in protocols:
-        paper = protocol == "paper"
+    first = [figure2(manifest)] if "figure2" in names else []
+    for report in first:
+        made(report)
+    for one in ("paper", "strict") if protocol == "both" else (protocol,):
+        paper = one == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
         results = [
             PaperResults(corpus, source, seed, show, depth, choose_c, kept)
@@ -184,9 +180,9 @@ def redo(
             else StrictResults(corpus, source, seed, show, kept)
             for source in corpus.sources
         ]
-        for name in names:
-            first, at = results[0], f"{name}, {protocol} protocol"
-            if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
+        for name in (name for name in names if name != "figure2"):
+            result, at = results[0], f"{name}, {one} protocol"
+            if name in NEED_CONCEPTS and isinstance(result, StrictResults) and not result.concept_targets:
                 notes.append(f"{at}: not made, no concept is marked in enough movies")
                 continue
             module = import_module(f"obygaze_studies.obygaze12.{name}")
@@ -198,54 +194,14 @@ def redo(
                 notes.append(f"{at}: not made, {error}")
         for result in results:
             for kind, table in result.tables.items():
-                tables[f"{kind}-{protocol}-{result.source.label}"] = table
+                tables[f"{kind}-{one}-{result.source.label}"] = table
     if missing and not reports:
         raise missing
-    return Redone(tuple(reports), tuple(notes), tables)
+    return Redone((*first, *reports), tuple(notes), tables)
 
 
-def table2(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
-) -> Redone:
-    """Reproduce Table 2; with a store of LSMDC features it is Table 5 too; `settings` are those of `redo`."""
-    return redo(["table2"], manifest, stores, PROTOCOLS[protocol], **settings)
-
-
-def table4(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
-) -> Redone:
-    """Reproduce Table 4, movie by movie; `settings` are those of `redo`."""
-    return redo(["table4"], manifest, stores, PROTOCOLS[protocol], **settings)
-
-
-def figure3(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
-) -> Redone:
-    """Reproduce Figure 3, detection of each concept; `settings` are those of `redo`."""
-    return redo(["figure3"], manifest, stores, PROTOCOLS[protocol], **settings)
-
-
-def figure5(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
-) -> Redone:
-    """Reproduce Figure 5, the decision tree over concepts; `settings` are those of `redo`."""
-    return redo(["figure5"], manifest, stores, PROTOCOLS[protocol], **settings)
-
-
-def figure6(
-    manifest: Manifest, stores: Sequence[Store], protocol: Choice = "strict", **settings: Any
-) -> Redone:
-    """Reproduce Figure 6, causes of the perceptron's errors; `settings` are those of `redo`."""
-    return redo(["figure6"], manifest, stores, PROTOCOLS[protocol], **settings)
-
-
-def all_(manifest: Manifest, stores: Sequence[Store], protocol: Choice = "both", **settings: Any) -> Redone:
-    """Reproduce Figure 2 and everything in `MODULES`; `settings` are those of `redo`."""
-    first = figure2(manifest)
-    if made := settings.get("made"):
-        made(first)
-    rest = redo(MODULES, manifest, stores, PROTOCOLS[protocol], **settings)
-    return replace(rest, reports=(first, *rest.reports))
+table2, table4, figure3, figure5, figure6 = (partial(redo, [name]) for name in MODULES)
+all_ = partial(redo, ["figure2", *MODULES], protocol="both")
 
 
 def inputs(name: str, manifest: Manifest, stores: Sequence[Store]) -> dict[str, object]:

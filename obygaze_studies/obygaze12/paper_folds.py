@@ -348,56 +348,6 @@ NEGATIVES = {(): Negatives.ALL, ("EN",): Negatives.EN, ("HN", "S"): Negatives.HN
 """Levels of the clips without a concept, sorted -> which of the paper's choices they are."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FoldList:
-    """Folds, the manifest as they read it, and where they come from.
-
-    Attributes
-    ----------
-    record : mapping
-        JSON values: protocol, label policy, manifest, codebook, task, test, and notes on leaks.
-    by_movie : bool
-        Whether a fold's test and validation sides are one movie each.
-    """
-
-    folds: tuple[Fold, ...]
-    manifest: Manifest
-    trained: Target
-    tested: Target
-    record: Mapping[str, Any]
-    by_movie: bool
-
-    def rows(self) -> list[list[str]]:
-        """Write each fold as cells: name, sizes of its sides, test clips in training and in validation."""
-        rows = []
-        for fold in self.folds:
-            leaks, name = count_leaks(fold), str(fold.name)
-            if self.record["protocol"] == "strict":
-                name = f"{name} {self.manifest.by_id[fold.test[0]].movie}"
-            sizes = [len(side) for side in sides_of(fold).values()]
-            rows.append([name, *map(str, [*sizes, leaks.in_training, leaks.in_validation])])
-        return rows
-
-    def document(self) -> dict[str, Any]:
-        """Return the record with every clip of every fold, and each clip's label."""
-        used = {clip_id for fold in self.folds for side in sides_of(fold).values() for clip_id in side}
-        labels = labels_of(self.manifest)
-        rows = zip(*(target.of(labels).tolist() for target in (self.trained, self.tested)), strict=True)
-        label_of = {name: max(codes) for name, codes in zip(labels.clip_ids.tolist(), rows, strict=True)}
-        return {
-            **self.record,
-            "folds": [self._fold(fold) for fold in self.folds],
-            "labels": {name: label for name, label in label_of.items() if name in used},
-        }
-
-    def _fold(self, fold: Fold) -> dict[str, Any]:
-        leaks, sides = count_leaks(fold), sides_of(fold)
-        held_out = [side for side in ("validation", "test") if self.by_movie and sides[side]]
-        movies = {f"{side}_movie": self.manifest.by_id[sides[side][0]].movie for side in held_out}
-        seen = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
-        return {"fold": fold.name, **movies, **sides, "leaks": seen}
-
-
 def list_folds(
     manifest: Manifest,
     trained: Target,
@@ -406,7 +356,7 @@ def list_folds(
     *,
     policy: LabelPolicy = LabelPolicy.RAW,
     movies: bool = False,
-) -> FoldList:
+) -> dict[str, Any]:
     """List the folds in which models learn one target and are asked another.
 
     Parameters
@@ -441,7 +391,12 @@ def list_folds(
             "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
             f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
         ]
-    record = {
+    listed = [fold_record(fold, labelled, by_movie=movies or protocol == "strict") for fold in folds]
+    used = {clip_id for fold in folds for side in sides_of(fold).values() for clip_id in side}
+    labels = labels_of(labelled)
+    codes = zip(*(target.of(labels).tolist() for target in (trained, tested)), strict=True)
+    label_of = {name: max(pair) for name, pair in zip(labels.clip_ids.tolist(), codes, strict=True)}
+    return {
         "protocol": protocol,
         "policy": str(policy),
         "manifest_sha256": manifest.digest(),
@@ -449,8 +404,18 @@ def list_folds(
         "task": trained.name,
         "test": tested.name,
         "notes": notes,
+        "folds": listed,
+        "labels": {name: label for name, label in label_of.items() if name in used},
     }
-    return FoldList(folds, labelled, trained, tested, record, movies or protocol == "strict")
+
+
+def fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
+    """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
+    leaks, sides = count_leaks(fold), sides_of(fold)
+    held_out = [side for side in ("validation", "test") if by_movie and sides[side]]
+    movies = {f"{side}_movie": manifest.by_id[sides[side][0]].movie for side in held_out}
+    seen = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
+    return {"fold": fold.name, **movies, **sides, "leaks": seen}
 
 
 def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:

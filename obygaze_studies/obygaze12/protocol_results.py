@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,7 @@ from obygaze_studies.obygaze12.paper_folds import (
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
 
 Progress = Callable[[int, int], None]
+Result = TypeVar("Result", Predictions, Run)
 
 AGAINST: Mapping[Negatives, tuple[str, ...]] = {Negatives.EN: ("EN",), Negatives.ALL: ()}
 """The levels of the clips without a concept; empty for all of them."""
@@ -64,50 +65,38 @@ INPUTS, TRAINED = "inputs.json", "trained"
 """What unfinished tables are made from, and the folder of what was trained for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptResults:
-    """Results in a folder, one JSON file each: read where the file is there, else computed and written."""
-
-    folder: Path
-
-    def predictions(self, name: str, compute: Callable[[], Predictions]) -> Predictions:
-        """Read or compute predictions."""
-        path = self._path(name)
-        if not path.is_file():
-            computed = compute()
-            write_whole(path, json.dumps([_columns(computed.table), computed.n_classes]))
-            return computed
-        columns, n_classes = json.loads(path.read_text(encoding="utf-8"))
-        return Predictions(_table(columns), n_classes)
-
-    def run(self, name: str, compute: Callable[[], Run]) -> Run:
-        """Read or compute a run."""
-        path = self._path(name)
-        tables = ("metrics", "selection", "curves")
-        if not path.is_file():
-            computed = compute()
-            document = {field.name: getattr(computed, field.name) for field in fields(Run)}
-            document |= {table: _columns(document[table]) for table in tables}
-            predictions = computed.predictions
-            document["predictions"] = [_columns(predictions.table), predictions.n_classes]
-            write_whole(path, json.dumps(document | {"titles": dict(computed.titles)}))
-            return computed
-        document = json.loads(path.read_text(encoding="utf-8"))
-        columns, n_classes = document["predictions"]
-        document |= {table: _table(document[table]) for table in tables}
-        return Run(**document | {"predictions": Predictions(_table(columns), n_classes)})
-
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{name.replace(' ', '_')}.json"
+def kept_result(
+    folder: Path | None, name: str, compute: Callable[[], Result], read: Callable[[Any], Result]
+) -> Result:
+    """Read a result from its JSON file in a folder, or compute it and write the file."""
+    if folder is None:
+        return compute()
+    path = folder / f"{name.replace(' ', '_')}.json"
+    if path.is_file():
+        return read(json.loads(path.read_text(encoding="utf-8")))
+    computed = compute()
+    write_whole(path, json.dumps(computed, default=_plain))
+    return computed
 
 
-def _columns(table: pd.DataFrame) -> dict[str, tuple[str, list[Any]]]:
-    """List a table's columns: type and values. JSON reads back the same numbers."""
-    return {str(name): (str(values.dtype), values.tolist()) for name, values in table.items()}
+def _plain(value: Any) -> Any:
+    """Return what JSON has no word for: of a table type and values of each column, which read back alike."""
+    if isinstance(value, pd.DataFrame):
+        return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
+
+
+def _read_predictions(document: Mapping[str, Any]) -> Predictions:
+    return Predictions(_table(document["table"]), document["n_classes"])
+
+
+def _read_run(document: dict[str, Any]) -> Run:
+    tables = {name: _table(document[name]) for name in ("metrics", "selection", "curves")}
+    return Run(**document | tables | {"predictions": _read_predictions(document["predictions"])})
 
 
 @contextmanager
@@ -159,8 +148,8 @@ class PaperResults:
         Limit of the depth of Figure 5's tree, in place of the code's.
     choose_c : bool
         Whether Figure 3 shows the C chosen by eight folds beside the published one.
-    kept : KeptResults, optional
-        Where trained perceptrons' predictions are kept, and read where they are kept already.
+    kept : path, optional
+        Folder where trained perceptrons' predictions are kept, and read where they are kept already.
     """
 
     corpus: PaperCorpus
@@ -169,7 +158,7 @@ class PaperResults:
     progress: Progress | None = None
     depth: int | None = None
     choose_c: bool = False
-    kept: KeptResults | None = None
+    kept: Path | None = None
 
     @cached_property
     def classifiers(self) -> Predictions:
@@ -186,9 +175,7 @@ class PaperResults:
             with one_blas_thread():
                 return train(self.corpus.manifest, self.source, self.seed, self.progress)
 
-        if self.kept is None:
-            return compute()
-        return self.kept.predictions(f"paper-{self.source.label}-{name}", compute)
+        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, _read_predictions)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -330,7 +317,7 @@ class StrictResults:
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
-    kept: KeptResults | None = None
+    kept: Path | None = None
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:
@@ -352,13 +339,12 @@ class StrictResults:
         return {target: runs[target] for target in targets}
 
     def _run(self, name: str, *asked: Any) -> Run:
-        def compute() -> Run:
-            origin = self._origin()
-            return evaluate(self.source, *asked, seed=self.seed, origin=origin, progress=self.progress)
-
-        return (
-            compute() if self.kept is None else self.kept.run(f"strict-{self.source.label}-{name}", compute)
+        corpus = self.corpus
+        origin = {"manifest_sha256": corpus.digest, "label_policy": str(corpus.policy)}
+        compute = partial(
+            evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress
         )
+        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute, _read_run)
 
     @cached_property
     def tree(self) -> ConceptBottleneck:
@@ -408,9 +394,6 @@ class StrictResults:
         }
         filled = {name: [part for part in parts if len(part)] for name, parts in parts_of.items()}
         return {name: pd.concat(parts, ignore_index=True) for name, parts in filled.items() if parts}
-
-    def _origin(self) -> dict[str, object]:
-        return {"manifest_sha256": self.corpus.digest, "label_policy": str(self.corpus.policy)}
 
 
 def learnable(target: Target, data: Dataset) -> bool:

@@ -71,13 +71,9 @@ class Statistics:
         printed, visual = printed or {}, self.codebook.visual_concepts
 
         def of_concept(level: str, concept: str) -> dict[str, Any]:
-            record: dict[str, Any] = {
-                "clips": self.with_concept[level][concept],
-                "share_of_clips": self.share_of_clips(level, concept),
-            }
-            if concept in visual:
-                record["share_of_marks"] = self.share_of_marks(level, concept)
-            return record
+            share, marks = self.share_of_clips(level, concept), self.share_of_marks(level, concept)
+            record = {"clips": self.with_concept[level][concept], "share_of_clips": share}
+            return record | ({"share_of_marks": marks} if concept in visual else {})
 
         return {
             "clips": self.n_clips,

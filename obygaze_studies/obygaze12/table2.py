@@ -13,6 +13,7 @@ import pandas as pd
 
 from obygaze_models.evaluation import (
     METRICS,
+    NAN,
     Predictions,
     compare,
     f1_pos,
@@ -108,7 +109,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    data = [_numbers(row) for own in rows.values() for row in own]
+    data = pd.DataFrame([row for own in rows.values() for row in own]).drop(columns=["values", "cell"])
     trivial = [
         {
             "train": "",
@@ -139,7 +140,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
             *corpus.if_printed(trivial_block()),
         ),
-        pd.concat(map(pd.DataFrame, (data, *corpus.if_printed(trivial))), ignore_index=True),
+        pd.concat([data, *map(pd.DataFrame, corpus.if_printed(trivial))], ignore_index=True),
         {"seed": results[0].seed},
         folds=[fold for own in folds.values() for fold in own],
     )
@@ -205,13 +206,27 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             rows.append(_row(trivial.row.lower(), NOTHING, trivial.average, [ours], printed))
     shared = {"n_test": len(side), "prevalence": float(side.mean())}
     shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
-    return [row | {"cell": cell, "shared": shared} for row in rows]
+    return [{"train": cell[0], "test": cell[1]} | row | shared for row in rows]
 
 
 def _row(
     model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
 ) -> dict[str, Any]:
-    return {"model": model, "features": features, "metric": metric, "values": values, "printed": printed}
+    sd = None if printed is None else printed.sd
+    return {
+        "model": model,
+        "features": features,
+        "metric": metric,
+        "ours": float(np.mean(values)) if values else NAN,
+        "ours_sd": float(np.std(values)) if values and len(values) > 1 else NAN,
+        "n_folds": len(values or []),
+        "printed": printed.mean if printed else NAN,
+        "printed_sd": NAN if sd is None else sd,
+        "printed_in": printed.source if printed else "",
+        # What the table shows in place of these numbers:
+        "values": values,
+        "cell": str(printed or NOTHING),
+    }
 
 
 def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
@@ -226,28 +241,10 @@ def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
     )
 
 
-def _numbers(row: Mapping[str, Any]) -> dict[str, object]:
-    values, printed = row["values"], row["printed"]
-    return {
-        "train": row["cell"][0],
-        "test": row["cell"][1],
-        "model": row["model"],
-        "features": row["features"],
-        "metric": row["metric"],
-        "ours": float(np.mean(values)) if values else float("nan"),
-        "ours_sd": float(np.std(values)) if values and len(values) > 1 else float("nan"),
-        "n_folds": len(values or []),
-        "printed": printed.mean if printed else float("nan"),
-        "printed_sd": printed.sd if printed and printed.sd is not None else float("nan"),
-        "printed_in": printed.source if printed else "",
-        **row["shared"],
-    }
-
-
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    shared, head = rows[0]["shared"], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
     return block(
         cell_title(cell),
         (
@@ -256,15 +253,15 @@ def _paper_block(
             ("metric", "metric", METRIC_TITLES.__getitem__),
             ("ours", "values", lambda values: NOTHING if values is None else mean_sd(values)),
             *corpus.if_printed(
-                ("printed", "printed", lambda printed: str(printed or NOTHING)),
-                ("printed in", "printed", lambda printed: printed.source if printed else ""),
+                ("printed", "cell", str),
+                ("printed in", "printed_in", str),
             ),
         ),
         rows,
         (
             f"MLP: {leak_caption(folds)}",
             f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
-            f"{shared['n_test']} test clips, prevalence {shared['prevalence']:.3f}",
+            f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
         ),
     )
 

@@ -19,6 +19,13 @@ TASK = ">".join(MOVIE_PAIRS)
 WEIGHTED, POSITIVE = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
 
 
+PRINTED_COLUMN: Column = (
+    "printed",
+    ("printed", "movie"),
+    lambda printed, movie: NOTHING if np.isnan(printed) else str(TABLE4[str(movie)]),
+)
+
+
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
     corpus = results[0].corpus
@@ -28,7 +35,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         ("clips", "n_clips", str),
         ("prevalence", "prevalence", number),
         (WEIGHTED, "f1_weighted_values", mean_sd),
-        *corpus.if_printed(("printed", "printed_value", lambda printed: str(printed or NOTHING))),
+        *corpus.if_printed(PRINTED_COLUMN),
         (POSITIVE, "f1_pos_values", mean_sd),
         (f"all positive, {POSITIVE}", "prevalence", lambda p: number(trivial_f1(p, 1.0, "f1_pos"))),
     ]
@@ -51,8 +58,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
                 row |= {name: part[name].mean(), f"{name}_sd": part[name].std(ddof=0)}
             row["printed"], row["printed_sd"] = (printed.mean, printed.sd) if printed else (NAN, NAN)
             data.append(row)
-            values = {f"{name}_values": part[name].tolist() for name in AVERAGES}
-            rows.append({**row, **values, "printed_value": printed})
+            rows.append(row | {f"{name}_values": part[name].tolist() for name in AVERAGES})
         means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
         weighted, positive = (number(float(means[name].mean())) for name in AVERAGES)
         mean_printed = corpus.if_printed(str(TABLE4_MEAN) if printed_for else NOTHING)
@@ -109,13 +115,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         ("clips", "n_clips", str),
         ("prevalence", "prevalence", number),
         *((METRIC_TITLES[name], name, number) for name in SHOWN),
-        *corpus.if_printed(
-            (
-                "printed",
-                ("printed", "movie"),
-                lambda printed, movie: NOTHING if np.isnan(printed) else str(TABLE4[str(movie)]),
-            )
-        ),
+        *corpus.if_printed(PRINTED_COLUMN),
     ]
     blocks, data = [], []
     for result in results:

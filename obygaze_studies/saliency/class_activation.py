@@ -38,6 +38,9 @@ Target = Callable[[torch.Tensor], torch.Tensor]
 Embed = Callable[[str], torch.Tensor]
 """From a text to its embedding, [D], not normalised."""
 
+Found = tuple[nn.Module, str, nn.Module, Callable[[torch.Tensor], torch.Tensor] | None]
+"""A network, the name of the layer to map, the layer, and what makes places of its output."""
+
 
 @dataclass(frozen=True, eq=False)
 class MappedNetwork:
@@ -83,19 +86,13 @@ def clip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
     BackboneError
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
-    loaded = load_network("clip", source)
-    texts = load_text_backbone("clip-text", weights=source, compute=compute)
-    model = loaded.module.to(compute.torch_device())
-    side = model.config.image_size // model.config.patch_size
-    layers = model.vision_model.encoder.layers
-    layer = f"vision_model.encoder.layers.{len(layers) - 1}.layer_norm1"
-    about = {
-        "space": space_of("clip", loaded.weights),
-        **_about(loaded.weights, layer, loaded.preset, (*LIBRARIES, "transformers")),
-        "tokenizer": texts.provenance["tokenizer"],
-    }
-    mapped = MappedNetwork(ImageHalf(model), layers[-1].layer_norm1, _patches(side), loaded.preset, about)
-    return mapped, _embedder(texts, loaded.weights.name, model.device)
+
+    def find(model: Any, _: str) -> Found:
+        places = _patches(model.config.image_size // model.config.patch_size)
+        name = f"vision_model.encoder.layers.{len(model.vision_model.encoder.layers) - 1}.layer_norm1"
+        return ImageHalf(model), name, model.get_submodule(name), places
+
+    return _halves("clip", source, compute, find, "transformers")
 
 
 def openclip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed]:
@@ -110,27 +107,33 @@ def openclip_to_map(source: str, compute: Compute) -> tuple[MappedNetwork, Embed
         There is no such network, or its embedding is not made of its class token or by attention pooling.
         `Embed` raises it for a text that is too long.
     """
-    loaded = load_network("openclip", source)
-    texts = load_text_backbone("openclip-text", weights=source, compute=compute)
-    device = compute.torch_device()
-    visual = loaded.module.to(device)
-    reshape: Callable[[torch.Tensor], torch.Tensor] | None
-    if hasattr(visual, "layer4"):  # a ResNet
-        name, layer, reshape = "visual.layer4", visual.layer4, None
-    elif getattr(visual, "pool_type", None) == "tok":
+
+    def find(visual: Any, weights: str) -> Found:
+        if hasattr(visual, "layer4"):  # a ResNet
+            return visual, "visual.layer4", visual.layer4, None
+        if getattr(visual, "pool_type", None) != "tok":
+            raise BackboneError(f"{weights}: its embedding is not that of a class token, so it is not mapped")
         blocks = visual.transformer.resblocks
-        name, layer = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1", blocks[-1].ln_1
-        reshape = _patches(visual.grid_size[0])
-    else:
-        raise BackboneError(
-            f"{loaded.weights.name}: its embedding is not that of a class token, so it is not mapped"
-        )
+        name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
+        return visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0])
+
+    return _halves("openclip", source, compute, find, "open_clip_torch")
+
+
+def _halves(
+    backbone: str, source: str, compute: Compute, find: Callable[[Any, str], Found], library: str
+) -> tuple[MappedNetwork, Embed]:
+    """Load both halves of a CLIP, and find the layer to map in the image half."""
+    loaded = load_network(backbone, source)
+    texts = load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
+    device = compute.torch_device()
+    network, name, layer, reshape = find(loaded.module.to(device), loaded.weights.name)
     about = {
-        "space": space_of("openclip", loaded.weights),
-        **_about(loaded.weights, name, loaded.preset, (*LIBRARIES, "open_clip_torch")),
+        "space": space_of(backbone, loaded.weights),
+        **_about(loaded.weights, name, loaded.preset, (*LIBRARIES, library)),
         "tokenizer": texts.provenance["tokenizer"],
     }
-    mapped = MappedNetwork(visual, layer, reshape, loaded.preset, about)
+    mapped = MappedNetwork(network, layer, reshape, loaded.preset, about)
     return mapped, _embedder(texts, loaded.weights.name, device)
 
 

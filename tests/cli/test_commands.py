@@ -59,9 +59,6 @@ manifest agreement in/segments.csv --alpha 1
     0 | aligned | ±
 manifest stats in/marked.csv
     0 | label policy paper: 64 clips | label policy released
-manifest stats in/marked.csv --figure out/stats.svg
-    0 out/stats.svg
-manifest stats in/marked.csv --figure out/stats.pdf
 =manifest stats in/segments.csv --by annotator --out out/by --html out/by.html
     0 out/by.html | Levels and concepts by annotator
 manifest stats in/marked.csv --sets --policy raw --json
@@ -279,7 +276,7 @@ audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictu
     0 out/c.csv
 audit objects --objects-list in/objects.txt --list-texts out/object-texts.csv
     0 out/object-texts.csv | 2 texts kept in
-audit text-directions in/marked.csv in/marked --texts in/texts --shifts 100 --out out/directions.csv
+audit text-directions in/marked.csv in/marked --texts in/texts --out out/directions.csv
     0 out/directions.csv
 paper claims --out out/claims
     0 out/claims

@@ -106,14 +106,8 @@ def kill_after(monkeypatch):
     def half_tensors(path, *_):
         path.with_name(f".{path.name}.partial").write_bytes(b"half")
 
-    def half_row(folder, rows):
-        with folder.log.open("a") as file:
-            file.write(",".join(LOG_COLUMNS) + "\n" if not folder.log.stat().st_size else "")
-            file.write(",".join(map(repr, rows[0]))[:9])
-
     monkeypatch.setattr(run, "compute_gradients", counted(run.compute_gradients))
     monkeypatch.setattr(RunFolder, "write", counted(RunFolder.write, half_file))
-    monkeypatch.setattr(RunFolder, "append_log", counted(RunFolder.append_log, half_row))
     monkeypatch.setattr(
         RunFolder, "_write_tensors", staticmethod(counted(RunFolder._write_tensors, half_tensors))
     )

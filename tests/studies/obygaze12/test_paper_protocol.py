@@ -304,12 +304,12 @@ def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpu
     monkeypatch.setattr(paper, "load_corpus", lambda *_: corpus)
     monkeypatch.setattr(table2, "paper_report", lambda _: "table 2")
     monkeypatch.setattr(table4, "paper_report", lacks_a_film)
-    redone = paper.redo(("table2", "table4"), corpus.manifest, [], ("paper",))
+    redone = paper.redo(("table2", "table4"), corpus.manifest, [], "paper")
     assert redone.reports == ("table 2",)
     (note,) = redone.notes
     assert note.startswith("table4, paper protocol")
     with pytest.raises(FoldsError, match="no clip on its test side"):
-        paper.redo(("table4",), corpus.manifest, [], ("paper",))
+        paper.redo(("table4",), corpus.manifest, [], "paper")
 
 
 def with_settings(results, **settings):
