@@ -53,7 +53,7 @@ MISTAKES = f"""
 1 film next in/scored --out out/x.csv
     codebook 'violence' is not built in: give its file with --codebook
 1 film thumbnails in/video.mp4 --scored in/scored --out in/stills
-    in/stills exists already: choose another --out
+    in/stills exists already: give --force
 2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
     --flags replaces flags of shots: there are none with --shots none
 2 film run in/video.mp4 --model in/models/linear.model --out in/stills
@@ -237,7 +237,7 @@ MISTAKES = f"""
 1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set Gun=95
     --set Gun=95: expected CONCEPT=QUANTILE
 1 model inspect in/more-1.0.0
-    is a folder, not the file of a model
+    is a folder, a pipe or a device, not the file of a model
 1 audit eat --images in/sobem --texts in/texts --text-items in/prompts.csv --out out/eat.csv
     '{"xclip sha256:0123"}'
 2 audit gender-score {GENDERS} --out out/g.txt
