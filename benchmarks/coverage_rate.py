@@ -81,7 +81,7 @@ UNLIKE: dict[str, tuple[Lengths, int, tuple[int, ...]]] = {
 
 
 def of_unlike_lengths(n_sets: int) -> None:
-    """Print coverage and bias where rows are as unlike as shots: the worst case, for cells of a grid are alike."""
+    """Print coverage and bias where rows are as unlike as shots: the worst case, as a grid's are alike."""
     rows = []
     for name, (lengths, size, judged) in UNLIKE.items():
         for n in judged:

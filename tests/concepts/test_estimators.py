@@ -15,7 +15,6 @@ from obygaze_models.concepts import (
     ConceptBottleneck,
     LinearCAV,
     SVMTask,
-    crossfit,
     ridge_hyperplanes,
     svm_hyperplanes,
 )
