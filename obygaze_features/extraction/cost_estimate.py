@@ -30,6 +30,9 @@ LONGEST_S = 120.0
 _BYTE_CPU_S = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
 
+_START_CPU_S = 0.6
+"""Start of a decode worker, in processor seconds [0.58 to 0.64]."""
+
 Pass = list[DecodeTask]
 
 
@@ -168,13 +171,14 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     decode_s, decode_cpu_s = decode * len(tasks) / shares + index * len(sizes) / len(indexed)
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
     cores = usable_cores()
-    busy = decode_cpu_s + work.feature_bytes * _BYTE_CPU_S + (0.0 if on_gpu else infer_cpu_s)
+    decoders = min(workers, len(every))
+    decoding = decode_cpu_s + decoders * _START_CPU_S
+    busy = decoding + work.feature_bytes * _BYTE_CPU_S + (0.0 if on_gpu else infer_cpu_s)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
     slowed = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
-    decoders = min(workers, len(every), cores)
     return replace(
         work,
-        seconds=float(max(slowed * (began + max(decode_cpu_s / decoders, busy / cores)), infer_s)),
+        seconds=float(max(slowed * (began + max(decoding / min(decoders, cores), busy / cores)), infer_s)),
         cpu_s=float(began + busy + (infer_cpu_s if on_gpu else 0.0)),
         gpu_s=float(infer_s) if on_gpu else None,
         tried=tried,
