@@ -14,13 +14,12 @@ from itertools import product
 from typing import Final
 
 import numpy as np
+from coverage_corpora import smooth
 from measure import show
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtri
-from scipy.stats import t
 
-from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.calibration import Calibration
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -74,21 +73,13 @@ KINDS = {
 }
 
 
-def smooth(rng: np.random.Generator, n: int) -> Floats:
-    """Draw an autoregression [n] of variance 1."""
-    steps = rng.normal(size=n)
-    steps[1:] *= np.sqrt(1 - RHO**2)
-    values: Floats = lfilter([1.0], [1.0, -RHO], steps)
-    return values
-
-
 def film(rng: np.random.Generator, kind: Kind) -> tuple[Floats, Floats]:
     """Draw labels and scores [n] of a film's windows."""
     n = int(600 * rng.uniform(0.5, 1.5))
     share = expit(logit(kind.share) + kind.spread * rng.normal()) * (rng.random() >= kind.none)
-    y = (smooth(rng, n) < ndtri(share)).astype(np.float64)
+    y = (smooth(rng, n, RHO)[:, 0] < ndtri(share)).astype(np.float64)
     reach = kind.strength + kind.direction * rng.normal()
-    return y, kind.offset * rng.normal() + reach * y + smooth(rng, n)
+    return y, kind.offset * rng.normal() + reach * y + smooth(rng, n, RHO)[:, 0]
 
 
 def corpus(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, Floats, NDArray[np.intp]]:
@@ -100,25 +91,12 @@ def corpus(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, 
             return y, scores, np.repeat(np.arange(n_films), [len(labels) for labels, _ in scenes])
 
 
-def on_the_logit_scale(y: Floats, scores: Floats, film_of: NDArray[np.intp], value: float) -> Interval:
-    """Make a bracket from the same films left out, on the logit scale."""
-    n = np.bincount(film_of)
-    own = platt(scores, y, (np.arange(len(n))[:, None] != film_of).astype(np.float64))[film_of]
-    expected = np.bincount(film_of, expit(own[:, 0] * scores + own[:, 1])) / n
-    true = np.bincount(film_of, y) / n
-    # A film without a positive scene has no logit: half a scene is added to both sides.
-    logits = logit((expected * n + 0.5) / (n + 1)) - logit((true * n + 0.5) / (n + 1))
-    reach = float(t.ppf(0.9, len(n))) * np.sqrt((1 + 1 / len(n)) * np.mean(logits**2))
-    low, high = expit(logit(np.clip(value, 1e-9, 1 - 1e-9)) + np.array([-reach, reach]))
-    return float(low), float(high)
-
-
 def of_brackets(n_sets: int) -> None:
-    """Print how often the product's bracket and band, and a logit one, hold the true share."""
+    """Print how often the product's bracket and band hold the true share."""
     rows = []
     for (name, kind), n_films in product(KINDS.items(), (6, 12, 30)):
         truth, errors, printed = [], [], []
-        intervals: dict[str, list[Interval]] = {"bracket": [], "band": [], "logit scale": []}
+        intervals: dict[str, list[Interval]] = {"bracket": [], "band": []}
         for number in range(n_sets):
             rng = np.random.default_rng((number, n_films))
             y, scores, film_of = corpus(rng, kind, n_films)
@@ -131,7 +109,6 @@ def of_brackets(n_sets: int) -> None:
                 bracket = fitted.bracket(value)
                 intervals["bracket"].append((bracket[0] or 0.0, bracket[1] or 0.0))
                 intervals["band"].append((low, high))
-                intervals["logit scale"].append(on_the_logit_scale(y, scores, film_of, value))
         row: dict[str, object] = {"films": name, "of training": n_films}
         for rule, ends in intervals.items():
             row |= _cells(rule, np.array(ends), np.array(truth))

@@ -2,14 +2,12 @@
 
     python benchmarks/zoo.py [--annotations FOLDER]
 
-The folder is that of the released annotations; without it Table 2, the SVM CAVs and `obygaze paper all` are
-left out, for their folds are the released ones. CPU seconds of all threads, which a busy machine distorts
-little.
+The folder is that of the released annotations; without it Table 2 and `obygaze paper all` are left out, for
+their folds are the released ones. CPU seconds of all threads, which a busy machine distorts little.
 """
 
 import shutil
 import tempfile
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,13 +17,11 @@ from measure import Took, arguments, in_turn, obygaze, show, timed
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from obygaze_features.manifest import Manifest, import_obygaze12, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.concepts import crossfit_svm
 from obygaze_models.dataset import load_dataset
 from obygaze_models.models import MLPProbe, RidgeLogistic, fit_many
 from obygaze_models.models.linear import PENALTIES
@@ -204,39 +200,6 @@ def _loss(model: RidgeLogistic | LogisticRegression, X: NDArray[np.float64], y: 
     return float(model.C * misfit + (model.coef_**2).sum() / 2)
 
 
-def svms(manifest: Manifest, X: NDArray[np.float32]) -> None:
-    """Fit SVM CAVs, 8 concepts x 7 C x 12 films left out, against SVC(probability=True) one by one."""
-    rows = np.flatnonzero([clip.level in {"EN", "HN", "S"} for clip in manifest])
-    pooled = X[rows]
-    clips = [manifest.clips[row] for row in rows]
-    present = np.array([[concept in clip.concepts for concept in VISUAL_CONCEPTS] for clip in clips]).astype(
-        float
-    )
-    folds = np.unique([clip.movie for clip in clips], return_inverse=True)[1]
-    grid = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
-    ours = timed(lambda: crossfit_svm(pooled, present, folds, grid))
-
-    def plain() -> None:
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
-            warnings.simplefilter("ignore", FutureWarning)
-            for concept in range(0, len(VISUAL_CONCEPTS), 3):
-                for C in (grid[0], grid[3], grid[6]):
-                    kept = folds != 0
-                    machine = SVC(
-                        kernel="linear", C=C, class_weight="balanced", probability=True, random_state=0
-                    )
-                    machine.fit(pooled[kept], present[kept, concept])
-                    machine.predict_proba(pooled[~kept])
-
-    every = len(VISUAL_CONCEPTS) * len(grid) * (int(folds.max()) + 1)
-    part = timed(plain)
-    print_ratio(
-        f"{every} SVM CAVs on {len(rows)} clips, SVC(probability=True) from 9 of them",
-        ours,
-        Took(part.cpu_s * every / 9, part.wall_s * every / 9),
-    )
-
-
 def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> None:
     """Redo the paper under both protocols."""
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
@@ -286,7 +249,6 @@ def main() -> None:
                 "Table 2, both rows", *(Took(*np.sum(way, axis=0)) for way in zip(*rows, strict=True))
             )
             X = planted_features(manifest)
-            svms(manifest, X)
             write_manifest(manifest, folder / "obygaze12.csv")
             whole_paper(manifest, X, folder)
 

@@ -31,7 +31,7 @@ ATTRIBUTE: Final = "obygaze_reduction"
 VALUES, POSITIONS = "values", "position"
 ANEW: Final = "remove it, and the next run makes it anew"
 ROWS = 64
-"""Clips in a chunk, which is also what is redone after a kill: whole shards of tokens."""
+"""Clips in a chunk: whole shards of tokens."""
 
 TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
@@ -309,7 +309,7 @@ def reduce_tokens(
     """Reduce the tokens of a store in one pass, or open what an earlier call made of it.
 
     The result is the folder ``STORE.BACKBONE.RULE.reduced`` beside the store, a Zarr group that carries the
-    store's fingerprint and the rule. A stopped pass resumes; the folder has its name once it is whole.
+    store's fingerprint and the rule. It has its name once it is whole; a stopped pass begins anew.
 
     Parameters
     ----------
@@ -354,13 +354,11 @@ def reduce_tokens(
 def _make(
     folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: ShowProgress | None
 ) -> None:
-    """Reduce all clips into a folder, after those that an earlier pass left there."""
+    """Reduce all clips into a folder."""
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    node = _unfinished(folder, shape, card)
-    values, positions = _array(node, VALUES), _array(node, POSITIONS)
-    done = _whole_chunks(values, positions) * ROWS
+    values, positions = _begun(folder, shape, card)
     block, places = np.full((ROWS, *shape[1:]), np.nan, np.float32), np.zeros((ROWS, shape[1]), np.int32)
-    for start, tokens in group.blocks("tokens", done):
+    for start, tokens in group.blocks("tokens"):
         for row, clip in enumerate(tokens, start=start):
             if group.usable[row]:
                 block[row % ROWS], places[row % ROWS] = fitted.apply(clip)
@@ -378,14 +376,10 @@ def _make(
             progress(start + len(tokens), len(group))
 
 
-def _unfinished(folder: Path, shape: tuple[int, ...], card: dict[str, Any]) -> zarr.Group:
-    """Open the folder of a stopped pass, or begin anew."""
-    try:
-        node = zarr.open_group(folder, mode="r+", zarr_format=3)
-        if node.attrs.asdict().get(ATTRIBUTE) == card and {VALUES, POSITIONS} <= set(node.array_keys()):
-            return node
-    except (OSError, ValueError, KeyError):
-        pass
+def _begun(
+    folder: Path, shape: tuple[int, ...], card: dict[str, Any]
+) -> tuple["zarr.Array[Any]", "zarr.Array[Any]"]:
+    """Empty the folder of a stopped pass, and create the arrays."""
     empty(folder)
     node = zarr.open_group(folder, mode="w-", zarr_format=3, attributes={ATTRIBUTE: card})
     for name, dims, dtype, fill in (
@@ -404,21 +398,7 @@ def _unfinished(folder: Path, shape: tuple[int, ...], card: dict[str, Any]) -> z
             dimension_names=dims,
             config={"write_empty_chunks": True},
         )
-    return node
-
-
-def _whole_chunks(values: "zarr.Array[Any]", positions: "zarr.Array[Any]") -> int:
-    """Count the chunks that a stopped pass wrote whole, from the first on."""
-    folder = Path(str(values.store_path).removeprefix("file://"))
-    for chunk in range(values.nchunks):
-        if not (folder / "c" / str(chunk) / "0" / "0").exists():
-            return chunk
-        try:
-            for array in (values, positions):
-                _ = array[chunk * ROWS : (chunk + 1) * ROWS]
-        except (OSError, ValueError):
-            return chunk
-    return int(values.nchunks)
+    return _array(node, VALUES), _array(node, POSITIONS)
 
 
 def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:

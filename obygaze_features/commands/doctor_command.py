@@ -4,18 +4,13 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from obygaze_features.options import json_option
 from obygaze_features.text import unescaped
 
-STYLES: dict[str, dict[str, Any]] = {
-    "ok": {"fg": "green"},
-    "note": {"fg": "yellow"},
-    "fault": {"fg": "red", "bold": True},
-}
+COLOURS = {"ok": "green", "note": "yellow", "fault": "red"}
 
 
 @click.command()
@@ -25,8 +20,8 @@ STYLES: dict[str, dict[str, Any]] = {
 def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.
 
-    Prints one line per finding: versions and extras, GPUs and their memory, codecs, weights in the cache,
-    cores and Slurm's variables; at PATH also fsync, locks, free space and inodes. Run it on the node that is
+    Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, cores
+    and Slurm's variables; at PATH also fsync, locks, free space and inodes. Run it on the node that is
     to extract, such as with srun.
 
     \b
@@ -48,7 +43,7 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     else:
         width = max(len(finding.about) for finding in findings)
         for finding in findings:
-            style = STYLES[finding.level]
-            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), **style)
+            colour = COLOURS[finding.level]
+            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), fg=colour)
             click.echo(f"  {finding.about:{width}}  {finding.text}")
     ctx.exit(3 if faults else 0)

@@ -5,6 +5,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport,
 def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
     """Print the estimate of a dry run, for clips or texts."""
     if as_json:
-        click.echo(json.dumps(what.record()))
+        click.echo(json.dumps(asdict(what)))
         return
     facts = what.facts()
     if not facts:

@@ -69,13 +69,13 @@ def sheets(
     if predictions is None and alone:
         raise click.UsageError(f"--{alone} is for --predictions")
     clips = manifests.read_manifest(manifest)
-    groups = (
-        concept_groups(clips, concepts)
+    groups, scores = (
+        (concept_groups(clips, concepts), {})
         if predictions is None
         else error_groups(clips, predictions, model, task)
     )
     with progress_bar("drawing", "sheet") as progress:
-        drawn = write_sheets(clips, groups, output.path, n=n, force=output.force, progress=progress)
+        drawn = write_sheets(clips, groups, scores, output.path, n=n, force=output.force, progress=progress)
     rows = [
         (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-") for sheet in drawn
     ]

@@ -58,13 +58,9 @@ def export_hdf5(
         for row, *values in zip(rows, *streams, strict=True):
             clip = store.clips[row]
             node = file.create_group(_group_name(clip.clip_id))
-            for name, text in (
-                ("clip", clip.clip_id),
-                ("status", clip.status),
-                ("reason", clip.reason),
-                ("movie", clip.movie),
-            ):
-                node.attrs[name] = text
+            node.attrs["clip"] = clip.clip_id
+            for name in ("status", "reason", "movie"):
+                node.attrs[name] = getattr(clip, name)
             for name, texts in (labels or {}).items():
                 node.attrs[name] = texts.get(clip.clip_id, "")
             for name in (*SPAN, "text"):

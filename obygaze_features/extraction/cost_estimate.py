@@ -1,10 +1,11 @@
 """Estimate the cost of an extraction from a few trial clips; nothing is written."""
 
-import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,26 +16,24 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
 from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_clips, passes
 from obygaze_features.extraction.decoders import load_decoder
-from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu, warm_up
+from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 
 TRIALS = 8
-"""Number of trial passes: one from each stratum of the work, stratified by bytes read."""
+"""Most trial passes, from strata with equal numbers of clips, by the size of their files."""
 BATCH = 8
-"""Clips encoded together in a trial."""
+"""Trial clips that are encoded, together."""
 LONGEST_S = 120.0
 """Seconds after which no further pass is tried."""
-_HASHED = 1 << 23
-_TIMES_HASHED = 4.5
-"""Cost of a byte from the network's output to the sealed store, relative to its SHA-256 [4.8 MB of tokens:
-commit 2.2, seal 2.0 to 2.3]."""
-_CLIP_CPU_S = 0.0015
-"""Further cost of a clip from the network's output to the sealed store."""
+_BYTE_CPU_S = 3e-9
+"""Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
 
 _START_CPU_S = 0.6
 """Start of a decode worker, in processor seconds [0.58 to 0.64]."""
+
+Pass = list[DecodeTask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +82,36 @@ class Estimate:
         """List the work to be done as pairs of name and value; empty if there is none."""
         if not self.clips:
             return []
-        lines: list[tuple[str, object]] = [
-            ("clips to do", self.clips),
+        facts = [
+            ("clips to do", f"{self.clips}"),
             ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
             ("video bytes", f"{self.source_bytes:,}"),
         ]
-        if self.cpu_s is not None:
-            lines.append(("CPU hours", f"{self.cpu_s / 3600:.3g}"))
-        if self.gpu_s is not None:
-            lines.append(("GPU hours", f"{self.gpu_s / 3600:.3g}"))
-        if self.room is not None and self.free is not None:
-            files = self.room.stage_files + self.room.store_files
-            peak = _gigabytes(self.room.peak_bytes)
-            if not self.room.links:
-                peak += ", with shards twice: this file system has no hard links"
-            left = "" if self.free.files is None else f", {self.free.files:,} more fit"
-            lines += [
-                ("store on disk", _gigabytes(self.room.store_bytes)),
-                ("peak disk", f"{peak}; {_gigabytes(self.free.bytes)} free"),
-                ("files on disk", f"{files:,}{left}"),
-            ]
-        return lines
+        hours = {"CPU hours": self.cpu_s, "GPU hours": self.gpu_s}
+        facts += [(name, f"{seconds / 3600:.3g}") for name, seconds in hours.items() if seconds is not None]
+        return [*facts, *self._disk().items()]
+
+    def _disk(self) -> dict[str, str]:
+        if self.room is None or self.free is None:
+            return {}
+        peak = f"{_gigabytes(self.room.peak_bytes)}; {_gigabytes(self.free.bytes)} free"
+        links = "" if self.room.links else ", with shards twice: this file system has no hard links"
+        left = "" if self.free.files is None else f", {self.free.files:,} more fit"
+        return {
+            "store on disk": _gigabytes(self.room.store_bytes),
+            "peak disk": f"{peak}{links}",
+            "files on disk": f"{self.room.files:,}{left}",
+        }
 
     def obstacle(self) -> str | None:
         """Explain in one line why the disk is too small; None if it is large enough or unknown."""
         if self.room is None or self.free is None or not self.clips:
             return None
-        if self.room.peak_bytes > self.free.bytes:
-            return (
-                f"the disk is too small: {_gigabytes(self.room.peak_bytes)} are needed at the peak, "
-                f"{_gigabytes(self.free.bytes)} are free"
-            )
-        if self.free.files is not None and self.room.stage_files + self.room.store_files > self.free.files:
-            return f"the disk takes {self.free.files:,} more files only"
-        return None
-
-    def record(self) -> dict[str, object]:
-        """Return all fields as plain values, for `--json`."""
-        return asdict(self)
+        fit = self.free.files is None or self.room.files <= self.free.files
+        if fit and self.room.peak_bytes <= self.free.bytes:
+            return None
+        needs = ", ".join(f"{name} {amount}" for name, amount in self._disk().items())
+        return f"the disk is too small: {needs}"
 
 
 def _gigabytes(size: int) -> str:
@@ -133,11 +124,10 @@ def _now() -> NDArray[np.float64]:
 
 
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
-    """Decode and encode a few trial passes, stratified by size, and scale up.
+    """Decode a few passes and encode some of their clips, and scale up.
 
     The passes are those of the run: windows of a film are decoded together. Indexing is counted once per
-    file. Networks are timed on whole batches, after one warm-up batch. Decoding and networks overlap on a GPU
-    and share the processor on a CPU.
+    file. Decoding and networks overlap on a GPU and share the processor on a CPU.
     """
     began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
     tasks = job.tasks(clip_ids)
@@ -153,39 +143,37 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         workers=workers,
     )
-    decode, index, infer = np.zeros((3, 2))
-    tried = weight = 0
-    indexed: set[Path | None] = set()
+    decode, index = np.zeros((2, 2))
+    indexed: set[Path] = set()
+    clips: list[DecodedClip] = []
+    tried = shares = 0
     started = time.perf_counter()
-    for stratum in _strata([piece for piece in every if piece[0].path in sizes], sizes):
+    for path, piece, n_strata in _sample(every, sizes):
         if time.perf_counter() - started > LONGEST_S:
             break
-        piece = stratum[len(stratum) // 2]
-        path = piece[0].path
-        if path is not None and path not in indexed:
-            before = _now()
-            with suppress(VideoError, OSError):
-                probe(path)
-            index += _now() - before
-            indexed.add(path)
         before = _now()
-        clips = [clip for _, clip in decode_clips(piece, load_decoder(job.decoder))]
-        share = sum(map(len, stratum)) / len(piece)
-        decode += share * (_now() - before)
-        infer += share * _encode(job, clips, warm=tried == 0)
+        with suppress(VideoError, OSError):
+            probe(path)  # of a file that was tried already, the index is there
+        indexed.add(path)
+        index += _now() - before
+        before = _now()
+        decoded = [clip for _, clip in decode_clips(piece, load_decoder(job.decoder))]
+        decode += n_strata * (_now() - before) / len(piece)
+        shares += n_strata
         tried += len(piece)
-        weight += sum(map(len, stratum))
+        clips += decoded[: max(BATCH, clips_at_once(job.backbones)) - len(clips)]
     if not tried:
         return work
-    scale = sum(map(len, every)) / weight
-    infer_s, infer_cpu_s = infer * scale
-    decode_s, decode_cpu_s = decode * scale + index * len(sizes) / max(len(indexed), 1)
+    encode_batch(job.backbones, clips)  # loads and compiles, which a run does once
+    before = _now()
+    encode_batch(job.backbones, clips)
+    infer_s, infer_cpu_s = (_now() - before) * len(tasks) / len(clips)
+    decode_s, decode_cpu_s = decode * len(tasks) / shares + index * len(sizes) / len(indexed)
     on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
-    write = len(tasks) * _CLIP_CPU_S + work.feature_bytes * _TIMES_HASHED * _hashing_s()
     cores = usable_cores()
     decoders = min(workers, len(every))
     decoding = decode_cpu_s + decoders * _START_CPU_S
-    busy = decoding + write + (0.0 if on_gpu else infer_cpu_s)
+    busy = decoding + work.feature_bytes * _BYTE_CPU_S + (0.0 if on_gpu else infer_cpu_s)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
     slowed = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
     return replace(
@@ -197,32 +185,13 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     )
 
 
-def _strata(passes: Sequence[list[DecodeTask]], sizes: dict[Path, int]) -> list[list[list[DecodeTask]]]:
-    """Sort passes by the bytes of their files, and cut them into strata with equal numbers of clips."""
-    ordered = sorted(passes, key=lambda piece: (sizes.get(piece[0].path or Path(), 0), str(piece[0].path)))
-    strata: list[list[list[DecodeTask]]] = [[] for _ in range(min(TRIALS, len(ordered)))]
-    middles = np.cumsum([len(piece) for piece in ordered]) - np.array([len(piece) / 2 for piece in ordered])
-    for piece, middle in zip(ordered, middles, strict=True):
-        strata[int(len(strata) * middle / sum(map(len, ordered)))].append(piece)
-    return [stratum for stratum in strata if stratum]
+def _sample(every: Sequence[Pass], sizes: Mapping[Path, int]) -> Iterator[tuple[Path, Pass, int]]:
+    """Choose passes by the bytes of their files: those at the middles of `TRIALS` equal numbers of clips.
 
-
-def _encode(job: Job, clips: Sequence[DecodedClip], *, warm: bool) -> NDArray[np.float64]:
-    """Time the encoding of decoded clips, batch by batch; the very first batch runs twice, as a warm-up."""
-    size = max(BATCH, clips_at_once(job.backbones))
-    batches = [clips[first : first + size] for first in range(0, len(clips), size)]
-    if warm and batches:
-        warm_up(job.backbones)  # a run loads and compiles only once
-        encode_batch(job.backbones, batches[0])
-    before = _now()
-    for batch in batches:
-        encode_batch(job.backbones, batch)
-    return _now() - before
-
-
-def _hashing_s() -> float:
-    """Measure the time of SHA-256 per byte on this machine, in seconds."""
-    data = bytes(_HASHED)
-    started = time.process_time()
-    hashlib.sha256(data).digest()
-    return (time.process_time() - started) / _HASHED
+    Yields the file, the pass, and how many of the middles lie in it.
+    """
+    there = [(sizes[path], path, piece) for piece in every if (path := piece[0].path) and path in sizes]
+    by_clip = [piece for piece in sorted(there, key=itemgetter(0, 1)) for _ in piece[-1]]
+    middles = [by_clip[(2 * k + 1) * len(by_clip) // (2 * TRIALS)] for k in range(TRIALS) if by_clip]
+    for (_, path, piece), same in groupby(middles):
+        yield path, piece, len(list(same))

@@ -163,11 +163,6 @@ def _same_file(task: DecodeTask, other: DecodeTask) -> bool:
     return task.path == other.path and task.requests is other.requests
 
 
-def decode_clip(task: DecodeTask) -> DecodedClip:
-    """Decode one clip and prepare its frames for every backbone; a bad file gives a failed result."""
-    return next(decode_clips([task], decode_with_av))[1]
-
-
 def decode_clips(
     tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 ) -> Iterator[tuple[int, DecodedClip]]:

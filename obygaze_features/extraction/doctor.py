@@ -1,22 +1,21 @@
 """Check a machine and the folder of a store for problems that would end an extraction after hours."""
 
-import errno
-import fcntl
-import importlib
 import importlib.metadata
 import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 
-from obygaze_features.cores import usable_cores
-from obygaze_features.locks import NO_LOCKS
+from obygaze_features.cores import NODE_GPUS, usable_cores
+from obygaze_features.errors import StoreError
+from obygaze_features.locks import hold
+from obygaze_features.store.disk_usage import existing_folder, free_space
 from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
@@ -24,9 +23,9 @@ LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 SLOW_SYNC_S = 0.05
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
+MOUNTS = Path("/proc/self/mounts")  # of Linux
 NEEDED = ("", "video")  # without torch, `descriptors` still runs
 EXTRAS = (*NEEDED, "extract", "ray", "remote")
-CODECS = ("h264", "hevc", "vp9", "av1", "vp8", "mpeg4", "mpeg2video", "mpeg1video")
 
 Level = Literal["ok", "note", "fault"]
 
@@ -38,7 +37,7 @@ class Finding:
     Parameters
     ----------
     about
-        Subject of the check: `av`, `gpu`, `locks`, ...
+        Subject of the check: `extra video`, `gpu`, `locks`, ...
     level
         `fault` if an extraction would fail, `note` if it would be slower or less safe.
     text
@@ -72,217 +71,134 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     """
     system = os.uname()
     host = f"{host_name()}, {system.sysname} {system.release} {system.machine}"
-    return [
-        Finding("host", "ok", host),
-        *versions(),
-        *torchvision(),
-        *devices(os.environ),
-        *codecs(),
-        *weights(os.environ),
-        *cores(os.environ),
-        *(() if path is None else examine_place(Path(path))),
-    ]
+    place = () if path is None else examine_place(Path(path))
+    return [_found("host", host), *versions(), *devices(), *weights(), *cores(), *place]
+
+
+def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Finding:
+    """Make a finding; what is wrong, and the remedy, follow the text."""
+    return Finding(about, "fault" if fault else "note" if note else "ok", f"{text}{fault or note}")
 
 
 def versions() -> Iterator[Finding]:
     """Compare the installed versions with the bounds that obygaze declares."""
-    yield Finding("obygaze", "ok", importlib.metadata.version("obygaze"))
+    yield _found("obygaze", importlib.metadata.version("obygaze"))
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
     shown = {"obygaze"}
     for extra in EXTRAS:
-        there, absent, outside = [], [], []
+        texts = []
         for package in declared:
-            if package.name in shown or (package.marker and not package.marker.evaluate({"extra": extra})):
+            of_extra = package.marker.evaluate({"extra": extra}) if package.marker else not extra
+            if not of_extra or package.name in shown:
                 continue
             shown.add(package.name)
             try:
                 version = importlib.metadata.version(package.name)
             except importlib.metadata.PackageNotFoundError:
-                absent.append(package.name)
-                continue
-            there.append(f"{package.name} {version}")
-            if not package.specifier.contains(version, prereleases=True):
-                outside.append(f"{package.name} {version} (needed: {package.specifier})")
-        about = f"extra {extra}" if extra else "base install"
-        install = f"pip install 'obygaze[{extra}]'" if extra else "pip install --upgrade obygaze"
-        if outside:
-            yield Finding(about, "fault", f"outside of their bounds: {', '.join(outside)}; {install}")
-        elif absent:
-            level: Level = "fault" if extra in NEEDED else "note"
-            yield Finding(about, level, f"not installed: {', '.join(absent)}; {install}")
-        else:
-            yield Finding(about, "ok", ", ".join(there))
+                version = ""
+            texts.append(f"{package.name} {version or '(not installed)'}")
+            if not version or not package.specifier.contains(version, prereleases=True):
+                level: Level = "fault" if version or extra in NEEDED else "note"
+                remedy = f"needed: {package}; pip install --upgrade 'obygaze[{extra or NEEDED[1]}]'"
+                yield Finding(package.name, level, f"{version or 'not installed'}, {remedy}")
+        yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts))
 
 
-def torchvision() -> Iterator[Finding]:
-    """Import torchvision if it is installed: transformers does too, and no network runs if that fails."""
-    try:
-        version = importlib.metadata.version("torchvision")
-        importlib.import_module("torchvision")
-    except importlib.metadata.PackageNotFoundError:
-        return
-    except (ImportError, RuntimeError, OSError) as error:
-        text = f"{version} does not work with the installed torch ({error}): reinstall both from one index"
-        yield Finding("torchvision", "fault", text)
-    else:
-        yield Finding("torchvision", "ok", version)
-
-
-def devices(environment: Mapping[str, str]) -> Iterator[Finding]:
+def devices() -> Iterator[Finding]:
     """List the GPUs that torch sees, with their memory."""
     try:
-        import torch  # noqa: PLC0415 - takes seconds, and is an extra
+        import torch  # noqa: PLC0415 - takes seconds, and is an extra, whose lack is a finding of the versions
     except ImportError:
-        yield Finding("gpu", "note", "no torch: networks cannot run, `descriptors` can")
         return
-    n = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    promised = environment.get("SLURM_GPUS_ON_NODE", "0") not in ("", "0")
-    if not n and (promised or Path("/proc/driver/nvidia/gpus").is_dir()):
-        why = "it was built without CUDA" if torch.version.cuda is None else "its driver is too old"
-        yield Finding("gpu", "fault", f"this machine has GPUs and torch {torch.__version__} sees none: {why}")
+    n = torch.cuda.device_count()
+    if not n and NODE_GPUS.is_dir():
+        build = f"{torch.__version__}, built for CUDA {torch.version.cuda}"
+        yield _found("gpu", f"torch {build}", fault=", sees no GPU, although this machine has some")
     elif not n:
-        yield Finding("gpu", "note", "none: networks run on the CPU, some hundred times slower")
+        yield _found("gpu", "none", note=": networks run on the CPU, some hundred times slower")
     for number in range(n):
-        card = torch.cuda.get_device_properties(number)
         free, total = torch.cuda.mem_get_info(number)
-        level: Level = "fault" if free < LEAST_GPU_BYTES else "note" if card.major < 8 else "ok"
-        remedy = {
-            "fault": ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device",
-            "note": f", compute capability {card.major}.{card.minor}: no fast bf16 or TF32",
-        }.get(level, "")
-        text = f"cuda:{number} {card.name}, {free / GB:.1f} of {total / GB:.1f} GB free"
-        yield Finding("gpu", level, text + remedy)
+        name = torch.cuda.get_device_name(number)
+        text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
+        remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
+        yield _found("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
 
 
-def codecs() -> Iterator[Finding]:
-    """List the codecs that the bundled FFmpeg can decode."""
+def weights() -> Iterator[Finding]:
+    """List the weights in the hub's cache, each with the commit that pins it."""
+    from obygaze_features.backbones.weights import HUB, OPENCLIP  # noqa: PLC0415 - heavy
+
     try:
-        import av  # noqa: PLC0415 - an extra, whose lack is a finding of the versions
+        from huggingface_hub import constants, scan_cache_dir  # noqa: PLC0415 - an extra
     except ImportError:
         return
-    absent = [name for name in CODECS if name not in av.codecs_available]
-    number = ".".join(map(str, av.library_versions["libavcodec"]))
-    lacks = f"does not decode {', '.join(absent)}; PyAV from PyPI does"
-    level: Level = "fault" if "h264" in absent else "note" if absent else "ok"
-    yield Finding(
-        "codecs", level, f"libavcodec {number} " + (lacks if absent else f"decodes {', '.join(CODECS)}")
-    )
-
-
-def weights(environment: Mapping[str, str], cache: Path | None = None) -> Iterator[Finding]:
-    """List the weights in the hub's cache (None: the default folder), each with the commit that pins it."""
-    from obygaze_features.backbones.weights import HUB  # noqa: PLC0415 - heavy
-
-    try:
-        from huggingface_hub import scan_cache_dir  # noqa: PLC0415 - an extra
-        from huggingface_hub.errors import CacheNotFound  # noqa: PLC0415
-    except ImportError:
-        return
-    try:
-        cached = {repository.repo_id: repository.revisions for repository in scan_cache_dir(cache).repos}
-    except CacheNotFound:
-        cached = {}
-    offline = environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
-    for repository in dict.fromkeys(HUB.values()):
-        names = [name for name, where in HUB.items() if where == repository]
-        about, fetch = f"{' and '.join(names)}: {repository}", f"obygaze weights fetch {names[0]}"
-        revisions = cached.get(repository, ())
-        if not revisions:
-            yield Finding("weights", "note", f"{about} is not in the cache: {fetch}")
-        elif offline:
-            yield Finding("weights", "ok", f"{about} is in the cache, pinned, for HF_HUB_OFFLINE is set")
-        else:
+    repositories = scan_cache_dir().repos if Path(constants.HF_HUB_CACHE).is_dir() else ()
+    cached = {repository.repo_id: repository.revisions for repository in repositories}
+    for name, named in HUB.items():
+        repository = OPENCLIP[named].repository if named in OPENCLIP else named
+        if revisions := cached.get(repository):
             newest = max(revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
-            pin = f"pin it with --weights {names[0]}={repository}@{newest.commit_hash}"
-            text = f"{about} is in the cache, not pinned: {pin}, or set HF_HUB_OFFLINE=1"
-            yield Finding("weights", "note", text)
+            pin = f"; pin it with --weights {name}={repository}@{newest.commit_hash}, or set HF_HUB_OFFLINE=1"
+            note = "" if constants.HF_HUB_OFFLINE else pin
+            yield _found("weights", f"{name}: {named} is in the cache, {newest.commit_hash}", note=note)
+        else:
+            absent = f" is not in the cache: obygaze weights fetch {name}"
+            yield _found("weights", f"{name}: {named}", note=absent)
 
 
-def cores(environment: Mapping[str, str]) -> Iterator[Finding]:
+def cores() -> Iterator[Finding]:
     """Count the usable cores, and report Slurm's settings of this job."""
     n = usable_cores()
-    text = f"{n} usable of {os.cpu_count()}"
-    level: Level = "ok" if n > 1 else "note"
-    allotted = environment.get("SLURM_CPUS_PER_TASK", "")
-    if allotted.isdecimal() and n < int(allotted):
-        level, text = "note", f"{text}, although --cpus-per-task={allotted}; use srun --cpu-bind=none"
-    yield Finding("cores", level, text)
-    if job := environment.get("SLURM_JOB_ID"):
-        yield Finding("slurm", "ok", f"job {job} on {environment.get('SLURM_JOB_NODELIST', '?')}")
+    allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    bound = allotted.isdecimal() and n < int(allotted)
+    note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if bound else ""
+    yield _found("cores", f"{n} usable of {os.cpu_count()}", note=note)
+    if job := os.environ.get("SLURM_JOB_ID"):
+        yield _found("slurm", f"job {job} on {os.environ.get('SLURM_JOB_NODELIST', '?')}")
 
 
 def examine_place(path: Path) -> Iterator[Finding]:
     """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
-    folder = path.absolute()
-    while not os.path.lexists(folder):
-        folder = folder.parent
+    folder = existing_folder(path)
     kind, options = _mount(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
-            yield Finding("path", "ok", f"{folder} can be written to ({kind})")
-            yield _fsync(Path(trial) / "file")
-            yield _locks(Path(trial) / "file", kind, options)
-            yield from _space(folder)
+            yield _found("path", f"{folder} can be written to ({kind})")
+            started = time.perf_counter()
+            with (Path(trial) / "file").open("wb", buffering=0) as file:
+                file.write(b"a clip")
+                os.fsync(file.fileno())
+            took = time.perf_counter() - started
+            note = ", which slows every piece" if took > SLOW_SYNC_S else ""
+            yield _found("fsync", f"a file is forced to the disk in {1000 * took:.0f} ms", note=note)
+            yield _found("locks", f"on {kind}", fault=_without_locks(Path(trial) / "file", options))
     except OSError as error:
-        yield Finding("path", "fault", f"no stage can be kept in {folder}: {error.strerror or error}")
+        yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
+        return
+    free = free_space(folder)
+    hint = "; `obygaze extract ... --dry-run` shows what is needed"
+    yield _found("space", f"{free.bytes / GB:,.1f} GB free", note=hint if free.bytes < FEW_BYTES else "")
+    if free.files is not None:
+        yield _found("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
 
 
-def _fsync(path: Path) -> Finding:
-    started = time.perf_counter()
-    with path.open("wb") as file:
-        file.write(b"a clip")
-        file.flush()
-        os.fsync(file.fileno())
-    took = time.perf_counter() - started
-    level: Level = "note" if took > SLOW_SYNC_S else "ok"
-    return Finding("fsync", level, f"a file is forced to the disk in {1000 * took:.0f} ms")
-
-
-def _locks(path: Path, kind: str, options: str) -> Finding:
-    """Take a lock twice; the second attempt must fail."""
-    remedy = "write the stage to a file system that has them, or mount this one with them (Lustre: -o flock)"
+def _without_locks(path: Path, options: str) -> str:
+    """Say what the locks of a file system lack: take a lock twice, the second attempt must fail."""
+    if local := LOCAL_LOCKS.search(options):
+        return f", mounted with {local[1]}: other nodes do not see the locks of this one; extract on one node"
     with path.open("rb") as first, path.open("rb") as second:
         try:
-            _flock(first.fileno())
-            _flock(second.fileno())
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                return Finding("locks", "fault", f"the file system has no locks ({error.strerror}): {remedy}")
-            if error.errno != errno.EWOULDBLOCK:
-                raise
-        else:
-            return Finding("locks", "fault", f"two locks on one file were both granted: {remedy}")
-    if local := LOCAL_LOCKS.search(options):
-        why = f"{kind} is mounted with {local[1]}: other nodes do not see the locks of this one"
-        remedy = "extract on one node only, or mount it with locks for the cluster"
-        return Finding("locks", "fault", f"{why}; {remedy}")
-    return Finding("locks", "ok", "a file can be locked, and a second lock is refused")
-
-
-def _flock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(first.fileno(), path)
+            both = hold(second.fileno(), path, wait=False)
+        except StoreError as error:
+            return f": {error}"
+    return ": two processes can both lock a file; choose a place on another file system" if both else ""
 
 
 def _mount(folder: Path) -> tuple[str, str]:
     """Return the type and the options of a folder's file system; unknown where /proc does not list them."""
-    try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return "unknown", ""
-    mounts = {Path(line.split()[1].replace("\\040", " ")): line.split()[2:4] for line in lines}
-    point = next((place for place in (folder, *folder.parents) if place in mounts), None)
-    kind, options = mounts.get(point, ["unknown", ""]) if point else ("unknown", "")
+    lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines() if MOUNTS.exists() else []
+    mounts = {line.split()[1].replace("\\040", " "): line.split()[2:4] for line in lines}
+    parents = (str(parent) for parent in (folder, *folder.parents))
+    kind, options = next((mounts[parent] for parent in parents if parent in mounts), ("unknown", ""))
     return kind, options
-
-
-def _space(folder: Path) -> Iterator[Finding]:
-    """Compare free bytes and inodes with what a large corpus needs; a twentieth is a fault."""
-    status = os.statvfs(folder)
-    free = status.f_bavail * status.f_frsize
-    inodes = status.f_favail if status.f_files else FEW_INODES  # not counted here
-    texts = {"space": f"{free / GB:,.1f} GB free", "inodes": f"{inodes:,} free"}
-    shares = {"space": free / FEW_BYTES, "inodes": inodes / FEW_INODES}
-    for about, share in shares.items():
-        level: Level = "ok" if share >= 1 else "note" if share >= 0.05 else "fault"
-        hint = "" if share >= 1 else "; `obygaze extract ... --dry-run` shows what is needed"
-        yield Finding(about, level, texts[about] + hint)

@@ -1,9 +1,12 @@
 """Describe an extraction job: the manifest's clips, the sampling and the backbones."""
 
 import importlib.metadata
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
@@ -138,15 +141,8 @@ class Job:
 
     def bytes_per_clip(self) -> int:
         """Size of one clip's features in the store, in bytes."""
-        itemsize = {"float32": 4, "float16": 2}
-        total = 0
-        for backbone in self.backbones:
-            for output in backbone.outputs:
-                size = itemsize[output.dtype]
-                for extent in output.shape:
-                    size *= extent
-                total += size
-        return total
+        outputs = [output for backbone in self.backbones for output in backbone.outputs]
+        return sum(np.dtype(output.dtype).itemsize * math.prod(output.shape) for output in outputs)
 
     def _provenance(self, backbone: Backbone) -> dict[str, Any]:
         on_damage = "refuse" if self.strict else "what can be read, status partial"

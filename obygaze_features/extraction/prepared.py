@@ -101,17 +101,16 @@ class Extraction:
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
         growth = self._growth()
+        clips = self.job.planned_clips() if growth is None else growth.clips
         if self.stage_path.exists():
             missing = self._missing(read_stage(self.stage_path))
         else:
-            clips = self.job.planned_clips() if growth is None else growth.clips
             ids = sorted(clip.clip_id for clip in clips)
             done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
             missing = [ids[row] for row in shard_rows(len(ids), self.shard) if ids[row] not in done]
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):
             return costs
-        clips = self.job.planned_clips() if growth is None else growth.clips
         room = estimate_disk(clips, self.job.groups(), links=links_work(existing_folder(self.stage_path)))
         costs = replace(costs, room=room, free=free_space(self.stage_path))
         if obstacle := costs.obstacle():

@@ -3,7 +3,7 @@
 import importlib.metadata
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -98,10 +98,6 @@ class TextEstimate:
         if not self.texts:
             return []
         return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
-
-    def record(self) -> dict[str, object]:
-        """Return all fields as plain values, for `--json`."""
-        return asdict(self)
 
 
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:

@@ -44,6 +44,11 @@ class DiskEstimate:
     store_files: int
     links: bool
 
+    @property
+    def files(self) -> int:
+        """Number of files of both."""
+        return self.stage_files + self.store_files
+
 
 def estimate_disk(
     clips: Sequence[PlannedClip], groups: Sequence[GroupSpec], *, links: bool = True

@@ -348,19 +348,14 @@ def asking_hub(where: str) -> Iterator[None]:
             f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
         ) from None
     except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be reached
-        raise InterruptedTransferError(f"{where}: {_hub_line(error)}") from None
+        raise InterruptedTransferError(f"{where}: {_line(error)}") from None
     except EntryNotFoundError:
         raise FileNotFoundError(2, "the Hub has no such file", where) from None
     except HfHubHTTPError as error:
         code = error.response.status_code
         kind = InterruptedTransferError if code >= 500 or code in (408, 429) else StoreError
-        raise kind(f"{where}: {_hub_line(error)}") from None
+        raise kind(f"{where}: {_line(error)}") from None
     except HFValidationError as error:
-        raise StoreError(f"{where}: {_hub_line(error)}") from None
+        raise StoreError(f"{where}: {_line(error)}") from None
     except (ConnectionError, any_http_error) as error:
-        raise InterruptedTransferError(f"{where}: {_hub_line(error)}") from None
-
-
-def _hub_line(error: BaseException) -> str:
-    text = first_line(error)
-    return re.sub(r"\?\S*", "", text).strip()[:300]
+        raise InterruptedTransferError(f"{where}: {_line(error)}") from None

@@ -185,12 +185,10 @@ def dataset_of(
         name: xr.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))
         for name, array in arrays.items()
     }
+    fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
     coordinates: dict[str, Any] = {
-        "clip": ("clip", np.array([clip.clip_id for clip in clips], dtype=str)),
-        "movie": ("clip", np.array([clip.movie for clip in clips], dtype=str)),
-        "status": ("clip", np.array([clip.status for clip in clips], dtype=str)),
-        "start_s": ("clip", np.array([clip.start_s for clip in clips], dtype=np.float64)),
-        "end_s": ("clip", np.array([clip.end_s for clip in clips], dtype=np.float64)),
+        name.removesuffix("_id"): ("clip", np.array([getattr(clip, name) for clip in clips], dtype))
+        for name, dtype in fields.items()
     }
     return xr.Dataset(variables, coordinates, dict(attributes))
 

@@ -1,12 +1,9 @@
-"""Verify a sealed store at one of three depths: quick, digests, full.
-
-The full depth checks the content too: attributes, metadata, table, ids, statuses and every row.
-"""
+"""Verify a sealed store at one of three depths: quick, digests, full."""
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -45,7 +42,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
-from obygaze_features.store.records import ABSENT_PREFIX, absent_counts
+from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
 from obygaze_features.store.sealing import Progress
 from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
@@ -63,7 +60,7 @@ from obygaze_features.text import unsuitable
 Depth = Literal["quick", "digests", "full"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One problem: the file, relative to the store, and a description."""
 
@@ -115,7 +112,6 @@ class VerifyReport:
 LONGER = "longer than the whole store"
 """Replaces the digest of a file that was not read to its end."""
 
-
 FileCheck = tuple[int, str]
 """Size of a file, and its digest if it was read."""
 
@@ -163,56 +159,49 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
     report = progress or (lambda _done, _total: None)
-    n_rows = sum(map(_has_rows, payload)) if depth == "full" else 0
-    checks = _look(files, tags, digests=True) | _look(
-        files, payload, digests=depth != "quick", progress=lambda done, total: report(done, total + n_rows)
+    chunks = [chunk for name in payload if (chunk := chunk_of(name))] if depth == "full" else []
+    total = len(payload) + sum(array in (*FEATURE_ARRAYS, *TIME_ARRAYS) for _, array, _ in chunks)
+    tag_checks = _look(files, tags, digests=True)
+    checks = _look(
+        files, payload, digests=depth != "quick", progress=lambda done, _n_files: report(done, total)
     )
-    counts = {
-        "files": len(payload),
-        "bytes": sum(file[0] for name in payload if (file := checks.get(name))),
-    }
+    n_bytes = sum(file[0] for file in checks.values() if file)
+    counts = {"files": len(payload), "bytes": n_bytes}
     if absent:
         counts["not pulled"] = len(absent)
-    problems += _check_tags(files, checks, absent)
+    oxum = f"{n_bytes}.{sum(file is not None for file in checks.values())}"
+    problems += _check_tags(files, tag_checks, "" if absent else oxum)
     if depth != "quick":
-        problems += _compare(
-            files, DIGESTS, {name: checks[name] for name in payload if name in checks}, absent
-        )
+        problems += _compare(files, DIGESTS, checks, absent)
     if depth == "full":
-        total = len(payload) + n_rows
         wrong, clips = check_content(
             files, names, absent, lambda done: report(min(len(payload) + done, total), total)
         )
         report(total, total)
         problems += wrong
         counts |= clips
-    manifest = checks.get(DIGESTS)
-    fingerprint = manifest[1] if manifest else ""
-    unique = sorted(set(problems), key=lambda problem: (problem.file, problem.what))
-    return VerifyReport(files.where, files.name, depth, tuple(unique), counts, fingerprint)
-
-
-def _has_rows(name: str) -> bool:
-    chunk = chunk_of(name)
-    return chunk is not None and chunk[1] in (*FEATURE_ARRAYS, *TIME_ARRAYS)
+    fingerprint = (tag_checks.get(DIGESTS) or (0, ""))[1]
+    return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
 
 
 def _look(
-    files: StoreFiles, names: Sequence[str], *, digests: bool, progress: Progress | None = None
+    files: StoreFiles,
+    names: Sequence[str],
+    *,
+    digests: bool,
+    progress: Progress = lambda _done, _n_files: None,
 ) -> dict[str, FileCheck | None]:
     """Measure files; None for what is not an ordinary file. Files missing on a server are left out.
 
     At most the size of the whole store is read of a file: a server may never stop sending.
     """
-    most = _most(files)
+    most = most_bytes(_read(files, BAG_INFO) or b"")
 
     def look(name: str) -> tuple[str, FileCheck | None] | None:
         try:
             if not files.is_plain(name):
                 return name, None
-            if not digests:
-                return name, (files.size(name), "")
-            return name, _digest(files, name, most)
+            return name, _digest(files, name, most) if digests else (files.size(name), "")
         except FileNotFoundError:
             return None
 
@@ -221,8 +210,7 @@ def _look(
         for done, result in enumerate(threads.map(look, names), 1):
             if result:
                 checks[result[0]] = result[1]
-            if progress is not None:
-                progress(done, len(names))
+            progress(done, len(names))
         return checks
 
 
@@ -236,51 +224,38 @@ def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
     return (size, digest.hexdigest())
 
 
-def _most(files: StoreFiles) -> int:
+def _read(files: StoreFiles, name: str) -> bytes | None:
     try:
-        return most_bytes(files.read(BAG_INFO))
+        return files.read(name)
     except (FileNotFoundError, IsADirectoryError):
-        return most_bytes(b"")
+        return None
 
 
-def _check_tags(
-    files: StoreFiles, checks: Mapping[str, FileCheck | None], absent: Mapping[str, str]
-) -> Iterator[Problem]:
+def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum: str) -> Iterator[Problem]:
     """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
-    for name in (*REQUIRED_TAGS, TAG_DIGESTS):
-        if not checks.get(name):
-            yield Problem(name, "missing")
+    yield from (Problem(name, "missing") for name in (*REQUIRED_TAGS, TAG_DIGESTS) if not checks.get(name))
     if checks.get(BAGIT) and files.read(BAGIT) != BAGIT_TEXT.encode():
         yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
     if checks.get(TAG_DIGESTS):
-        tags = {
-            name: file
-            for name, file in checks.items()
-            if not name.startswith(f"{PAYLOAD}/") and name != TAG_DIGESTS
-        }
+        tags = {name: file for name, file in checks.items() if name != TAG_DIGESTS}
         yield from _compare(files, TAG_DIGESTS, tags, {})
-    if checks.get(BAG_INFO) and not absent:
+    if checks.get(BAG_INFO) and oxum:
         declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
-        sizes = [file[0] for name, file in checks.items() if file and name.startswith(f"{PAYLOAD}/")]
-        if f"{sum(sizes)}.{len(sizes)}" != declared:
-            is_now = f"{sum(sizes)}.{len(sizes)}"
-            yield Problem(PAYLOAD, f"holds {is_now} (bytes.files), {BAG_INFO} says {declared}")
+        if oxum != declared:
+            yield Problem(PAYLOAD, f"holds {oxum} (bytes.files), {BAG_INFO} says {declared}")
 
 
 def _compare(
     files: StoreFiles, manifest: str, present: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
-    try:
-        data = files.read(manifest)
-    except (FileNotFoundError, IsADirectoryError):
+    data = _read(files, manifest)
+    if data is None:
         return
     declared, canonical = parse_digests(data)
     if not canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
-    for name in present:
-        if not present[name]:
-            yield Problem(name, "is not a plain file")
+    yield from (Problem(name, "is not a plain file") for name, file in present.items() if not file)
     digests = {name: file[1] for name, file in present.items() if file}
     for name in digests.keys() - declared.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
@@ -382,22 +357,15 @@ def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
     }
     for top in (".", *store.names):
         file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
-        below = {
-            name: node
-            for name, node in own.items()
-            if name != "." and (top == "." or name.startswith(f"{top}/"))
-        }
+        within = "" if top == "." else f"{top}/"
+        below = {name for name in own if name != "." and name.startswith(within)}
         repeated = own[top]["consolidated_metadata"]["metadata"]
-        repeated = {name if top == "." else f"{top}/{name}": node for name, node in repeated.items()}
-        if below.keys() != repeated.keys():
+        repeated = {f"{within}{name}": node for name, node in repeated.items()}
+        if below != repeated.keys():
             yield Problem(file, "its consolidated metadata do not name the nodes that there are")
-        for name in below.keys() & repeated.keys():
-            if _bare(below[name]) != _bare(repeated[name]):
+        for name in below & repeated.keys():
+            if {**own[name], "consolidated_metadata": 0} != {**repeated[name], "consolidated_metadata": 0}:
                 yield Problem(f"{FEATURES}/{name}/{ZARR_METADATA}", f"is not what {file} says of it")
-
-
-def _bare(metadata: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in metadata.items() if key != "consolidated_metadata"}
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
@@ -405,39 +373,37 @@ def _check_table(store: Store) -> Iterator[Problem]:
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
-        texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
-        texts |= {f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()}
-        for column, text in texts.items():
-            if wrong := unsuitable(text):
-                yield Problem(TABLE, f"clip {clip.clip_id!r}: {column} {wrong}")
-        if clip.text is not None and (wrong := unsuitable(clip.text, lines=True)):
-            yield Problem(TABLE, f"clip {clip.clip_id!r}: text {wrong}")
-        if clip.status not in STATUSES:
-            yield Problem(
-                TABLE, f"clip {clip.clip_id}: status {clip.status!r} is not one of {', '.join(STATUSES)}"
-            )
-        if clip.status in ("partial", "failed") and not clip.reason:
-            yield Problem(TABLE, f"clip {clip.clip_id}: {clip.status} without a reason")
-        if clip.absent and (clip.status not in DONE or clip.absent.keys() >= set(store.names)):
-            yield Problem(
-                TABLE, f"clip {clip.clip_id}: {clip.status}, and absent in {', '.join(clip.absent)}"
-            )
-        if unknown := clip.absent.keys() - set(store.names):
-            yield Problem(TABLE, f"clip {clip.clip_id}: absent in {min(unknown)}, which is no group")
+        for what in _wrong_in_table(clip, set(store.names)):
+            yield Problem(TABLE, f"clip {clip.clip_id!r}: {what}")
+
+
+def _wrong_in_table(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
+    texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
+    texts |= {f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()}
+    texts |= {"text": clip.text or ""}
+    for column, text in texts.items():
+        if wrong := unsuitable(text, lines=column == "text"):
+            yield f"{column} {wrong}"
+    if clip.status not in STATUSES:
+        yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
+    if clip.status in ("partial", "failed") and not clip.reason:
+        yield f"{clip.status} without a reason"
+    if clip.absent and (clip.status not in DONE or clip.absent.keys() >= groups):
+        yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
+    if unknown := clip.absent.keys() - groups:
+        yield f"absent in {min(unknown)}, which is no group"
 
 
 def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
     where = f"{FEATURES}/{group.name}"
+    file = f"{where}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
     if provenance["source"] != store.attributes["corpus"]:
-        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'source' is not the store's corpus")
+        yield Problem(file, "provenance: 'source' is not the store's corpus")
     if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
-        yield Problem(f"{where}/{ZARR_METADATA}", "provenance: 'storage' is not the arrays' data types")
+        yield Problem(file, "provenance: 'storage' is not the arrays' data types")
     if (group.provenance["sampling"]["policy"] == TEXTS) != (group.text is not None):
-        yield Problem(
-            f"{where}/{ZARR_METADATA}",
-            f"'sampling.policy' should be {TEXTS} where there is 'text', and only there",
-        )
+        yield Problem(file, f"'sampling.policy' should be {TEXTS} where there is 'text', and only there")
     yield from _check_arrays(store.files, group, nodes)
     if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
         yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
@@ -474,9 +440,8 @@ def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Pro
     problems = []
     try:
         for piece in group.pieces(array, rows):
-            for clip, values in zip(
-                store.clips[piece.start : piece.stop], group.raw(array, piece), strict=True
-            ):
+            clips = store.clips[piece.start : piece.stop]
+            for clip, values in zip(clips, group.raw(array, piece), strict=True):
                 digest = clip.digests.get(f"{group.name}/{array}")
                 status, unknown = clip.within(group.name).status, imported and array == "time_s"
                 if what := _wrong_row(status, digest, values, unknown=unknown):
@@ -494,10 +459,7 @@ def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:
-        gone = values.dtype.kind == "f" and np.isnan(values).all()
-        return (
-            f"nothing is stored, but {TABLE} has a digest" if gone else f"is not what {TABLE} has a digest of"
-        )
+        return f"is not what {TABLE} has a digest of"
     if all_finite(values) or (unknown and np.isnan(values).all()):
         return None
     return "holds NaN or inf"
@@ -521,20 +483,17 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     for name in sorted(present & ARRAYS.keys()):
         file = f"{below}{name}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
-        if metadata["data_type"] not in ARRAYS[name].dtypes:
-            yield Problem(
-                file, f"data type {metadata['data_type']}, expected {' or '.join(ARRAYS[name].dtypes)}"
-            )
+        shape, kind = tuple(metadata["shape"]), metadata["data_type"]
+        if kind not in ARRAYS[name].dtypes:
+            yield Problem(file, f"data type {kind}, expected {' or '.join(ARRAYS[name].dtypes)}")
             continue
-        axes = dimensions(name, tuple(metadata["shape"]), group.n_frames)
-        expected = array_layout(name, tuple(metadata["shape"]), metadata["data_type"], axes)
+        axes = dimensions(name, shape, group.n_frames)
+        expected = array_layout(name, shape, kind, axes)
         if wrong := {field.partition(".")[0] for field in differences(lean(expected), lean(metadata))}:
             yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
-        for dimension, size in zip(axes, metadata["shape"], strict=True):
-            if sizes.setdefault(dimension, size) != size:
-                yield Problem(
-                    file, f"dimension {dimension!r} has size {size} here and {sizes[dimension]} elsewhere"
-                )
+        for dimension, size in zip(axes, shape, strict=True):
+            if (other := sizes.setdefault(dimension, size)) != size:
+                yield Problem(file, f"dimension {dimension!r} has size {size} here and {other} elsewhere")
 
 
 def _reason(error: BaseException) -> str:

@@ -6,7 +6,6 @@ from .passes import Known as Known
 from .read import decoder_versions as decoder_versions
 from .read import probe as probe
 from .read import read_frames as read_frames
-from .read import read_samplings as read_samplings
 from .read import read_windows as read_windows
 from .sampling import Sampling as Sampling
 from .sampling import at as at

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import av
 import PIL
@@ -82,41 +82,11 @@ def read_frames(
     >>> frames.images[0].shape
     (48, 64, 3)
     """
-    span = TimeSpan(start_s, end_s)
-    if each is None:
-        return _alone(path, span, [(sampling, lambda frame: frame)], strict=strict)[0]
-    return _alone(path, span, [(sampling, each)], strict=strict)[0]
-
-
-def read_samplings(
-    path: str | Path,
-    wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
-    *,
-    start_s: float | None = None,
-    end_s: float | None = None,
-    strict: bool = False,
-) -> tuple[Frames[T], ...]:
-    """Read the frames of several sampling rules in one pass that decodes shared frames once.
-
-    Parameters
-    ----------
-    path, start_s, end_s, strict
-        As for `read_frames`.
-    wishes
-        Rules, each with what is applied to its frames.
-
-    Returns
-    -------
-    tuple of Frames
-        One per rule, equal to the result of `read_frames` for that rule. Counts, notes and status are those
-        of the shared pass.
-
-    Raises
-    ------
-    VideoError
-        The file can't be read, or can't give these frames.
-    """
-    return _alone(path, TimeSpan(start_s, end_s), wishes, strict=strict)
+    wishes: Wishes[Any] = [(sampling, each or (lambda frame: frame))]
+    _, result = next(_windows(Path(path), [TimeSpan(start_s, end_s)], wishes, strict=strict))
+    if isinstance(result, VideoError):
+        raise result
+    return result[0]
 
 
 def read_windows(
@@ -149,8 +119,8 @@ def read_windows(
         Position of the window in `windows`. A window is yielded as soon as its last frame is decoded, so in
         the order of their ends, except windows that need a second attempt.
     tuple of Frames, or VideoError
-        What `read_samplings` returns or raises for that window alone, except that `decoded` counts the frames
-        decoded since the previous window.
+        Frames by rule, or the error, for that window alone, except that `decoded` counts the frames decoded
+        since the previous window.
 
     Raises
     ------
@@ -192,15 +162,6 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated)
-
-
-def _alone(path: str | Path, span: TimeSpan, wishes: Wishes[T], *, strict: bool) -> tuple[Frames[T], ...]:
-    """Read one span."""
-    for _, result in _windows(Path(path), [span], wishes, strict=strict):
-        if isinstance(result, VideoError):
-            raise result
-        return result
-    raise AssertionError("a pass gives every window")
 
 
 def _windows(

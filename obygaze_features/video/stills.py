@@ -75,7 +75,7 @@ def read_still(
     spanned: bool = False,
     strict: bool = False,
 ) -> tuple[Frames[T], ...]:
-    """Read a still image as `read_samplings` reads a video.
+    """Read a still image as `read_windows` reads a window of a video.
 
     Parameters
     ----------

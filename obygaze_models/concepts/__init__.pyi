@@ -6,9 +6,7 @@ from .bank import crossfit as crossfit
 from .bottleneck import ConceptBottleneck as ConceptBottleneck
 from .cav_fitting import Hyperplanes as Hyperplanes
 from .cav_fitting import SVMTask as SVMTask
-from .cav_fitting import crossfit_svm as crossfit_svm
 from .cav_fitting import ridge_hyperplanes as ridge_hyperplanes
-from .cav_fitting import ridge_leave_group_out as ridge_leave_group_out
 from .cav_fitting import svm_hyperplanes as svm_hyperplanes
 from .heads import Contribution as Contribution
 from .heads import Explanation as Explanation

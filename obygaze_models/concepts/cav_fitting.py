@@ -186,51 +186,6 @@ def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = 
     return Hyperplanes(weights, intercepts)
 
 
-def crossfit_svm(
-    X: Floats,
-    present: NDArray[np.float64],
-    folds: NDArray[np.int64],
-    grid: Sequence[float],
-    *,
-    balanced: bool = True,
-) -> NDArray[np.float64]:
-    """Compute every clip's signed distance to each concept's SVM fitted on the other folds, for each C.
-
-    Parameters
-    ----------
-    X : ndarray, shape [N, D]
-    present : ndarray of float64, shape [N, K]
-        1 with the concept, 0 without, NaN for a clip that this concept's SVM is not fitted on.
-    folds : ndarray of int64, shape [N]
-        The fold that holds each clip out; whole movies.
-    grid : sequence of float
-        Values of C.
-
-    Returns
-    -------
-    ndarray of float64, shape [len(grid), N, K]
-        Out-of-fold distances, also of the clips that a concept is not fitted on.
-    """
-    names, n_concepts = np.unique(folds), present.shape[1]
-    problems = []
-    for C in grid:
-        for fold in names:
-            for concept in range(n_concepts):
-                rows = np.flatnonzero((folds != fold) & ~np.isnan(present[:, concept]))
-                problems.append(SVMTask(rows, present[rows, concept] == 1, C))
-    planes = svm_hyperplanes(X, problems, balanced=balanced)
-    distances = np.empty((len(grid), len(X), n_concepts))
-    number_of = np.arange(len(problems)).reshape(len(grid), names.size, n_concepts)
-    with one_blas_thread():
-        for price in range(len(grid)):
-            for number, fold in enumerate(names):
-                held_out = folds == fold
-                own = number_of[price, number]
-                fitted = Hyperplanes(planes.weights[own], planes.intercepts[own])
-                distances[price, held_out] = fitted.distances(X[held_out])
-    return distances
-
-
 # --- ridge regression and differences of means
 # ---------------------------------------------------------------------------
 
@@ -257,64 +212,6 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
             moments = centred.T @ centred
             weights = linalg.solve(moments + np.eye(len(moments)) / C, centred.T @ y, assume_a="pos").T
     return Hyperplanes(weights, _midway(weights, wide, present))
-
-
-def ridge_leave_group_out(
-    X: Floats, present: NDArray[np.bool_], groups: NDArray[np.generic], C: float
-) -> tuple[NDArray[np.generic], list[Hyperplanes]]:
-    """Fit as `ridge_hyperplanes` on all groups but one, for each group, with one factorisation.
-
-    With P = Z'Z + R of the whole, Z = [1 X], leaving the rows Z_g out changes the solution beta by
-    ``-inv(P) Z_g' inv(I - Z_g inv(P) Z_g') (y_g - Z_g beta)`` (the block form of the leave-one-out identity,
-    by Woodbury).
-
-    Returns
-    -------
-    names : ndarray, shape [G]
-        The groups, sorted.
-    hyperplanes : list of Hyperplanes
-        Those fitted without each group.
-
-    Raises
-    ------
-    ConceptError
-        Without some group a concept has clips of one class only.
-    """
-    wide = np.asarray(X, dtype=np.float64)
-    centred = wide - wide.mean(axis=0)
-    inverse, moments = _augmented(centred, present, C)
-    whole = inverse @ moments
-    names, number = np.unique(groups, return_inverse=True)
-    planes = []
-    for group in range(names.size):
-        out = number == group
-        kept = present[~out]
-        constant = kept.all(axis=0) | ~kept.any(axis=0)
-        if constant.any():
-            raise ConceptError(
-                f"without group {names[group]} concept {int(np.argmax(constant))} has clips of one class only"
-            )
-        Z = np.column_stack([np.ones(int(out.sum())), centred[out]])
-        # One thread: the rounding of a product would depend on their number.
-        with one_blas_thread():
-            lifted = inverse @ Z.T
-            residuals = present[out] - Z @ whole
-            left = whole - lifted @ linalg.solve(np.eye(len(Z)) - Z @ lifted, residuals, assume_a="pos")
-            weights = np.ascontiguousarray(left[1:].T)
-            planes.append(Hyperplanes(weights, _midway(weights, wide[~out], kept)))
-    return names, planes
-
-
-def _augmented(
-    centred: NDArray[np.float64], present: NDArray[np.bool_], C: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give inv(Z'Z + R) and Z'y for Z = [1 X]; the intercept is not penalised."""
-    Z = np.column_stack([np.ones(len(centred)), centred])
-    penalty = np.full(Z.shape[1], 1 / C)
-    penalty[0] = 0.0
-    with one_blas_thread():
-        inverse: NDArray[np.float64] = linalg.inv(Z.T @ Z + np.diag(penalty))
-        return inverse, Z.T @ present.astype(np.float64)
 
 
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:

@@ -63,7 +63,7 @@ def tuned_ridge(
 ) -> Tuned:
     """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
 
-    The fits are those of `ridge_hyperplanes` and `ridge_leave_group_out`, to rounding.
+    The fits are those of `ridge_hyperplanes`, on all clips and on those of the other movies, to rounding.
 
     Parameters
     ----------

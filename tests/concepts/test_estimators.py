@@ -15,10 +15,7 @@ from obygaze_models.concepts import (
     ConceptBottleneck,
     LinearCAV,
     SVMTask,
-    crossfit,
-    crossfit_svm,
     ridge_hyperplanes,
-    ridge_leave_group_out,
     svm_hyperplanes,
 )
 from obygaze_models.concepts.cav_fitting import KINDS
@@ -105,37 +102,10 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
         assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
 
 
-def test_crossfitted_svms_over_concepts_c_and_folds_equal_refits():
-    X, first, movies, _ = planted(n_movies=4, n_per_movie=25)
-    present = np.column_stack([first, np.roll(first, 7)]).astype(float)
-    present[::5, 1] = np.nan
-    grid = (0.01, 1.0)
-    distances = crossfit_svm(X, present, movies, grid)
-    for place, C in enumerate(grid):
-        expected = crossfit(ConceptBank(C=C), X, present, movies)
-        assert np.abs(distances[place] - expected).max() < 1e-6
-
-
-def test_ridge_without_a_group_in_closed_form_equals_a_refit():
-    X, first, movies, _ = planted(n_movies=5, n_per_movie=30)
-    present = np.column_stack([first, np.roll(first, 3)])
-    names, planes = ridge_leave_group_out(X, present, movies, C=0.05)
-    for movie, plane in zip(names, planes, strict=True):
-        refit = ridge_hyperplanes(X[movies != movie], present[movies != movie], C=0.05)
-        assert np.abs(plane.weights - refit.weights).max() < 1e-10
-        assert np.abs(plane.intercepts - refit.intercepts).max() < 1e-10
-
-
 def test_ridge_has_the_direction_of_scikit_learns():
     X, present, *_ = planted()
     reference = Ridge(alpha=1 / 0.05).fit(X, present.astype(float))
     assert np.abs(ridge_hyperplanes(X, present[:, None], 0.05).weights[0] - reference.coef_).max() < 1e-10
-
-
-def test_ridge_names_the_group_without_which_a_concept_is_constant():
-    present = np.array([[1], [0], [0], [0]], dtype=bool)
-    with pytest.raises(ConceptError, match="without group a concept 0"):
-        ridge_leave_group_out(np.eye(4), present, np.array(["a", "a", "b", "b"]), 1.0)
 
 
 def test_a_bank_is_its_cavs_and_names_its_columns():

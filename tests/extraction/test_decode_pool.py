@@ -17,7 +17,8 @@ from obygaze_features.extraction.decode import (
     DecodedClip,
     DecodeTask,
     Request,
-    decode_clip,
+    decode_clips,
+    decode_with_av,
     passes,
 )
 from obygaze_features.extraction.pool import DecodePool
@@ -57,6 +58,11 @@ def tasks_of(film: Path, prepare=quarter, **changes) -> list[DecodeTask]:
     ]
 
 
+def alone_of(task: DecodeTask) -> DecodedClip:
+    ((_, clip),) = decode_clips([task], decode_with_av)
+    return clip
+
+
 def in_order(clips, tasks) -> list[DecodedClip]:
     """Sort clips, which come as they are done; each comes once."""
     by_id = {clip.clip_id: clip for clip in clips}
@@ -81,7 +87,7 @@ def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
     tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]
     with DecodePool(2, 600) as pool:
         together = in_order(pool.decode(tasks, ahead=4), tasks)
-    alone = [decode_clip(task) for task in tasks]
+    alone = [alone_of(task) for task in tasks]
     assert [clip.clip_id for clip in together] == [task.clip_id for task in tasks]
     assert all(map(same, together, alone))
     assert together[-2].status == "failed"
@@ -110,7 +116,7 @@ def test_a_crash_costs_the_window_that_holds_it_alone(film):
         decoded = in_order(pool.decode(tasks, ahead=8), tasks)
     assert [clip.status for clip in decoded] == ["ok", "failed", "ok"]
     assert decoded[1].reason == "the decoder crashed on this file 3 times (signal 11)"
-    alone = [decode_clip(task) for task in tasks_of(film)[:9:8]]
+    alone = [alone_of(task) for task in tasks_of(film)[:9:8]]
     assert all(map(same, decoded[::2], alone))
 
 

@@ -180,7 +180,7 @@ def drawn_and_judged(seconds, y, p, n):
 
 @pytest.mark.parametrize("n", [30, 60])
 def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_very_long(n):
-    """Rows drawn with equal chances cover .87 to .91: benchmarks/coverage.py --part rate prints both."""
+    """Rows drawn with equal chances cover .87 to .91."""
     rng = np.random.default_rng(n)
     seconds, y, p = (values[:, :600] for values in draws(rng, 0.2, 1, n_films=16))
     coverage, _, error = drawn_and_judged(np.where(y > 0, 3, 1) * seconds, y, p, n)
