@@ -48,14 +48,6 @@ def test_every_command_in_the_contents_exists_and_shows_examples():
             assert "\\b" not in text, f"{command.name}: click's mark is shown"
 
 
-def test_the_help_names_every_command(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    shown = capsys.readouterr().out
-    assert all(f"\n  {name} " in shown for name in table_of_contents().entries)
-
-
 def test_a_reader_that_leaves_early_is_told_from_an_error(tmp_path):
     ours, theirs = os.pipe()
     os.close(ours)

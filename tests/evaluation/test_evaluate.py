@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
+from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
 from obygaze_models.evaluation.run_folder import document, to_json, write_run
@@ -248,15 +248,6 @@ def test_an_undefined_metric_is_null_in_json(run):
     holed = dataclasses.replace(run, metrics=run.metrics.assign(movie_low=float("nan")))
     assert {row["movie_low"] for row in document(holed)["metrics"]} == {None}
     assert "NaN" not in to_json(holed)
-
-
-def test_nothing_but_a_run_is_replaced_even_when_forced(run, tmp_path):
-    folder = tmp_path / "run"
-    write_run(run, folder)
-    (folder / "thesis.txt").write_text("do not delete")
-    with pytest.raises(RunError, match=r"thesis\.txt"):
-        write_run(run, folder, force=True)
-    assert (folder / "thesis.txt").exists()
 
 
 def test_the_report_has_every_model_and_chance_within_80_columns(run):

@@ -20,7 +20,6 @@ from obygaze_models.evaluation.unitising import (
     unitised_agreement,
     unitised_gamma,
 )
-from obygaze_studies.mobygaze import import_mobygaze
 
 CODEBOOK = builtin_codebook("obygaze12")
 APART = distances(CODEBOOK)
@@ -111,12 +110,12 @@ def test_what_is_undefined_is_said_and_what_has_no_times_is_refused():
         unitised_agreement(Manifest((Clip("a", "m", "", 0, 1, "S", (), "a"),), Path()))
 
 
-def test_on_mobygaze_annotators_agree_above_chance(shared_data):
+def test_on_mobygaze_annotators_agree_above_chance(request):
     """The paper prints gamma with alpha = 0 alone (0.42, of annotations that are not public).
 
     Six films; all 20 with 62 samples give 0.179 on average, and from 0.036 to 0.339.
     """
-    marks = import_mobygaze(shared_data / "mobygaze", Path()).manifest
+    marks = request.getfixturevalue("segments")  # a strategy above has this name
 
     def first(n):
         return marks.with_clips(clip for clip in marks if clip.movie in marks.movies[:n])

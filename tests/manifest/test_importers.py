@@ -1,7 +1,6 @@
 """Published annotations and folders of videos become manifests; nothing is lost without being counted."""
 
 import ast
-import csv
 import json
 
 import pytest
@@ -16,6 +15,7 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze
+from tests.csv_rows import rows_of
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
 MOBY_HEADER = (
@@ -77,8 +77,7 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     juno = manifest.by_id["tt0467406-001"].extras
     assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
     for split in SPLIT_FILES:
-        with (shared_data / "obygaze12" / split.path).open(encoding="utf-8", newline="") as stream:
-            released = {row["id"]: row["fold"] for row in csv.DictReader(stream, delimiter=";")}
+        released = {row["id"]: row["fold"] for row in rows_of(shared_data / "obygaze12" / split.path, ";")}
         ours = {clip.clip_id: fold for clip in manifest if (fold := clip.extras[split.column])}
         assert ours == released
         assert list(ours) == list(released)  # in the same order: the manifest alone gives issue-free folds
@@ -188,8 +187,7 @@ def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_
     folder = shared_data / "mobygaze"
     names = {record["name"] for record in json.loads((folder / "metadata.json").read_text())["recordSet"]}
     assert {f"mobygaze-{records}" for records in RECORDS} <= names
-    with (folder / "mobygaze_dataframe.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter=";"))
+    rows = rows_of(folder / "mobygaze_dataframe.csv", ";")
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
     marks = [{mark.strip() for mark in ast.literal_eval(row["concepts"])} for row in rows]
     expected = {

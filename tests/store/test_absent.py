@@ -1,6 +1,5 @@
 """A clip may be absent in one group, with a reason: there it has no features, elsewhere it has."""
 
-import csv
 import json
 import shutil
 from dataclasses import replace
@@ -21,6 +20,7 @@ from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, s
 from obygaze_features.store.format import DONE, FEATURES, TABLE
 from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
 from obygaze_features.store.verification import check_content
+from tests.csv_rows import rows_of
 
 from .toy_stores import CORPUS, WITH, do, features, group, sealed, status_of
 
@@ -85,8 +85,7 @@ def test_a_group_has_no_features_of_its_absent_clips_and_other_groups_have(store
 
 
 def test_the_table_of_clips_has_a_column_for_a_group_that_is_absent(pristine, store):
-    with (pristine / TABLE).open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = rows_of(pristine / TABLE)
     assert [name for name in lines[0] if name.startswith("absent:")] == ["absent:wave"]
     for line in lines:
         silent = line["clip"] in SILENT

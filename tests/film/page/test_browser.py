@@ -3,8 +3,6 @@
 What only a browser can find: errors of the script and of the policy, what is read out, what does not fit.
 """
 
-import csv
-import io
 import json
 import os
 import subprocess
@@ -16,6 +14,7 @@ import pytest
 
 from obygaze_features.manifest import read_manifest
 from obygaze_film.page import write_film_page
+from tests.csv_rows import rows_of
 from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long
@@ -219,14 +218,14 @@ def test_no_title_name_or_movie_breaks_the_page_or_begins_a_formula(visit, sever
     film = seen.page.locator(".film").nth(0)
     saved = judge(film, "=HYPERLINK(1)")
     saved.save_as(tmp_path / "j.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "j.csv").read_text())))
+    rows = rows_of(tmp_path / "j.csv")
     assert {row["movie"] for row in rows} == {"'=cmd()"}
     assert {row["annotator"] for row in rows} == {"'=HYPERLINK(1)"}
     assert len(read_manifest(tmp_path / "j.csv")) == 3
     with seen.page.expect_download() as download:
         film.get_by_role("button", name="timeline as CSV").click()
     download.value.save_as(tmp_path / "t.csv")
-    table = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
+    table = rows_of(tmp_path / "t.csv")
     assert len(table) == 60
     assert table[0]["movie"] == "'=cmd()"
 

@@ -153,13 +153,6 @@ def test_a_strip_covers_what_has_a_probability_in_seven_steps():
     assert charts.strip(edges[:-1], edges[1:], p) == {1: "M0 5h20", 4: "M30 5h10", 7: "M40 5h10"}
 
 
-def test_an_axis_has_at_most_nine_labels_none_of_them_cut_off():
-    for seconds in (5, 59, 600, 5400, 7212, 10_800, 30_000):
-        found = charts.ticks(seconds)
-        assert 2 <= len(found) <= 10
-        assert found[-1] <= 0.96 * seconds
-
-
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

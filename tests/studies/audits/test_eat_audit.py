@@ -1,8 +1,6 @@
 """Association tests made of stores: selections, prompts, published values, and every mistake in one line."""
 
-import csv
 import json
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -24,6 +22,7 @@ from obygaze_studies.eat.eat_tests import (
 )
 from obygaze_studies.eat.effect_size import audit_eat, critical_d
 from obygaze_studies.errors import AuditError
+from tests.csv_rows import rows_of
 
 TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
 
@@ -100,12 +99,6 @@ def test_the_words_and_templates_are_those_of_the_paper(stimuli):
         assert list(paper) == [t.format(word) for t in stimuli["templates_paper"] for word in printed]
 
 
-def test_every_prompt_is_listed_once():
-    for variant in Variant:
-        rows = prompt_rows(variant)
-        assert len({row["text_id"] for row in rows}) == len({row["text"] for row in rows}) == 8 * 30
-
-
 def test_the_ready_tests_are_those_of_the_tables(stimuli):
     ready = {test.name: test for table in SELECTIONS.values() for test in table}
     assert [one["name"] for one in stimuli["tests"] if ready.pop(one["name"])]
@@ -128,9 +121,7 @@ def test_the_ready_tests_are_those_of_the_tables(stimuli):
 
 
 def test_the_published_cells_are_those_printed_and_their_stars_follow_from_d(shared_data):
-    path = shared_data / "audits/paper_tables/wolfe2023_tables_1_2.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        cells = list(csv.DictReader(file))
+    cells = rows_of(shared_data / "audits/paper_tables/wolfe2023_tables_1_2.csv")
     names = {(t.a, t.x.get("level", "")): t.name for t in SELECTIONS["table1"]}
     names |= {(t.b, ""): t.name for t in SELECTIONS["table2"]}
     odd = []
@@ -166,14 +157,6 @@ def test_a_mistake_names_the_test_the_set_and_the_id(planted, changes, place):
     fields = {"x": TEST.x, "y": TEST.y, "a": TEST.a, "b": TEST.b} | changes
     with pytest.raises(AuditError, match=place):
         planted([EatTest("t", **fields)])
-
-
-@pytest.mark.parametrize("spoil", [lambda v: v * 0, lambda v: np.where(np.arange(5) == 1, np.nan, v)])
-def test_a_bad_vector_names_the_set_and_the_id(planted, tmp_path, keep, spoil):
-    keep(tmp_path / "good", [f"{side}{row}" for side in "XY" for row in range(4)], np.ones((8, 5)))
-    good = read_embeddings(tmp_path / "good")
-    with pytest.raises(AuditError, match="test t, set X: the embedding of X0"):
-        planted(images=replace(good, vectors=spoil(good.vectors)))
 
 
 def test_an_image_without_features_is_named(planted, tmp_path, keep):
@@ -244,8 +227,7 @@ def run_table2(tmp_path, obygaze):
 def test_table_2_by_the_command_is_equation_1_beside_the_printed_values(professions, run_table2, tmp_path):
     assert run_table2("--tests", "table2", "--published", "CLIP RN50") == 0
     images, prompted = professions
-    with (tmp_path / "eat.csv").open(newline="") as file:
-        rows = {row["test"]: row for row in csv.DictReader(file)}
+    rows = {row["test"]: row for row in rows_of(tmp_path / "eat.csv")}
     printed = {"science": (0.49, "false"), "medicine": (0.18, "false"), "business": (1.2, "true")}
     jobs = {"science": "scientist", "medicine": "doctor", "business": "ceo"}
     assert list(rows) == [f"sex_{field}" for field in jobs]

@@ -3,7 +3,6 @@
 Checks 9, 12 and 13 of the specification.
 """
 
-import csv
 import json
 import os
 
@@ -22,6 +21,7 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
+from tests.csv_rows import rows_of
 
 from .corpus import clip_id
 
@@ -38,10 +38,6 @@ class Listener(TrainingCallbacks):
 
     def say(self, text):
         self.said.append(text)
-
-
-def read_csv(path):
-    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +61,7 @@ def test_a_run_leaves_weights_measures_log_and_card(whole):
     names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
     assert files_of(out).keys() == names
-    rows = read_csv(out / "log.csv")
+    rows = rows_of(out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(6))
     assert tuple(rows[0]) == LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
@@ -231,7 +227,7 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
     )
     outcome = train(given, watch=listener)
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = read_csv(given.out / "left_out.csv")
+    rows = rows_of(given.out / "left_out.csv")
     assert [(row["line"], row["clip_id"]) for row in rows] == [
         ("4", clip_id("training", 3)),
         ("6", clip_id("training", 5)),
