@@ -8,8 +8,9 @@ No file that a command makes, and nothing it prints, holds a path that nobody ty
 import click
 import pytest
 
-from obygaze.cli import main, table_of_contents
+from obygaze.cli import main
 from tests.cli.table import EAT, GENDERS, RELEASED, rows
+from tests.cli.walk import all_commands
 from tests.private import WORDS, files_below, marked
 
 CORPUS = "in/films.csv in/films"
@@ -389,18 +390,11 @@ def test_commands_do_what_the_table_says(name, place, run, request, monkeypatch)
     assert not marked(files_below(place / "out", place / "runs", place / "in/ran"))
 
 
-def leaves(group, context):
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        below = click.Context(command, info_name=name, parent=context)
-        if not isinstance(command, click.Group) or command.invoke_without_command:
-            yield below.command_path.removeprefix("obygaze "), command
-        if isinstance(command, click.Group):
-            yield from leaves(command, below)
-
-
-ROOT = table_of_contents()
-COMMANDS = dict(leaves(ROOT, click.Context(ROOT, info_name="obygaze")))
+COMMANDS = {
+    path.removeprefix("obygaze "): command
+    for path, command, context in all_commands()
+    if context.parent and (not isinstance(command, click.Group) or command.invoke_without_command)
+}
 URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
 
 

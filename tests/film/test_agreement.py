@@ -33,7 +33,7 @@ def spans(pairs):
 
 @pytest.mark.parametrize("case", ORACLE["cases"])
 def test_sed_eval_agrees_on_collars_and_on_seconds(case):
-    """Values of sed_eval 0.2.1, made by oracles/make_sed_eval.py."""
+    """Values of sed_eval 0.2.1, made as oracles/README.md says."""
     reference, estimated = spans(case["reference"]), spans(case["estimated"])
     for collar, expected in case["boundary_f1"].items():
         assert boundary_f1(reference, estimated, float(collar)) == pytest.approx(expected, abs=1e-12)

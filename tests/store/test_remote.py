@@ -6,6 +6,8 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
 
+from .toy_stores import read_all
+
 pytest.importorskip("obstore")
 
 
@@ -45,16 +47,12 @@ def test_a_served_store_verifies(root, site, place, depth):
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "status", "clip", "time_s"])
 def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
-    def read_all():
-        found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-        return found.pooled(), found.frames(), found.tokens(), found.time_s
-
-    read_all()
+    read_all(f"{site.url}/toy-1.0.0")
     site.lost = {
         f"/toy/{array}/c/0" + "/0" * {"frames": 2, "tokens": 2, "status": 0, "clip": 0}.get(array, 1)
     }
     with pytest.raises(StoreError, match=f"toy/{array}/c/0"):
-        read_all()
+        read_all(f"{site.url}/toy-1.0.0")
     for depth in ("quick", "digests"):
         found = verify(f"{site.url}/toy-1.0.0", depth).problems
         assert any(f"toy/{array}/c/0" in problem.file for problem in found) or depth == "quick"
