@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze.cli import main
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
 from obygaze_features.manifest.text_tables import read_texts
 from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
+from tests.command import obygaze
 from tests.terminal import in_terminal
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -118,9 +118,7 @@ def test_an_extra_column_may_have_several_lines_its_name_may_not():
 
 def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stopped:
-        main(["store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e"])
-    assert stopped.value.code == 1
+    assert obygaze("store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e") == 1
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert unsuitable(shown.rstrip("\n")) is None
@@ -128,8 +126,7 @@ def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsy
 
 
 def test_usage_errors_are_escaped_too(capsys):
-    with pytest.raises(SystemExit):
-        main(["store", "\x1b]0;mine\x07"])
+    obygaze("store", "\x1b]0;mine\x07")
     assert "\\u001b]0;mine\\u0007" in capsys.readouterr().err
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from obygaze.cli import main
 from obygaze.demo_corpus import write_video
 from obygaze_features.errors import OutputError
 from obygaze_features.manifest import Clip, Manifest, load_codebook, read_manifest, write_manifest
@@ -28,6 +27,7 @@ from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import LINE_HEIGHT, label, thumbnail
 from obygaze_models.report import CONTENTS, new_folder
 from tests.cli.table import EAT
+from tests.command import obygaze
 from tests.csv_rows import rows_of
 from tests.private import files_below
 
@@ -296,9 +296,7 @@ def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys
     words = "manifest import folder films --spans fights.csv --codebook violence.toml --out films.csv --force"
     for spans, code in ((blocks["text"], 0), (blocks["text"].replace("violent", "vilent"), 1)):
         Path("fights.csv").write_text(spans, encoding="utf-8")
-        with pytest.raises(SystemExit) as left:
-            main(words.split())
-        assert (left.value.code or 0) == code
+        assert obygaze(*words.split()) == code
     exec(blocks["python"], {})  # noqa: S102 - the page's own code
     quoted = capsys.readouterr().err.partition("fights.csv: ")[2].strip()
     assert quoted

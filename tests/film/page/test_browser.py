@@ -125,22 +125,21 @@ def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, 
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory):
     """A copy as long as the film (600 s) and one that is 4 % shorter, as PAL speed-up makes it."""
-    av = pytest.importorskip("av")
+    pytest.importorskip("av")
     import numpy as np
 
-    folder, paths = tmp_path_factory.mktemp("films"), []
-    for seconds in (600, 576):
-        paths.append(folder / f"{seconds}.webm")
-        with av.open(str(paths[-1]), "w") as file:
-            stream = file.add_stream("libvpx", rate=1)
-            stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-            for number in range(seconds):
-                frame = av.VideoFrame.from_ndarray(
-                    np.full((48, 64, 3), number % 200, np.uint8), format="rgb24"
-                )
-                file.mux(stream.encode(frame))
-            file.mux(stream.encode(None))
-    return paths
+    from tests.video.encoding import encode
+
+    folder = tmp_path_factory.mktemp("films")
+    return [
+        encode(
+            folder / f"{seconds}.webm",
+            (np.full((48, 64, 3), number % 200, np.uint8) for number in range(seconds)),
+            "libvpx",
+            1,
+        )
+        for seconds in (600, 576)
+    ]
 
 
 def test_the_readers_own_film_plays_from_the_disk_and_another_cut_is_named(visit, several, movies):

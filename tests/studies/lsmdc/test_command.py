@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from obygaze.cli import main
 from obygaze_studies import lsmdc
 from obygaze_studies.commands import train as command
+from tests.command import obygaze
 
 MEASURES = {
     counting: {
@@ -44,9 +44,7 @@ def library(monkeypatch):
 
 
 def run(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        main([*REQUIRED, *arguments])
-    return stopped.value.code
+    return obygaze(*REQUIRED, *arguments)
 
 
 def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):

@@ -11,7 +11,6 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from obygaze.cli import main
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
@@ -21,6 +20,7 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
+from tests.command import obygaze
 from tests.csv_rows import rows_of
 
 from .corpus import clip_id
@@ -274,9 +274,7 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
         "manifest import folder films --out films.csv",
         f"extract films.csv store --backbone xclip-lsmdc --weights {whole.out} --workers 1 --device cpu",
     ):
-        with pytest.raises(SystemExit) as stopped:
-            main(command.split())
-        assert stopped.value.code == 0
+        assert obygaze(*command.split()) == 0
     group = open_store(tmp_path / "store")["xclip-lsmdc"]
     training = group.provenance["training"]
     assert group.provenance["weights_sha256"] == find_weights(whole.out).sha256
