@@ -28,7 +28,7 @@ from obygaze_features.video.sheet import LINE_HEIGHT, label, thumbnail
 from obygaze_models.report import CONTENTS, new_folder
 from tests.cli.table import EAT
 from tests.command import obygaze
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 from tests.private import files_below
 
 PAGE = Path(__file__).parents[2] / "docs" / "codebooks.md"

@@ -20,7 +20,7 @@ from obygaze.demo_corpus import (
     plan_corpus,
 )
 from obygaze_features.manifest import builtin_codebook
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 from tests.private import files_below, marked
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 COMMAND = ("extract", "videos.csv", "videos", "--licence", "CC0-1.0", "--workers", "1", "--batch-size", "1")
 

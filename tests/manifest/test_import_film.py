@@ -15,6 +15,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
 from obygaze_features.store.testing import seal_arrays
+from tests.files import written
 
 ROOT = Path("/corpus")
 
@@ -93,11 +94,6 @@ def model_file(path: Path, **card: object) -> Path:
     return path
 
 
-def table(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
 def run(*words: object) -> tuple[int, str]:
     result = CliRunner().invoke(table_of_contents(), ["manifest", "import", "film", *map(str, words)])
     return result.exit_code, f"{result.output}{result.exception or ''}"
@@ -114,7 +110,7 @@ def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
         with pytest.raises(ManifestError):
             window_of_model(model_file(tmp_path / "b.model", **card))
     with pytest.raises(ManifestError):
-        window_of_model(table(tmp_path / "c.model", "no zip"))
+        window_of_model(written(tmp_path / "c.model", "no zip"))
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
@@ -139,7 +135,7 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
-    scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
+    scenes = written(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
     code, output = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
     assert code == 0
@@ -164,5 +160,5 @@ def test_scenes_become_clips(wrestling, tmp_path):
 )
 def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
-        read_parts(table(tmp_path / "parts.csv", text), ["a"])
+        read_parts(written(tmp_path / "parts.csv", text), ["a"])
     assert message in str(caught.value)

@@ -15,7 +15,7 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze
-from tests.csv_rows import rows_of
+from tests.files import rows_of, written
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
 MOBY_HEADER = (
@@ -31,9 +31,9 @@ def obygaze_row(number=1, label="Sure", concepts="[' Clothes']", clip_id=None, v
 
 def obygaze_file(folder, *rows):
     folder.mkdir(exist_ok=True)
-    path = folder / "ObyGaze12_thresh_02.csv"
-    path.write_bytes("\r\n".join([OBYGAZE_HEADER, ";" * 10, *rows, ""]).encode())
-    return path
+    return written(
+        folder / "ObyGaze12_thresh_02.csv", "\r\n".join([OBYGAZE_HEADER, ";" * 10, *rows, ""]).encode()
+    )
 
 
 def split_file(folder, name, *rows):
@@ -43,9 +43,7 @@ def split_file(folder, name, *rows):
 
 
 def moby_file(folder, *rows):
-    path = folder / "mobygaze_dataframe.csv"
-    path.write_text("\n".join([MOBY_HEADER, *rows, ""]), encoding="utf-8")
-    return path
+    return written(folder / "mobygaze_dataframe.csv", "\n".join([MOBY_HEADER, *rows, ""]))
 
 
 # ObyGaze12

@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 CLIPS = Manifest(
     (

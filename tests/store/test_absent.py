@@ -20,7 +20,7 @@ from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, s
 from obygaze_features.store.format import DONE, FEATURES, TABLE
 from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
 from obygaze_features.store.verification import check_content
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 from .toy_stores import CORPUS, WITH, do, features, group, respecify, sealed, status_of
 

@@ -22,7 +22,7 @@ from obygaze_features.store.provenance import validate_corpus, validate_licence
 from obygaze_features.store.records import COLUMNS
 from obygaze_features.store.store import check_version
 from obygaze_features.store.testing import seal_arrays
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 from .toy_stores import CORPUS, PlannedClip, group, provenance, sealed, staged
 

@@ -26,7 +26,7 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.testing import toy_provenance
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
 SAMPLING = {"policy": "texts", "n": None}

@@ -14,7 +14,7 @@ import pytest
 
 from obygaze_features.manifest import read_manifest
 from obygaze_film.page import write_film_page
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long

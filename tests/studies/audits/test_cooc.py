@@ -7,7 +7,7 @@ from obygaze_studies.audit_common.audit_tables import read_rows
 from obygaze_studies.audit_common.published_values import OBJECTS, TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 CAPTIONS = [
     "A man riding a motor scooter.",

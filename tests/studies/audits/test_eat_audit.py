@@ -22,7 +22,7 @@ from obygaze_studies.eat.eat_tests import (
 )
 from obygaze_studies.eat.effect_size import audit_eat, critical_d
 from obygaze_studies.errors import AuditError
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
 

@@ -11,7 +11,7 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_studies.gender_score.cooc import filled, named, share
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 
 def caption(name, text, image="i"):

@@ -11,6 +11,7 @@ from obygaze_studies.gender_score.priors import (
     texts_to_score,
     write_priors,
 )
+from tests.files import written
 from tests.tiny_checkpoints import tiny_language_model
 
 CAPTIONS = """caption_id,image_id,caption
@@ -28,12 +29,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def table(tmp_path):
-    def write(text=CAPTIONS):
-        path = tmp_path / "captions.csv"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+    return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 
 class Counted:

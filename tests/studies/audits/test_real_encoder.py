@@ -16,7 +16,7 @@ from obygaze_studies.eat.eat_tests import EatTest
 from obygaze_studies.eat.effect_size import audit_eat
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
 from obygaze_studies.gender_score.gender_audit import Mode, audit_gender_score
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 pytestmark = pytest.mark.long
 

@@ -13,7 +13,7 @@ from obygaze_studies.caption_words import (
     tokens,
 )
 from obygaze_studies.errors import AuditError
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}

@@ -21,7 +21,7 @@ from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
 from tests.command import obygaze
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 from .corpus import clip_id
 

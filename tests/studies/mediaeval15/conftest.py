@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from tests.csv_rows import rows_of
+from tests.files import rows_of
 
 CLASSES = {"valence": ("negative", "neutral", "positive"), "arousal": ("calm", "neutral", "active")}
 
