@@ -78,16 +78,6 @@ def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
 
 
-@settings(deadline=None)
-@given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 2))
-def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window_s, share):
-    hop_s = max(window_s * share, 0.001)
-    film = import_film([Film(ROOT / "a.mkv", end_s)], ROOT, window_s, hop_s)
-    end, window, hop = (round(1000 * seconds) for seconds in (end_s, window_s, hop_s))
-    ends = range(window, end + 1, hop)
-    assert round(1000 * film.remainder_s["a"]) == end - (ends[-1] if ends else 0)
-
-
 def model_file(path: Path, **card: object) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("card.json", json.dumps(card))

@@ -4,11 +4,9 @@ What only a browser can find: errors of the script and of the policy, what is re
 """
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,6 @@ from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long
 
-DOCS = Path(__file__).parents[3] / "docs" / "pictures"
 NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' & <b>'
 
 
@@ -283,15 +280,3 @@ def test_three_hours_of_three_thousand_windows_are_small_and_quick(visit, tmp_pa
     seen.keyboard.press("+")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     assert metrics["ScriptDuration"] < 1.0
-
-
-def test_pictures_for_the_docs(visit, page, tmp_path):
-    """Two pictures of the page for the docs; OBYGAZE_PICTURES=1 replaces those that are there."""
-    folder = DOCS if os.environ.get("OBYGAZE_PICTURES") else tmp_path
-    for theme in ("light", "dark"):
-        seen = visit(page, width=1200, height=1720, theme=theme).page
-        seen.locator("[data-t]").nth(1).click()
-        seen.mouse.move(0, 0)
-        seen.screenshot(path=folder / f"film-{theme}.png")
-        made, kept = ((place / f"film-{theme}.png").read_bytes() for place in (folder, DOCS))
-        assert made[16:24] == kept[16:24]  # the size in a PNG's header
