@@ -36,24 +36,6 @@ def test_every_codebook_of_the_package_is_listed():
     assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
 
 
-@pytest.mark.parametrize(
-    ("cell", "valence", "arousal"),
-    [
-        ("-0.16", "negative", "calm"),
-        ("-0.15", "neutral", "neutral"),
-        ("0", "neutral", "neutral"),
-        ("0.15", "neutral", "neutral"),
-        ("0.1500001", "positive", "active"),
-        ("Neutral", "neutral", "neutral"),
-        ("", None, None),
-    ],
-)
-def test_scores_of_mediaeval_fall_into_classes_with_both_limits_neutral(cell, valence, arousal):
-    codebook = builtin_codebook("mediaeval15")
-    assert codebook.scale("valence").level_of(cell) == valence
-    assert codebook.scale("arousal").level_of(cell) == arousal
-
-
 def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     """A new digest needs a new version in the file: runs and models made with the old one tell them apart."""
     digests = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}

@@ -1,4 +1,4 @@
-"""Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
+"""Reading from servers and zips: the same numbers as from the folder, or one clear error; never NaN."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,13 @@ from .toy_stores import read_all
 pytest.importorskip("obstore")
 
 
-@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])
-def test_a_served_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
-    here, there = open_store(root / "toy-1.0.0"), open_store(f"{site.url}/{place}")
+PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/toy-1.0.0.zip"]
+"""A folder and its zip on a server, and the zip where it lies."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
+    here, there = open_store(root / "toy-1.0.0"), open_store(place.format(url=site.url, root=root))
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version, there.names) == (here.name, here.version, here.names)
     assert there.clips == here.clips
@@ -37,10 +41,10 @@ def test_only_what_is_asked_for_is_sent(site):
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
 
 
-@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
+@pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_served_store_verifies(root, site, place, depth):
-    here, there = verify(root / "toy-1.0.0", depth), verify(f"{site.url}/{place}", depth)
+def test_a_store_verifies(root, site, place, depth):
+    here, there = verify(root / "toy-1.0.0", depth), verify(place.format(url=site.url, root=root), depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 

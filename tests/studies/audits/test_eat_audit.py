@@ -1,7 +1,6 @@
 """Association tests made of stores: selections, prompts, published values, and every mistake in one line."""
 
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from obygaze_studies.eat.eat_tests import (
     WORDS,
     EatTest,
     Variant,
-    prompt_rows,
     prompts,
     read_tests,
     select,
@@ -196,52 +194,6 @@ def test_a_bad_file_of_tests_is_refused(tmp_path, text, place):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(AuditError, match=rf"tests\.json.*{place}"):
         read_tests(path)
-
-
-@pytest.fixture
-def professions(tmp_path, keep):
-    """Stores of Table 2's 120 images and prompts (noise), and the table of the images."""
-    rng = np.random.default_rng(0)
-    kinds = list(product(("scientist", "doctor", "ceo"), ("woman", "man")))
-    items = [(f"{job}-{gender}-{n}", job, gender) for job, gender in kinds for n in range(20)]
-    asked = prompt_rows(Variant.CODE)
-    texts = {row["text_id"]: row["text"] for row in asked}
-    vectors = {"jobs": rng.normal(size=(len(items), 5)), "prompts": rng.normal(size=(len(asked), 5))}
-    keep(tmp_path / "jobs", [name for name, *_ in items], vectors["jobs"])
-    keep(tmp_path / "prompts", texts, vectors["prompts"], texts=texts)
-    lines = ["item_id,profession,gender", *(",".join(row) for row in items)]
-    (tmp_path / "items.csv").write_text("\n".join([*lines, ""]))
-    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in vectors.values()]
-    return dict(zip([name for name, *_ in items], units[0], strict=True)), [
-        (row["list"], unit) for row, unit in zip(asked, units[1], strict=True)
-    ]
-
-
-@pytest.fixture
-def run_table2(tmp_path, obygaze):
-    stores = ("--images", tmp_path / "jobs", "--texts", tmp_path / "prompts")
-    tables = ("--items", tmp_path / "items.csv", "--out", tmp_path / "eat.csv")
-    return lambda *more: obygaze("audit", "eat", *stores, *tables, *more)
-
-
-def test_table_2_by_the_command_is_equation_1_beside_the_printed_values(professions, run_table2, tmp_path):
-    assert run_table2("--tests", "table2", "--published", "CLIP RN50") == 0
-    images, prompted = professions
-    rows = {row["test"]: row for row in rows_of(tmp_path / "eat.csv")}
-    printed = {"science": (0.49, "false"), "medicine": (0.18, "false"), "business": (1.2, "true")}
-    jobs = {"science": "scientist", "medicine": "doctor", "business": "ceo"}
-    assert list(rows) == [f"sex_{field}" for field in jobs]
-    for field, job in jobs.items():
-        row = rows[f"sex_{field}"]
-        sides = [np.array([unit for kind, unit in prompted if kind == name]) for name in ("sex", field)]
-        assert [len(side) for side in sides] == [30, 30]
-        nearer = {name: np.mean(sides[0] @ unit) - np.mean(sides[1] @ unit) for name, unit in images.items()}
-        x, y = (
-            [s for name, s in nearer.items() if name.startswith(f"{job}-{who}-")] for who in ("woman", "man")
-        )
-        assert float(row["d"]) == pytest.approx((np.mean(x) - np.mean(y)) / np.std(x + y, ddof=1), abs=1e-6)
-        assert (float(row["published_d"]), row["published_star"]) == printed[field]
-        assert row["n_partitions"] == "137846528820"
 
 
 def test_a_name_that_is_not_of_sobem_is_refused():

@@ -242,17 +242,6 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
         )
 
 
-def test_films_can_be_excluded_and_the_rest_of_the_overlap_is_recorded(settings, tmp_path):
-    (tmp_path / "films.txt").write_text("Pulp Fiction\nThe Help\n")
-    plan = make_plan(settings(exclude_movies=tmp_path / "films.txt"))
-    found = plan.describe()
-    assert found["sentences"] == {"training": 9, "validation": 3, "test": 4}
-    assert found["excluded_movies"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
-    assert found["movies_not_found"] == ["The Help"]
-    assert found["movies_shared_with_obygaze12"] == {"Juno": 3}
-    assert plan.record()["movies"]["shared_with_obygaze12"] == {"Juno": 3}
-
-
 def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
     for changed, place in (
         ({"batch": 300}, "--batch 300"),
