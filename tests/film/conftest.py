@@ -18,6 +18,11 @@ def scored(tmp_path_factory, trained):
     return scored_film(tmp_path_factory.mktemp("scored"), trained, models=("pcbm_lr", "bank"))
 
 
+@pytest.fixture(scope="session")
+def timeline(scored):
+    return scored[1]
+
+
 @pytest.fixture(params=FORMATS)
 def kind(request):
     """A format of exports, with what it needs."""

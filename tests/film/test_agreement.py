@@ -114,6 +114,8 @@ def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
         "boundary_f1_5s": MOBYGAZE.boundary_f1, "rate_rank": MOBYGAZE.rank_correlation,
     }  # fmt: skip
     assert pages == {metric: expected[metric] for metric in pages}
+    text = (Path(__file__).parents[2] / "docs" / "film.md").read_text(encoding="utf-8")
+    assert all(f"{value:.2f}" in text for value in pages.values())
 
 
 def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(people):

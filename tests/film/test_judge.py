@@ -24,7 +24,6 @@ from obygaze_film.judged_rate import (
     read_rates,
     write_rates,
 )
-from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.films import scored_film
 from tests.planted_models import codebook
@@ -208,11 +207,6 @@ def test_cells_cover_the_film_and_none_is_shorter_than_a_window(trained, tmp_pat
     seconds = rows["end_s"] - rows["start_s"]
     assert cells.content.sum() == pytest.approx(seconds[~empty].sum())
     assert np.average(cells.p, weights=cells.content) == pytest.approx(film.rate().value)
-
-
-@pytest.fixture
-def timeline(scored):
-    return Timeline.read(scored[0])
 
 
 def judged(clips, folder, truth=lambda clip: clip.start_s < 200):

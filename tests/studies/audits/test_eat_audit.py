@@ -181,7 +181,6 @@ def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
     ("text", "place"),
     [
         ("[", ""),
-        ("[]", ""),
         ('[{"name": "t"}]', r"\[0\]"),
         ('[{"name": "t", "X": {}, "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
         ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),

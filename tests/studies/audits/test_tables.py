@@ -11,7 +11,6 @@ from tests.files import written
     ("content", "place"),
     [
         (b"", "column a"),
-        (b"b\n1\n", "column a"),
         (b"a\n", ""),
         (b"a,b\n1\n", "line 2"),
         (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a"),
