@@ -267,3 +267,15 @@ def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_p
     table = run.predictions.table
     assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
     assert table.groupby("movie")["fold"].nunique().max() == 1
+
+
+def test_a_run_shows_its_metrics_by_movie(make_planted):
+    from sklearn.naive_bayes import GaussianNB
+
+    run = evaluate(make_planted(), {"<bayes>": GaussianNB()}, "hn_s")
+    html = run._repr_html_()
+    assert "&lt;bayes&gt;" in html
+    assert "<bayes>" not in html
+    by_movie = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["movie_mean"].item()
+    assert f"<td>{by_movie:.3f}</td>" in html
+    assert html.index("&lt;bayes&gt;") < html.index("always_positive")
