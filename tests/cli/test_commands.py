@@ -30,7 +30,6 @@ LINES = {
     "manifests": f"""
 manifest import folder in/videos --out out/videos.csv
     0 out/videos.csv | out/videos.csv: 1 clip of 1 movie (1 without level)
-manifest import folder in/videos --out out/videos.csv --force
 manifest import folder in/videos --spans in/spans.csv --out out/spans.csv
     0 | read 'Sure' as S (1 row)
 manifest import folder in/videos --spans in/codes.csv --rate 24 --out out/codes.csv
@@ -62,7 +61,6 @@ manifest stats in/marked.csv
     0 | label policy paper: 64 clips | label policy released
 manifest stats in/marked.csv --figure out/stats.svg
     0 out/stats.svg
-manifest stats in/marked.csv --figure out/stats.pdf
 =manifest stats in/segments.csv --by annotator --out out/by --html out/by.html
     0 out/by.html | Levels and concepts by annotator
 manifest stats in/marked.csv --sets --policy raw --json
@@ -174,8 +172,6 @@ weights verify in/video.mp4 --sha256 {"0" * 64}
     3 | these are other weights
 doctor out/store --json
     0,3 | "faults"
-doctor
-    0,3 | python
 """,
     "zoo": f"""
 =evaluate {PLANTED} --save linear --out out/run --html out/run.html --licence MIT
@@ -284,7 +280,7 @@ audit text-directions in/marked.csv in/marked --texts in/texts --shifts 100 --ou
     0 out/directions.csv
 paper claims --out out/claims
     0 out/claims
-=paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
+paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
 paper figure3 {RELEASED} --out out/figure3
     0 out/figure3

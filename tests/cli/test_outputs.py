@@ -129,10 +129,7 @@ def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, run, two_fi
     ok(f"{command} --model mlp")
     assert [
         (row["sheet"], row["clip_id"], row["score"]) for row in rows_of(two_films / "out/e/index.csv")
-    ] == [
-        ("false-alarms.png", "a1", "0.9"),
-        ("misses.png", "a2", "0.1"),
-    ]
+    ] == [("false-alarms.png", "a1", "0.9"), ("misses.png", "a2", "0.1")]
     (two_films / "in/p.csv").write_text(f"{rows[0]}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
     assert "line 2" in run(command, two_films)[2]
 

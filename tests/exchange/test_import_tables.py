@@ -74,10 +74,7 @@ def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
 @pytest.mark.parametrize("form", ["lines", "column", "npy"])
 def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
     np.save(tmp_path / "all.npy", MATRIX)
-    with (
-        pytest.raises(StoreError, match=r"all\.npy"),
-        table_items(tmp_path / "all.npy", None),
-    ):
+    with pytest.raises(StoreError, match=r"all\.npy"), table_items(tmp_path / "all.npy", None):
         pass
     ids = tmp_path / ("ids.npy" if form == "npy" else "ids.txt")
     if form == "npy":

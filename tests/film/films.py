@@ -19,14 +19,7 @@ MODELS = ("pcbm_lr", "linear")
 
 
 def film_store(
-    folder: Path,
-    *movies: str,
-    end_s=600.0,
-    planted=PLANTED,
-    window_s=8.0,
-    shift=0.0,
-    seed=1,
-    failed=(),
+    folder: Path, *movies: str, end_s=600.0, planted=PLANTED, window_s=8.0, shift=0.0, seed=1, failed=()
 ) -> Store:
     """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows."""
     rng = np.random.default_rng(seed)
@@ -59,13 +52,7 @@ def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
 
 
 def scored_film(
-    folder: Path,
-    trained: Shelf,
-    movie="tt0000001",
-    *,
-    models=("pcbm_lr",),
-    with_shots=True,
-    **planted,
+    folder: Path, trained: Shelf, movie="tt0000001", *, models=("pcbm_lr",), with_shots=True, **planted
 ) -> tuple[Path, Timeline]:
     """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)

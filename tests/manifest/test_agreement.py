@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import (
-    Clip,
-    Manifest,
-    agreement,
-    builtin_codebook,
-    project,
-    windows,
-)
+from obygaze_features.manifest import Clip, Manifest, agreement, builtin_codebook, project, windows
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
     PAPER_SHUFFLES,

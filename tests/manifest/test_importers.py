@@ -6,12 +6,7 @@ import json
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    builtin_codebook,
-    import_obygaze12,
-    read_manifest,
-    write_manifest,
-)
+from obygaze_features.manifest import builtin_codebook, import_obygaze12, read_manifest, write_manifest
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze

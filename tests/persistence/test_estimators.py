@@ -106,13 +106,7 @@ def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_eve
     assert model.is_out_of_distribution(data.X).mean() < 0.05
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lab:lost",
-        "forest",
-    ],
-)
+@pytest.mark.parametrize("name", ["lab:lost", "forest"])
 def test_what_can_not_be_kept_is_one_line(own, tmp_path, name):
     pytest.importorskip("skops")
     data, run = own

@@ -6,11 +6,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import ExtractError
 from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.language_model import language_model
-from obygaze_studies.gender_score.priors import (
-    measure_priors,
-    texts_to_score,
-    write_priors,
-)
+from obygaze_studies.gender_score.priors import measure_priors, texts_to_score, write_priors
 from tests.files import written
 from tests.tiny_checkpoints import tiny_language_model
 

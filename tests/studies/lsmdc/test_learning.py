@@ -16,9 +16,7 @@ from obygaze_studies.lsmdc.execution import Processes
 from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
 from obygaze_studies.lsmdc.retrieval import evaluate
 from obygaze_studies.lsmdc.samples import Pairs
-from obygaze_studies.lsmdc.step import (
-    Batch,
-)
+from obygaze_studies.lsmdc.step import Batch
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
 from .three_steps import learn, network_of

@@ -8,13 +8,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import read_annotations
 from obygaze_studies.mediaeval15.annotations import make_labels, scored_clips
-from obygaze_studies.mediaeval15.run_files import (
-    RunFile,
-    affect_lines,
-    read_affect,
-    read_trec,
-    trec_lines,
-)
+from obygaze_studies.mediaeval15.run_files import RunFile, affect_lines, read_affect, read_trec, trec_lines
 from tests.files import written
 
 SCORES = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
