@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from obygaze_features.manifest import Codebook, builtin_codebook
+from obygaze_features.manifest import Codebook, Manifest, builtin_codebook, import_obygaze12
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Labels
+from obygaze_studies.mobygaze import import_mobygaze
 
 # No test depends on how busy the machine is, nor on chance: examples follow from each test's own code.
 # `make fuzz` tries others.
@@ -63,6 +64,18 @@ def shared_data() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def obygaze12(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """ObyGaze12's clips, with the folds of the released split files."""
+    return import_obygaze12(shared_data / "obygaze12", tmp_path_factory.mktemp("manifest")).manifest
+
+
+@pytest.fixture(scope="session")
+def segments(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """MObyGaze's free segments of two annotators."""
+    return import_mobygaze(shared_data / "mobygaze", tmp_path_factory.mktemp("manifest")).manifest
 
 
 @pytest.fixture(scope="session")

@@ -71,13 +71,14 @@ class Shelf:
 MODELS = ("linear", "mlp", "pcbm_lr", "pcbm_dt")
 
 
-def make_shelf(folder: Path) -> Shelf:
-    """Evaluate the built-in models on the planted corpus and keep them all."""
+def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str = "") -> Shelf:
+    """Evaluate models on the planted corpus and keep them, and a bank; and the CAV of a concept."""
     store, manifest = corpus(folder, "films", FILMS)
     data = load_dataset(store, manifest)
     origin = {"manifest_sha256": manifest.digest(), "label_policy": "raw"}
-    run = evaluate(data, MODELS, "calm_violent", origin=origin)
-    paths = save_models(run, data, [*MODELS, "bank"], folder / "models", licence="CC-BY-4.0", citation="us")
-    gun = evaluate(data, ["cav"], "concept:Gun", origin=origin)
-    paths |= save_models(gun, data, ["cav"], folder / "models")
+    run = evaluate(data, models, "calm_violent", origin=origin)
+    paths = save_models(run, data, [*models, "bank"], folder / "models", licence="CC-BY-4.0", citation="us")
+    if concept:
+        found = evaluate(data, ["cav"], f"concept:{concept}", origin=origin)
+        paths |= save_models(found, data, ["cav"], folder / "models")
     return Shelf(folder, store, manifest, data, run, paths)

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from obygaze.cli import table_of_contents
+from tests.cli.walk import all_commands
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("docs", "manifests", "stores", "benchmarks", "tests")
@@ -67,19 +68,9 @@ def test_commands_on_a_page_are_real(page):
         check(line, whole=whole)
 
 
-def leaves(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
-    path = context.command_path
-    yield path, command
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from leaves(found, click.Context(found, info_name=name, parent=context))
-
-
 def test_the_examples_of_every_help_are_real():
     seen = 0
-    for _, command in leaves(ROOT_COMMAND, click.Context(ROOT_COMMAND, info_name="obygaze")):
+    for _, command, _ in all_commands():
         for line, whole in commands_of(command.help or ""):
             check(line, whole=whole)
             seen += 1

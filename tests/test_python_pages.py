@@ -1,5 +1,6 @@
-"""The Python of README.md and docs/python.md runs as it stands, in an empty process."""
+"""The Python of pages runs as it stands, and prints what they say."""
 
+import doctest
 import os
 import re
 from pathlib import Path
@@ -51,3 +52,19 @@ def test_the_page_for_notebooks_runs_from_top_to_bottom(notebook):
     )
     said = notebook("\n".join([*blocks("docs/python.md"), checks]))
     assert said.startswith("stores/nothing: no such store")
+
+
+@pytest.mark.parametrize(
+    ("page", "least"), [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10)]
+)
+def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from toy_films import write_toy_films
+
+    monkeypatch.chdir(tmp_path)
+    if page == "film-programmers":
+        write_toy_films(Path())
+        write_toy_films(Path(), "more", first=6)
+    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
+    assert found.attempted > least
+    assert found.failed == 0

@@ -115,10 +115,7 @@ def test_without_frames_the_time_steps_must_be_stated(tmp_path):
     assert np.isnan(reduce_tokens(store, "toy", "top:2").time_s(rows(store))).all()
 
 
-@pytest.mark.parametrize(
-    "rule",
-    ["mean:7", "top:25"],
-)
+@pytest.mark.parametrize("rule", ["mean:7", "top:25"])
 def test_a_rule_that_does_not_fit_the_tokens_is_refused(tmp_path, rule):
     with pytest.raises(DatasetError):
         reduce_tokens(store_of(tmp_path, tokens_of(4)), "toy", rule)

@@ -66,10 +66,8 @@ def test_frozen_cards_obey_the_schema(name):
         (("seed",), None, "'seed'"),
         (("target", "classes", 0), "a", r"'target.classes'"),
         (("target", "hook"), "rm", r"'target.hook'"),
-        (("n_clips",), 0, "'n_clips'"),
         (("pool",), "median", r"'pool'.*'median'"),
         (("calibration",), {"slope": 1.0}, "'calibration'"),
-        (("store",), "F" * 64, "'store'"),
     ],
 )
 def test_a_wrong_card_is_refused_by_code_and_schema(path, value, message):

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze.cli import main
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
 from obygaze_features.manifest.text_tables import read_texts
 from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
+from tests.command import obygaze
+from tests.files import written
 from tests.terminal import in_terminal
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -102,8 +103,7 @@ def test_no_manifest_holds_what_a_terminal_obeys(tmp_path, bad, column):
 
 @pytest.mark.parametrize("bad", [bad for name, bad in BAD.items() if name != "NUL"])
 def test_no_list_of_texts_holds_what_a_terminal_obeys(tmp_path, bad):
-    path = tmp_path / "texts.csv"
-    path.write_text(csv_line(["text_id", "text"]) + csv_line(["a", f"a {bad}"]), encoding="utf-8")
+    path = written(tmp_path / "texts.csv", csv_line(["text_id", "text"]) + csv_line(["a", f"a {bad}"]))
     with pytest.raises(ManifestError, match="line 2"):
         read_texts(path)
     path.write_text(csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"]), encoding="utf-8")
@@ -118,9 +118,7 @@ def test_an_extra_column_may_have_several_lines_its_name_may_not():
 
 def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stopped:
-        main(["store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e"])
-    assert stopped.value.code == 1
+    assert obygaze("store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e") == 1
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert unsuitable(shown.rstrip("\n")) is None
@@ -128,14 +126,12 @@ def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsy
 
 
 def test_usage_errors_are_escaped_too(capsys):
-    with pytest.raises(SystemExit):
-        main(["store", "\x1b]0;mine\x07"])
+    obygaze("store", "\x1b]0;mine\x07")
     assert "\\u001b]0;mine\\u0007" in capsys.readouterr().err
 
 
 def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
-    path = tmp_path / "films.csv"
-    path.write_text("clip_id,movie\x1b]0;mine\x07,video\n", encoding="utf-8")
+    path = written(tmp_path / "films.csv", "clip_id,movie\x1b]0;mine\x07,video\n")
     _, said = in_terminal(["manifest", "inspect", str(path)])
     assert "\\u001b]0;mine" in said
     assert "\x1b" not in said

@@ -88,16 +88,6 @@ def test_the_mean_of_cells_is_rounded_half_up_with_opencv_and_without(height, wi
         assert np.array_equal(box_resize(image, rows, columns), expected)
 
 
-@pytest.mark.parametrize("size", [(800, 1920), (360, 640), (90, 61)])
-def test_the_means_of_a_films_frames_are_the_same_with_opencv_and_without(size, monkeypatch):
-    image = noise(*size)
-    with_opencv = box_resize(image, 96, 96)
-    white = box_resize(np.full_like(image, 255), 96, 96)
-    monkeypatch.setattr(resize, "opencv", lambda: None)
-    assert np.array_equal(with_opencv, box_resize(image, 96, 96))
-    assert white.min() == 255
-
-
 def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
     class Other:
         error = cv2.error

@@ -45,19 +45,6 @@ def test_frames_are_normalised_in_their_own_channels():
     assert found["pooled"] == pytest.approx(expected.mean(axis=(1, 2, 3)), abs=1e-5)
 
 
-def test_out_of_memory_waits_then_halves_and_remembers(caplog):
-    network = Small()
-    network.fits = 3
-    run = runner(network, clips_at_once=16)
-    batch = clips(10)
-    assert np.array_equal(run(batch)["frames"], runner(clips_at_once=2)(batch)["frames"])
-    assert network.sizes == [16, 16, 8, 8, 4, 4, 2, 2, 2, 2, 2]
-    assert len(caplog.records) == 3
-    network.sizes.clear()
-    run(batch)
-    assert network.sizes == [2] * 5
-
-
 def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch):
     monkeypatch.setattr(computing, "PATIENCE", 3)
     network = Small()

@@ -4,11 +4,13 @@ import hashlib
 import json
 
 import pytest
+from click.testing import CliRunner
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import fetch, find_weights
+from obygaze_features.commands.weights_commands import verify
 from obygaze_features.errors import BackboneError
 from tests.tiny_checkpoints import tiny_checkpoint
 
@@ -105,3 +107,14 @@ def test_a_single_file_and_a_folder_of_another_network_are_refused(checkpoints):
         load_backbone("xclip", weights=str(checkpoints["xclip"] / "model.safetensors"))
     with pytest.raises(BackboneError, match="xclip, found 'vivit'"):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))
+
+
+@pytest.mark.parametrize("name", [".", "model.safetensors"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_the_command_tells_other_weights_of_a_file_or_its_folder(checkpoints, name, equal):
+    digest = sha256(checkpoints["clip"] / "model.safetensors")
+    asked = digest.upper() if equal else "0" * 64
+    done = CliRunner().invoke(verify, [str(checkpoints["clip"] / name), "--sha256", asked, "--json"])
+    assert done.exit_code == (0 if equal else 3)
+    document = json.loads(done.stdout)
+    assert (document["equal"], document["sha256"]) == (equal, digest)

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from obygaze.cli import main
 from tests.cli.table import prepared
+from tests.command import obygaze
 from tests.private import MARK, WORDS
 
 
@@ -44,14 +44,13 @@ def run(capfd, request):
 
     def run(command, place):
         words = [typed(word.strip('"'), place) for word in re.findall(r'"[^"]*"|\S+', command)]
-        with pytest.raises(SystemExit) as left:
-            main(words)
+        code = obygaze(*words)
         printed = []
         for text in capfd.readouterr():
             assert not [word for word in WORDS if word in text], command
             flat = re.sub(r"\s+", " ", text.replace(json.dumps(MARK)[1:-1], MARK)).replace(f"{place}/", "")
             assert MARK not in flat, (command, flat)
             printed.append(flat)
-        return left.value.code or 0, *printed
+        return code, *printed
 
     return run

@@ -4,11 +4,9 @@ import csv
 import json
 import shutil
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
-import av
 import numpy as np
 from PIL import Image
 
@@ -30,10 +28,11 @@ from obygaze_studies.eat.eat_tests import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
-from tests.film.films import film_store, train
-from tests.planted_models import corpus
+from tests.film.films import MODELS, film_store
+from tests.planted_models import corpus, make_shelf
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
 from tests.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
+from tests.video.encoding import encode
 
 SPACE = "xclip sha256:0123"
 COMMIT = "0123456789abcdef" * 2 + "01234567"
@@ -99,7 +98,7 @@ def write(folder: Path) -> None:
 
 def _planted(folder: Path) -> None:
     """Keep films of another codebook than ObyGaze12's, models of them, windows to score and a video."""
-    trained = train(folder)
+    trained = make_shelf(folder, MODELS)
     write_manifest(trained.manifest, folder / "films.csv")
     _, more = corpus(folder, "more", ("g0", "f0"), seed=1)
     write_manifest(more, folder / "more.csv")
@@ -114,15 +113,8 @@ def _planted(folder: Path) -> None:
     for clip in ("f0-00", "f0-07", "stray"):
         np.save(folder / "npy" / f"{clip}.npy", np.arange(4, dtype=np.float32))
     (folder / "videos" / "m1").mkdir(parents=True)
-    with av.open(str(folder / "video.mp4"), "w") as film:
-        stream = film.add_stream("mpeg4", rate=8)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for n in range(32):
-            pixels = rng.integers(0, 255, (48, 64, 3), np.uint8) // (1 + n % 5)
-            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-            frame.pts, frame.time_base = n, Fraction(1, 8)
-            film.mux(stream.encode(frame))
-        film.mux(stream.encode())
+    pictures = (rng.integers(0, 255, (48, 64, 3), np.uint8) // (1 + n % 5) for n in range(32))
+    encode(folder / "video.mp4", pictures, "mpeg4", 8)
     shutil.copy(folder / "video.mp4", folder / "videos" / "m1" / "a.mp4")
     calm = (folder / "violence.codebook.toml").read_text("utf-8").replace('version = "1"', 'version = "2"')
     (folder / "other.toml").write_text(calm, encoding="utf-8")
@@ -194,9 +186,8 @@ def _stages(folder: Path) -> None:
         with stage.writer() as writer:
             writer.commit(results[:done])
     for name, licence, citation in (("mit", "MIT", "A"), ("cc", "CC0-1.0", "B")):
-        stage = Stage.open(
-            staging_path(folder / "stores" / name), [PlannedClip(name, "m")], [group], {"name": "Films"}
-        )
+        path = staging_path(folder / "stores" / name)
+        stage = Stage.open(path, [PlannedClip(name, "m")], [group], {"name": "Films"})
         with stage.writer() as writer:
             writer.commit([ClipResult(name, "ok", groups=good)])
         seal(None, folder / "stores" / name, licence=licence, citation=citation)

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
-from obygaze.cli import Contents, main, table_of_contents
+from obygaze.cli import Contents, main
+from tests.cli.walk import all_commands
 
 HEAVY = {"numpy", "zarr", "torch", "sklearn", "pandas", "av", "tqdm", "h5py", "matplotlib", "transformers"}
 
@@ -17,15 +19,6 @@ def modules_after(code: str) -> set[str]:
     script = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
-
-
-def commands(group: Contents, ctx: click.Context) -> list[click.Command]:
-    found = []
-    for name in group.list_commands(ctx):
-        command = group.get_command(ctx, name)
-        assert command is not None
-        found += commands(command, ctx) if isinstance(command, Contents) else [command]
-    return found
 
 
 def test_help_loads_nothing_but_click():
@@ -38,22 +31,16 @@ def test_help_loads_nothing_but_click():
 
 
 def test_every_command_in_the_contents_exists_and_shows_examples():
-    root = table_of_contents()
-    ctx = click.Context(root, info_name="obygaze")
-    for found in commands(root, ctx):
-        leaves = found.commands.values() if isinstance(found, click.Group) else [found]
-        for command in leaves:
-            text = command.get_help(click.Context(command, parent=ctx, info_name=command.name))
-            assert "Examples:" in text, command.name
-            assert "\\b" not in text, f"{command.name}: click's mark is shown"
+    for path, command, context in all_commands():
+        text = command.get_help(context)
+        assert "Examples:" in text or isinstance(command, click.Group), path
+        assert "\\b" not in text, f"{path}: click's mark is shown"
 
 
-def test_the_help_names_every_command(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    shown = capsys.readouterr().out
-    assert all(f"\n  {name} " in shown for name in table_of_contents().entries)
+def test_the_launcher_of_a_checkout_is_the_command(tmp_path):
+    command = [sys.executable, str(Path(__file__).parents[2] / "cli.py"), "codebook", "show"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "obygaze12" in done.stdout
 
 
 def test_a_reader_that_leaves_early_is_told_from_an_error(tmp_path):

@@ -1,18 +1,16 @@
 """What is in the files that commands make, where no library function below them makes them."""
 
-import csv
 import json
 import os
 import re
 from pathlib import Path
 
-import av
 import h5py
 import numpy as np
 import pytest
 from PIL import Image
 
-from obygaze.cli import main
+from obygaze.demo_corpus import write_video
 from obygaze_features.errors import OutputError
 from obygaze_features.manifest import Clip, Manifest, load_codebook, read_manifest, write_manifest
 from obygaze_features.store import (
@@ -29,26 +27,14 @@ from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import LINE_HEIGHT, label, thumbnail
 from obygaze_models.report import CONTENTS, new_folder
 from tests.cli.table import EAT
+from tests.command import obygaze
+from tests.files import rows_of
 from tests.private import files_below
 
 PAGE = Path(__file__).parents[2] / "docs" / "codebooks.md"
 OBYGAZE_WORDS = re.compile(
     r"\b(EN|HN|NS|S|Sure|Body|Look|Speech|ObyGaze12|obygaze12|printed|paper|released|hn_s|objectif\w*)\b"
 )
-
-
-def greys(folder: Path) -> Path:
-    """Write a film of 20 frames at 10 a second; frame n is grey of level 10 n."""
-    path = folder / "in" / "greys.mp4"
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream("libx264", rate=10, options={"crf": "10", "preset": "veryfast"})
-        stream.width, stream.height, stream.pix_fmt = 64, 32, "yuv420p"
-        for number in range(20):
-            frame = av.VideoFrame.from_ndarray(np.full((32, 64, 3), 10 * number, np.uint8), format="rgb24")
-            frame.pts = number
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
 
 
 @pytest.fixture
@@ -64,7 +50,8 @@ def ok(run, place):
 
 
 def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
-    greys(place)
+    greys = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
+    write_video(place / "in/greys.mp4", greys, 10)
     ok("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
     with np.load(place / "out/a.npz", allow_pickle=False) as saved:
         assert (saved["frames"].shape, saved["frames"].dtype) == ((2, 32, 64, 3), np.uint8)
@@ -110,18 +97,13 @@ def two_films(shared_data, place):
     return place
 
 
-def drawn(place, name):
-    with (place / "out" / name / "index.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_each_concept_has_a_sheet_of_middle_frames_with_films_in_turn(ok, run, two_films, shared_data):
     command = "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
     body, look, posture = json.loads(ok(f"{command} --json"))
     assert [body[key] for key in ("n_clips", "n_with_video", "n_drawn", "file")] == [3, 3, 3, "body.png"]
     assert [look[key] for key in ("n_clips", "n_with_video", "n_drawn")] == [3, 2, 1]
     assert (posture["n_with_video"], posture["file"]) == (0, "")
-    rows = drawn(two_films, "s")
+    rows = rows_of(two_films / "out/s/index.csv")
     assert [row["clip_id"] for row in rows if row["sheet"] == "body.png"] == ["a1", "b1", "a2"]
     video = shared_data / "videos" / "arm_wrestling.mp4"
     second = thumbnail(read_frames(video, uniform(2), start_s=0, end_s=3).images[1])
@@ -146,10 +128,9 @@ def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, run, two_fi
     command = "manifest sheets in/two.csv --predictions in/p.csv --out out/e --n 1"
     assert "choose one model with --model: there are mlp, linear" in run(command, two_films)[2]
     ok(f"{command} --model mlp")
-    assert [(row["sheet"], row["clip_id"], row["score"]) for row in drawn(two_films, "e")] == [
-        ("false-alarms.png", "a1", "0.9"),
-        ("misses.png", "a2", "0.1"),
-    ]
+    assert [
+        (row["sheet"], row["clip_id"], row["score"]) for row in rows_of(two_films / "out/e/index.csv")
+    ] == [("false-alarms.png", "a1", "0.9"), ("misses.png", "a2", "0.1")]
     (two_films / "in/p.csv").write_text(f"{rows[0]}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
     assert "line 2" in run(command, two_films)[2]
 
@@ -234,8 +215,7 @@ def test_labels_go_out_with_the_features(ok, place, kind):
 
 
 def test_embeddings_of_a_part_alone_are_used_and_counted(run, place):
-    with (place / "in/prompts.csv").open(encoding="utf-8", newline="") as file:
-        ids = [row["text_id"] for row in csv.DictReader(file)]
+    ids = [row["text_id"] for row in rows_of(place / "in/prompts.csv")]
     rows = np.random.default_rng(1).normal(size=(len(ids), 4)).astype(np.float32)
     partial = {ids[0]: "cut at 77 of 90 tokens"}
     space = open_store(place / "in/sobem")["toy"].provenance["space"]
@@ -252,8 +232,7 @@ def test_embeddings_of_a_part_alone_are_used_and_counted(run, place):
 def test_an_audits_json_is_the_document_that_is_kept_and_its_rows_are_the_tables(ok, place):
     document = json.loads(ok("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
     assert document == json.loads((place / "out/a.json").read_text("utf-8"))
-    with (place / "out/a.csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
+    table = rows_of(place / "out/a.csv")
     assert [list(row) for row in table] == [list(row) for row in document["rows"]]
 
 
@@ -315,9 +294,7 @@ def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys
     words = "manifest import folder films --spans fights.csv --codebook violence.toml --out films.csv --force"
     for spans, code in ((blocks["text"], 0), (blocks["text"].replace("violent", "vilent"), 1)):
         Path("fights.csv").write_text(spans, encoding="utf-8")
-        with pytest.raises(SystemExit) as left:
-            main(words.split())
-        assert (left.value.code or 0) == code
+        assert obygaze(*words.split()) == code
     exec(blocks["python"], {})  # noqa: S102 - the page's own code
     quoted = capsys.readouterr().err.partition("fights.csv: ")[2].strip()
     assert quoted

@@ -1,7 +1,5 @@
 """The demo's corpus has the truths that were planted in it."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -22,6 +20,7 @@ from obygaze.demo_corpus import (
     plan_corpus,
 )
 from obygaze_features.manifest import builtin_codebook
+from tests.files import rows_of
 from tests.private import files_below, marked
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
@@ -63,7 +62,7 @@ def test_every_visual_concept_has_a_cue_that_can_be_seen():
 
 
 def test_the_manifest_in_git_has_the_clips_and_labels_that_are_planted(repository):
-    rows = {row["clip_id"]: row for row in table_of(repository / "manifests" / "demo.csv")}
+    rows = {row["clip_id"]: row for row in rows_of(repository / "manifests" / "demo.csv")}
     planned = [clip for film in plan_corpus() for clip in film.clips]
     assert list(rows) == [clip.clip_id for clip in planned]
     for clip in planned:
@@ -77,7 +76,7 @@ def test_the_manifest_in_git_has_the_clips_and_labels_that_are_planted(repositor
 def test_the_manifest_in_git_is_the_demos_and_the_two_planted_failures_are_listed(demo_folder, repository):
     written = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     assert written == (repository / "manifests" / "demo.csv").read_text(encoding="utf-8")
-    rows = {row["clip"]: row for row in table_of(demo_folder / "store-1.0.0" / "data" / "clips.csv")}
+    rows = {row["clip"]: row for row in rows_of(demo_folder / "store-1.0.0" / "data" / "clips.csv")}
     assert len(rows) == 168
     failed = {clip: row["reason"] for clip, row in rows.items() if row["status"] == "failed"}
     assert set(failed) == {CORRUPT, MISSING}
@@ -85,14 +84,9 @@ def test_the_manifest_in_git_is_the_demos_and_the_two_planted_failures_are_liste
     assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
 
 
-def table_of(path):
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.long  # of the demo: what decoding, descriptors and models make of planted pictures
 def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(demo_folder):
-    rows = table_of(demo_folder / "run" / "metrics.csv")
+    rows = rows_of(demo_folder / "run" / "metrics.csv")
     for name in ("average_precision", "within_movie_auc"):
         values = {row["model"]: float(row["pooled"]) for row in rows if row["metric"] == name}
         learnt = [values.pop(model) for model in ("linear", "mlp", "pcbm_lr", "pcbm_dt")]
@@ -104,10 +98,10 @@ def test_linear_and_mlp_beat_every_baseline_and_bottlenecks_beat_their_controls(
 
 @pytest.mark.long  # of the demo: the film that was never labelled
 def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
-    planted = {row["clip_id"]: row for row in table_of(demo_folder / "planted.csv")}
-    labels = table_of(demo_folder / "labels.csv")
+    planted = {row["clip_id"]: row for row in rows_of(demo_folder / "planted.csv")}
+    labels = rows_of(demo_folder / "labels.csv")
     assert {row["movie"] for row in labels if not row["level"]} == {"tt9000007"}
-    predicted = [row for row in table_of(demo_folder / "predictions.csv") if row["movie"] == "tt9000007"]
+    predicted = [row for row in rows_of(demo_folder / "predictions.csv") if row["movie"] == "tt9000007"]
     assert len(predicted) == 24
     right = [(row["called"] == "1") == (planted[row["clip_id"]]["level"] == "S") for row in predicted]
     # NS clips may show Body and be called S.

@@ -5,7 +5,7 @@ import re
 import click
 import pytest
 
-from obygaze.cli import table_of_contents
+from tests.cli.walk import all_commands
 from tests.terminal import COLUMNS, in_terminal
 
 pytestmark = pytest.mark.long  # what commands print of the demo, in a terminal
@@ -35,17 +35,8 @@ def test_no_line_is_wider_than_the_terminal(demo_folder, command):
     assert [line for line in lines if len(line) > COLUMNS and " " in line.strip()] == []
 
 
-def helps(command, context):
-    yield context.command_path, command
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            sub = command.get_command(context, name)
-            yield from helps(sub, click.Context(sub, info_name=name, parent=context))
-
-
 def test_every_line_of_help_fits():
-    root = table_of_contents()
-    for path, command in helps(root, click.Context(root, info_name="obygaze")):
+    for path, command, _ in all_commands():
         context = click.Context(command, info_name=path, terminal_width=COLUMNS)
         wide = [line for line in command.get_help(context).splitlines() if len(line) > COLUMNS]
         assert not wide, path

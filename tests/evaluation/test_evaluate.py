@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError, RunError
+from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
 from obygaze_models.evaluation.run_folder import document, to_json, write_run
@@ -250,15 +250,6 @@ def test_an_undefined_metric_is_null_in_json(run):
     assert "NaN" not in to_json(holed)
 
 
-def test_nothing_but_a_run_is_replaced_even_when_forced(run, tmp_path):
-    folder = tmp_path / "run"
-    write_run(run, folder)
-    (folder / "thesis.txt").write_text("do not delete")
-    with pytest.raises(RunError, match=r"thesis\.txt"):
-        write_run(run, folder, force=True)
-    assert (folder / "thesis.txt").exists()
-
-
 def test_the_report_has_every_model_and_chance_within_80_columns(run):
     report = run_report(run)
     pooled = report.blocks[-1]
@@ -276,3 +267,15 @@ def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_p
     table = run.predictions.table
     assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
     assert table.groupby("movie")["fold"].nunique().max() == 1
+
+
+def test_a_run_shows_its_metrics_by_movie(make_planted):
+    from sklearn.naive_bayes import GaussianNB
+
+    run = evaluate(make_planted(), {"<bayes>": GaussianNB()}, "hn_s")
+    html = run._repr_html_()
+    assert "&lt;bayes&gt;" in html
+    assert "<bayes>" not in html
+    by_movie = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["movie_mean"].item()
+    assert f"<td>{by_movie:.3f}</td>" in html
+    assert html.index("&lt;bayes&gt;") < html.index("always_positive")

@@ -5,13 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from obygaze_features.manifest import (
-    Codebook,
-    Concept,
-    Level,
-    Task,
-    builtin_codebook,
-)
+from obygaze_features.manifest import Codebook, Concept, Level, Task, builtin_codebook
 from obygaze_models.evaluation.evaluate import evaluate
 
 OBYGAZE12 = builtin_codebook("obygaze12")

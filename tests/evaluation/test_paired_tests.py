@@ -77,8 +77,3 @@ def test_folds_that_move_together_deceive_the_sign_flip_but_not_the_corrected_t(
         corrected.append(corrected_t(differences).p <= 0.05)
     assert np.mean(flipped) > 0.1
     assert np.mean(corrected) == pytest.approx(0.05, abs=0.02)
-
-
-def test_drawn_signs_count_the_observed_ones_as_a_draw():
-    found = sign_flip(np.ones(60))  # no draw of 60 equal signs will be met
-    assert found.p == 1 / (found.n_patterns + 1)

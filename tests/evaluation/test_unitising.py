@@ -1,26 +1,15 @@
 """Gamma with the alignment term: the disorder is pygamma-agreement's, and gamma falls as edges move."""
 
 import json
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.manifest.agreement import distances, mean_defined
-from obygaze_models.evaluation.unitising import (
-    EMPTY,
-    Units,
-    best_alignment,
-    dissimilarity,
-    unitised_agreement,
-    unitised_gamma,
-)
-from obygaze_studies.mobygaze import import_mobygaze
+from obygaze_models.evaluation.unitising import Units, best_alignment, unitised_agreement, unitised_gamma
 
 CODEBOOK = builtin_codebook("obygaze12")
 APART = distances(CODEBOOK)
@@ -37,14 +26,6 @@ def film(*sides):
     return float(spans.min()), float(spans.max())
 
 
-segments = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(1, 30), st.sampled_from(["HN", "NS", "S"])).map(
-        lambda row: (row[0], row[0] + row[1], row[2])
-    ),
-    max_size=4,
-)
-
-
 @pytest.mark.parametrize("case", ORACLE["cases"])
 def test_disorder_and_gamma_are_those_of_pygamma_agreement(case):
     """Disorders to their single precision; gammas, of other random draws, within their errors."""
@@ -54,23 +35,6 @@ def test_disorder_and_gamma_are_those_of_pygamma_agreement(case):
     ours = unitised_gamma(*sides, APART, film(*sides), samples=ORACLE["samples"], **weights)
     assert ours.value == pytest.approx(case["gamma"], abs=4 * 2**0.5 * ours.standard_error)
     assert ours.expected == pytest.approx(case["expected"], rel=0.03)
-
-
-@settings(max_examples=40)
-@given(segments, segments)
-def test_no_other_alignment_has_less_disorder(first, second):
-    a, b = units(first), units(second)
-    n, m = len(first), len(second)
-    if not n + m:
-        return
-    unlike = dissimilarity(a, b, APART, alpha=1, beta=1)
-    # Every alignment: each of the first with one of the second or with none (numbers from m on).
-    every = [
-        sum(unlike[i, j] if j < m else EMPTY for i, j in enumerate(chosen))
-        + EMPTY * (m - sum(j < m for j in chosen))
-        for chosen in permutations(range(m + n), n)
-    ]
-    assert best_alignment(a, b, APART).disorder == pytest.approx(min(every) / ((n + m) / 2))
 
 
 def test_the_same_segments_agree_wholly_and_gamma_falls_as_edges_and_levels_move():
@@ -111,18 +75,17 @@ def test_what_is_undefined_is_said_and_what_has_no_times_is_refused():
         unitised_agreement(Manifest((Clip("a", "m", "", 0, 1, "S", (), "a"),), Path()))
 
 
-def test_on_mobygaze_annotators_agree_above_chance(shared_data):
+def test_on_mobygaze_annotators_agree_above_chance(segments):
     """The paper prints gamma with alpha = 0 alone (0.42, of annotations that are not public).
 
-    Six films; all 20 with 62 samples give 0.179 on average, and from 0.036 to 0.339.
+    Three films; all 20 with 62 samples give 0.179 on average, and from 0.036 to 0.339.
     """
-    marks = import_mobygaze(shared_data / "mobygaze", Path()).manifest
 
     def first(n):
-        return marks.with_clips(clip for clip in marks if clip.movie in marks.movies[:n])
+        return segments.with_clips(clip for clip in segments if clip.movie in segments.movies[:n])
 
-    pairs = unitised_agreement(first(6), samples=20)
-    assert len(pairs) == 6
+    pairs = unitised_agreement(first(3), samples=20)
+    assert len(pairs) == 3
     assert all(pair.all_levels.value > 0 for pair in pairs)
-    assert mean_defined(pair.all_levels for pair in pairs) == pytest.approx(0.20, abs=0.02)
+    assert mean_defined(pair.all_levels for pair in pairs) == pytest.approx(0.23, abs=0.02)
     assert unitised_agreement(first(1), samples=20) == pairs[:1]

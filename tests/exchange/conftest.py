@@ -3,17 +3,14 @@
 import pytest
 
 from ..store.conftest import _no_waiting_for_the_disk, root, site  # noqa: F401 - fixtures
-from .s3_server import Endpoint, real_endpoint, s3_server, s3_settings
+from .s3_server import s3_server, s3_settings
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint():
-    """An S3 server for all tests: moto's, or the one that OBYGAZE_TEST_S3 names."""
-    if real := real_endpoint():
-        yield Endpoint(real)
-    else:
-        with s3_server() as endpoint:
-            yield endpoint
+    """The S3 server of moto, for all tests."""
+    with s3_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture

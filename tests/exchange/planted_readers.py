@@ -13,21 +13,9 @@ import numpy as np
 from obygaze_features.exchange.import_items import ImportItem
 
 
-class Listing(dict):
-    """Pieces whose listing goes wrong."""
-
-    def __init__(self, found, happens):
-        super().__init__(found)
-        self.happens = happens
-
-    def items(self):
-        self.happens("listing")
-        return super().items()
-
-
 @contextmanager
 def planted(path):
-    """Read clips a, b, c and d; `path` holds a moment (opening, listing, clip c) and what then happens."""
+    """Read clips a, b, c and d; `path` holds a moment (opening, clip c) and what then happens."""
     moment, action, *words = path.read_text(encoding="utf-8").split(":")
 
     def happens(now):
@@ -40,7 +28,7 @@ def planted(path):
 
     happens("opening")
     found = {clip: ImportItem(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
-    yield Listing(found, happens), {"backbone": "lab"}
+    yield found, {"backbone": "lab"}
 
 
 def die(_, number):

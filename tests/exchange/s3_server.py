@@ -2,7 +2,6 @@
 
 import http.client
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Lock
@@ -25,7 +24,7 @@ class Endpoint:
     url
         The endpoint; it has a bucket `bucket`.
     asked
-        (LIST or the HTTP method, path) of every request; empty for a server that is not ours.
+        (LIST or the HTTP method, path) of every request.
     puts_left
         How many objects may still be put, by PUT or as the first part of several; -1 for any number.
     sent
@@ -93,8 +92,3 @@ def s3_settings(endpoint: Endpoint) -> Iterator[None]:
         endpoint.asked.clear()
         endpoint.puts_left, endpoint.sent = -1, 0
         yield
-
-
-def real_endpoint() -> str | None:
-    """Give the endpoint of another server, with a bucket `bucket`, that tests should run against."""
-    return os.environ.get("OBYGAZE_TEST_S3")

@@ -4,9 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import declaration
@@ -14,7 +11,7 @@ from obygaze_features.exchange.import_items import ImportItem, files_below, matc
 from obygaze_features.store import same_numerics, verify
 
 from ..store.toy_stores import provenance
-from .lab_features import CLIPS, D, imported, row
+from .lab_features import D, imported, row
 
 
 def items(**values):
@@ -172,16 +169,3 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
         path.write_bytes(data[:cut])
         with pytest.raises(StoreError, match=r"x\.npy"):
             read_npy(path)
-
-
-@settings(max_examples=25, deadline=None)
-@given(arrays(st.sampled_from([np.float16, np.float32]), (3, D)), st.booleans())
-def test_whatever_the_values_are_they_come_in_whole_or_not_at_all(tmp_path_factory, values, extra):
-    found = items(a=values[None] if extra else values)
-    tmp_path = tmp_path_factory.mktemp("import")
-    if np.isfinite(values).all():
-        store = imported(tmp_path, found, "frames", clips=CLIPS[1:2])
-        assert store["lab"].read("a", "frames").tobytes() == values.tobytes()
-    else:
-        with pytest.raises(StoreError):
-            imported(tmp_path, found, "frames", clips=CLIPS[1:2])

@@ -9,27 +9,15 @@ import h5py
 import numpy as np
 import pytest
 
-from obygaze.cli import main
 from obygaze_features.exchange import import_hdf5
 from obygaze_features.exchange.import_items import DAMAGED, end_reader
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
+from tests.command import obygaze
 
 from .planted_readers import planted
 
-ASKED = (
-    "store",
-    "import",
-    "films.csv",
-    "x.h5",
-    "lab",
-    "--from",
-    "hdf5",
-    "--backbone",
-    "lab",
-    "--licence",
-    "MIT",
-)
+ASKED = "store import films.csv x.h5 lab --from hdf5 --backbone lab --licence MIT"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,12 +46,11 @@ def run(here, capfd, monkeypatch):
         before = {path: path.stat().st_ino for path in here.rglob("*")}
         with monkeypatch.context() as patch:
             patch.setattr(import_hdf5, "groups_of_clips", planted)
-            with pytest.raises(SystemExit) as ended:
-                main([*ASKED])
+            code = obygaze(*ASKED.split())
         assert {path: path.stat().st_ino for path in here.rglob("*")} == before
         said = capfd.readouterr()
         assert said.out == ""
-        return ended.value.code, said.err.splitlines()[-1].rpartition("\r")[2]
+        return code, said.err.splitlines()[-1].rpartition("\r")[2]
 
     return run
 
@@ -73,15 +60,11 @@ def import_what_is_whole(here):
     with h5py.File(here / "x.h5", "w") as file:
         for clip in "abcd":
             file[f"{clip}/pooled"] = np.full(4, ord(clip), np.float32)
-    with pytest.raises(SystemExit) as ended:
-        main([*ASKED])
-    assert not ended.value.code
+    assert obygaze(*ASKED.split()) == 0
     assert open_store(here / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
 
 
-@pytest.mark.parametrize(
-    ("moment", "where"), [("opening", "x.h5"), ("listing", "x.h5"), ("clip c", "x.h5, clip c")]
-)
+@pytest.mark.parametrize(("moment", "where"), [("opening", "x.h5"), ("clip c", "x.h5, clip c")])
 def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(here, run, moment, where):
     code, said = run(f"{moment}:die:{int(signal.SIGSEGV)}")
     assert (code, said) == (

@@ -9,7 +9,7 @@ from obygaze_features.exchange.merge import merge
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 
-from ..store.toy_stores import CORPUS, group, plan, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, do, group, plan, result, sealed, status_of, tree
 
 N = 20
 
@@ -115,9 +115,7 @@ def test_a_clip_that_is_not_the_same_in_both_is_refused_by_clip_and_array(tmp_pa
 
 def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
-    with stage.writer() as writer:
-        for clip in plan(N)[:8]:
-            writer.commit([result(clip.clip_id, [group()], status_of(clip.clip_id))])
+    do(stage, [clip.clip_id for clip in plan(N)[:8]])
     settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
     path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")

@@ -40,29 +40,11 @@ def same_values(one, two):
     return tuple(one) == tuple(two)
 
 
-def test_a_zip_reads_as_its_folder_does_and_has_its_fingerprint(pristine, packed):
-    one, two = open_store(pristine), open_store(packed)
-    assert two.fingerprint == one.fingerprint
-    assert (two.name, two.version, two.clips) == ("toy", "1.0.0", one.clips)
-    assert same_values(one, two)
-    clip = one["toy"].clip_ids[20]
-    assert np.array_equal(two["toy"].read(clip, "tokens"), one["toy"].read(clip, "tokens"))
-    with pytest.raises(StoreError, match=r"toy-1.0.0.zip"):
-        _ = two.path
-
-
 def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packed, tmp_path):
     again = shutil.copytree(pristine, tmp_path / pristine.name)
     (again / "data/clips.csv").chmod(0o600)
     os.utime(again / "README.md", (1, 1))
     assert pack(FolderFiles(again), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
-
-
-@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_zip_verifies_at_every_depth_as_its_folder_does(pristine, packed, depth):
-    there, here = verify(packed, depth), verify(pristine, depth)
-    assert there.ok, there.problems
-    assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 
 
 def refused_or_harmless(path, pristine):

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.lab_package import describe
 from tests.process import python
+
+SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
 
 
 def until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
@@ -72,3 +76,44 @@ def run_locally(folder: Path, environment: dict[str, str], *words: str) -> Path:
     """Return the store films-1.0.0 that the local engine makes, in which some clips have failed."""
     python("-m", "obygaze", *words, "--workers", "2", code=3, cwd=folder, env=environment)
     return folder / "films-1.0.0"
+
+
+LASTS = "for i in {1..6000}; do sleep 0.05; done"
+STOPS = f"trap 'exit 143' TERM; touch ready; {LASTS}"
+FINISHES = f"trap 'exit 0' TERM; touch ready; {LASTS}"
+# Bash loses one of two signals that come at once; Slurm's are minutes apart.
+STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {LASTS}"
+
+
+class Site:
+    """A folder with stand-ins for the command and Slurm's, in which a job script is run."""
+
+    def __init__(self, folder: Path, command: str = "exit 0", limit: str = "4:00:00", name: str = "obygaze"):
+        self.folder = folder
+        stand_ins = {name: f'echo "$@" > arguments; {command}', "scontrol": 'echo "$@" > asked'}
+        for program, body in (stand_ins | {"squeue": f"echo {limit}"}).items():
+            (folder / program).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+            (folder / program).chmod(0o755)
+
+    def run(self, script: str, *words: str, signals: Iterable[signal.Signals] = ()) -> tuple[int, str]:
+        """Run a script and send it each signal once the command is ready; give code and words."""
+        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
+        with subprocess.Popen(
+            ["bash", SCRIPTS / script, *words],
+            cwd=self.folder,
+            env=os.environ | task | {"PATH": f"{self.folder}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running:
+            for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
+                until((self.folder / ready).exists)
+                running.send_signal(each)
+            said, _ = running.communicate(timeout=600)
+        return running.returncode, said
+
+    @property
+    def asked(self) -> str:
+        """What Slurm was asked for."""
+        path = self.folder / "asked"
+        return path.read_text(encoding="utf-8").strip() if path.exists() else ""

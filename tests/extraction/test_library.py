@@ -7,9 +7,7 @@ import pytest
 
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
-from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import estimate, prepare
-from obygaze_features.store import read_stage
+from obygaze_features.extraction import estimate
 from tests.process import python
 
 
@@ -71,15 +69,6 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
     assert not list(films.glob("mine*"))
     of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
     assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
-
-
-def test_one_of_several_shards_is_not_sealed(films):
-    work = prepare(films / "films.csv", films / "mine", n_frames=2, workers=1, shard=(0, 2), licence="MIT")
-    stage, report = work.run()
-    assert (report.clips, work.seal(stage), len(read_stage(films / "mine.staging").missing())) == (3, None, 0)
-    with pytest.raises(ExtractError, match="extract seals a store"):
-        of.extract(films / "films.csv", films / "other", n_frames=2, shard=(1, 2))
-    assert not (films / "other.staging").exists()
 
 
 @pytest.fixture(scope="module")

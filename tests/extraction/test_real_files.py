@@ -1,9 +1,10 @@
 """Files as they are found in the wild: other codecs, rotated, out of order, corrupt."""
 
-import csv
 import json
 
 import pytest
+
+from tests.files import rows_of
 
 COMMAND = ("extract", "videos.csv", "videos", "--licence", "CC0-1.0", "--workers", "1", "--batch-size", "1")
 
@@ -25,8 +26,7 @@ def sealed(videos, obygaze):
 
 
 def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
-    with (sealed / "data" / "clips.csv").open(encoding="utf-8") as file:
-        rows = {row["clip"]: row for row in csv.DictReader(file)}
+    rows = {row["clip"]: row for row in rows_of(sealed / "data" / "clips.csv")}
     assert {clip for clip, row in rows.items() if row["status"] == "ok"} == {
         "arm_wrestling",
         "flipping_a_pancake",

@@ -1,9 +1,6 @@
 """Job arrays: which share is whose, and the job scripts of docs/slurm.md."""
 
-import os
 import signal
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +8,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import array_shard, stop_on_signals
 from tests.process import execute
 
-from .clusters import until
-
-SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
+from .clusters import FINISHES, SCRIPTS, STOPS, STOPS_LATER, Site
 
 
 def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[str, str]:
@@ -62,51 +57,7 @@ def test_the_scripts_are_shell(script):
     assert script.name in (SCRIPTS.parent / "slurm.md").read_text(encoding="utf-8")
 
 
-def stand_in(folder: Path, name: str, body: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
-    path.chmod(0o755)
-
-
-LASTS = "for i in {1..6000}; do sleep 0.05; done"
-STOPS = f"trap 'exit 143' TERM; touch ready; {LASTS}"
-FINISHES = f"trap 'exit 0' TERM; touch ready; {LASTS}"
-# Bash loses one of two signals that come at once; Slurm's are minutes apart.
-STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {LASTS}"
-
-
-class Site:
-    """A folder with stand-ins for `obygaze` and Slurm's commands, in which a script is run."""
-
-    def __init__(self, folder: Path, obygaze: str = "exit 0", limit: str = "4:00:00"):
-        self.folder = folder
-        stand_in(folder, "obygaze", f'echo "$@" > arguments; {obygaze}')
-        stand_in(folder, "scontrol", 'echo "$@" > asked')
-        stand_in(folder, "squeue", f"echo {limit}")
-
-    def run(self, *signals: signal.Signals, **variables: str) -> tuple[int, str]:
-        """Run the array's script and send it each signal once the command is ready; give code and words."""
-        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
-        path = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-        with subprocess.Popen(
-            ["bash", SCRIPTS / "array.sbatch", "films.csv", "my store"],
-            cwd=self.folder,
-            env=os.environ | task | path | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as running:
-            for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
-                until((self.folder / ready).exists)
-                running.send_signal(each)
-            said, _ = running.communicate(timeout=600)
-        return running.returncode, said
-
-    @property
-    def asked(self) -> str:
-        """What Slurm was asked for."""
-        path = self.folder / "asked"
-        return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+ARRAY = ("array.sbatch", "films.csv", "my store")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +78,7 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     tmp_path, command, signals, code, asked
 ):
     site = Site(tmp_path, command)
-    assert site.run(*signals)[0] == code
+    assert site.run(*ARRAY, signals=signals)[0] == code
     assert site.asked == asked
     assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store --shard 2/8\n"
 
@@ -140,6 +91,6 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     ],
 )
 def test_a_time_limit_that_is_too_short_is_refused(tmp_path, limit, refused):
-    code, said = Site(tmp_path, limit=limit).run()
+    code, said = Site(tmp_path, limit=limit).run(*ARRAY)
     assert code == (2 if refused else 0)
     assert ("is too short" in said) == refused

@@ -3,18 +3,24 @@
 import pytest
 
 from obygaze_film.exchange import FORMATS
-from tests.film.films import scored_film, train
+from tests.film.films import MODELS, scored_film
+from tests.planted_models import make_shelf
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    return train(tmp_path_factory.mktemp("trained"))
+    return make_shelf(tmp_path_factory.mktemp("trained"), MODELS)
 
 
 @pytest.fixture(scope="session")
 def scored(tmp_path_factory, trained):
     """The folder of a scored film with known segments, and its timeline."""
     return scored_film(tmp_path_factory.mktemp("scored"), trained, models=("pcbm_lr", "bank"))
+
+
+@pytest.fixture(scope="session")
+def timeline(scored):
+    return scored[1]
 
 
 @pytest.fixture(params=FORMATS)

@@ -1,53 +1,25 @@
 """Films that are planted second by second, models for them, and scored folders for whoever needs some."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from obygaze_features.manifest import Manifest
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.timeline import Timeline
-from obygaze_models.dataset import load_dataset
-from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.prediction.final import save_models
-from tests.planted_models import FILMS, GUN, LIGHT, D, corpus
+from tests.planted_models import GUN, LIGHT, D, Shelf
 
 PLANTED = ((40.0, 72.0), (150.0, 190.0), (301.0, 330.0), (480.0, 520.0))
 """Seconds of a ten-minute film in which a gun is seen: violent."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Models of the planted corpus."""
-
-    folder: Path
-    store: Store
-    manifest: Manifest
-    paths: dict[str, Path]
-
-
-def train(folder: Path) -> Trained:
-    """Train a concept bottleneck, a linear probe and a bank on six planted films."""
-    store, manifest = corpus(folder, "films", FILMS)
-    data = load_dataset(store, manifest)
-    run = evaluate(data, ["pcbm_lr", "linear"], "calm_violent")
-    paths = save_models(run, data, ["pcbm_lr", "linear", "bank"], folder / "models", licence="CC-BY-4.0")
-    return Trained(folder, store, manifest, paths)
+MODELS = ("pcbm_lr", "linear")
 
 
 def film_store(
-    folder: Path,
-    *movies: str,
-    end_s=600.0,
-    planted=PLANTED,
-    window_s=8.0,
-    shift=0.0,
-    seed=1,
-    failed=(),
+    folder: Path, *movies: str, end_s=600.0, planted=PLANTED, window_s=8.0, shift=0.0, seed=1, failed=()
 ) -> Store:
     """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows."""
     rng = np.random.default_rng(seed)
@@ -80,13 +52,7 @@ def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
 
 
 def scored_film(
-    folder: Path,
-    trained: Trained,
-    movie="tt0000001",
-    *,
-    models=("pcbm_lr",),
-    with_shots=True,
-    **planted,
+    folder: Path, trained: Shelf, movie="tt0000001", *, models=("pcbm_lr",), with_shots=True, **planted
 ) -> tuple[Path, Timeline]:
     """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)

@@ -24,7 +24,6 @@ from obygaze_film.judged_rate import (
     read_rates,
     write_rates,
 )
-from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.films import scored_film
 from tests.planted_models import codebook
@@ -220,8 +219,7 @@ def judged(clips, folder, truth=lambda clip: clip.start_s < 200):
     )
 
 
-def test_blind_windows_show_no_score_and_a_larger_n_adds_to_them(scored):
-    timeline = Timeline.read(scored[0])
+def test_blind_windows_show_no_score_and_a_larger_n_adds_to_them(timeline):
     few, many = (choose_next([timeline], n, blind=True) for n in (10, 30))
     assert many[:10] == few  # the first rows are a draw of their own: one may stop at any
     assert [clip.extras for clip in many] == [
@@ -233,8 +231,7 @@ def test_blind_windows_show_no_score_and_a_larger_n_adds_to_them(scored):
     assert max(clip.start_s for clip in choose_next([timeline], 75, blind=True)) < last
 
 
-def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements_in_sight(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements_in_sight(timeline, tmp_path):
     first = judged(choose_next([timeline], 20, blind=True), tmp_path)
     in_sight = judged(choose_next([timeline], 20), tmp_path)
     rest = choose_next([timeline], 10, blind=True, judged=[*first, *in_sight])
@@ -243,8 +240,7 @@ def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements
     assert choose_next([timeline], 20, blind=True, judged=unjudged) == unjudged
 
 
-def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(timeline, tmp_path):
     clips = choose_next([timeline], 21)
     draws = [clip.extras["draw"] for clip in clips]
     assert (draws.count("uncertain"), draws.count("random")) == (14, 7)
@@ -262,8 +258,7 @@ def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(scored, t
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
-def test_a_rate_is_corrected_by_blind_judgements_alone(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     blind = choose_next([timeline], 60, blind=True)
     seen = [replace(clip, clip_id=f"{clip.clip_id}-seen") for clip in choose_next([timeline], 12)]
     seen = [replace(clip, extras={"draw": "random", "seen_score": "1", "place": ""}) for clip in seen]
@@ -277,8 +272,7 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(scored, tmp_path):
     assert read_rates(tmp_path) == [rate]
 
 
-def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="at least 10"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
@@ -300,9 +294,8 @@ def test_judgements_that_cannot_be_used_are_named(scored, tmp_path):
     [{"seen_score": ""}, {"seen_score": "1"}, {"place": ""}, {"start_s": -0.5}, {"end_s": 0.5}],
     ids=str,
 )
-def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(scored, tmp_path, change):
+def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline, tmp_path, change):
     """Of the last of a draw, so that no other one is left out for a gap before it."""
-    timeline = Timeline.read(scored[0])
     *blind, last = choose_next([timeline], 20, blind=True)
     times = {name: getattr(last, name) + shift for name, shift in change.items() if name.endswith("_s")}
     said = {name: value for name, value in change.items() if not name.endswith("_s")}
@@ -312,8 +305,7 @@ def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(scored, 
     assert len(notices) == 1
 
 
-def test_draws_of_two_seeds_are_refused(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
     draws_of_two = [
         replace(clip, clip_id=f"{seed}-{clip.clip_id}")
         for seed in (0, 1)
@@ -323,8 +315,7 @@ def test_draws_of_two_seeds_are_refused(scored, tmp_path):
         correct_rate(timeline, judged(draws_of_two, tmp_path))
 
 
-def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(timeline, tmp_path):
     whole = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
     book = codebook(tmp_path)
 
@@ -345,8 +336,7 @@ def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(scored, 
         rate_of(half)
 
 
-def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(scored, tmp_path):
-    timeline = Timeline.read(scored[0])
+def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path):
     first = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
     book = codebook(tmp_path)
 

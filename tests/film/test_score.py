@@ -26,8 +26,7 @@ def tiou(a, b):
     return common / (a[1] - a[0] + b[1] - b[0] - common)
 
 
-def test_all_planted_segments_are_found_and_at_most_one_more(scored):
-    _, timeline = scored
+def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
     found = timeline.segments()
     reaching = found[found["reaches"] == 1]
     spans = list(zip(reaching["start_s"], reaching["end_s"], strict=True))
@@ -37,8 +36,8 @@ def test_all_planted_segments_are_found_and_at_most_one_more(scored):
     assert reaching["concepts"].str.startswith("Gun").all()
 
 
-def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv(scored):
-    folder, timeline = scored
+def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv(scored, timeline):
+    folder = scored[0]
     table = pd.read_csv(folder / "timeline.csv")
     rows = table[table["model"] == "pcbm_lr"]
     parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
@@ -57,8 +56,7 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     assert rows.loc[~counted, empty].isna().all().all()
 
 
-def test_rows_are_shots_cover_the_film_and_take_their_flags(scored):
-    _, timeline = scored
+def test_rows_are_shots_cover_the_film_and_take_their_flags(timeline):
     rows = timeline.rows()
     assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
     assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
@@ -139,8 +137,8 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     assert timeline.rate().unreliable == pytest.approx(12 / 200)
 
 
-def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, trained, tmp_path):
-    folder, timeline = scored
+def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, timeline, trained, tmp_path):
+    folder = scored[0]
     again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (again / name).read_bytes() == (folder / name).read_bytes()
@@ -150,8 +148,7 @@ def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, tra
     assert back.record == timeline.record
 
 
-def test_a_bank_has_concepts_and_no_decision(scored):
-    _, timeline = scored
+def test_a_bank_has_concepts_and_no_decision(timeline):
     rows = timeline.rows("bank")
     assert rows[["logit", "p", "called"]].isna().all().all()
     assert (rows["Gun_p"].notna() == ~has_flag(rows, *NO_CONTENT)).all()
@@ -187,17 +184,15 @@ def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
     [
         ("film.json", '"obygaze film"', '"other"'),
         ("film.json", f'"number": {NUMBER}', '"number": 9'),
-        ("film.json", f'"number": {NUMBER}', '"number": 1'),
         ("film.json", '"duration_s"', "["),
         ("timeline.csv", "logit", "logits"),
-        ("film.json", '"duration_s": ', '"duration_s": "x", "y": '),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
         ("shots.csv", "", "\0"),
     ],
 )
-def test_a_damaged_folder_is_named_in_one_line(scored, tmp_path, name, old, new):
-    scored[1].write(tmp_path / "film")
+def test_a_damaged_folder_is_named_in_one_line(timeline, tmp_path, name, old, new):
+    timeline.write(tmp_path / "film")
     path = tmp_path / "film" / name
     path.write_text(path.read_text(encoding="utf-8").replace(old, new) if old else "", encoding="utf-8")
     with pytest.raises(FilmError) as error:

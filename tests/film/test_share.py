@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model
 
 D = 6
-FILMS = tuple(f"tt{number:07}" for number in range(8))
+FILMS = tuple(f"tt{number:07}" for number in range(6))
 SHARES = (0.5, 0.3, 0.2)
 """Of EN, HN and S: S lies 1.6 above HN on feature 0, EN 0.2 below it."""
 
@@ -59,16 +60,15 @@ def store_of(folder, name, clips, rows):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """The store and the data of the training films, models by recipe, and a store of three new films."""
+    """Models and runs by recipe, the data of the training films, and a store of three new films."""
     folder = tmp_path_factory.mktemp("share")
     clips, rows = clips_of(FILMS, 60, seed=0)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
     data = load_dataset(store_of(folder, "films", clips, rows), manifest)
-    paths = {}
-    for name, (task, test) in RECIPES.items():
-        run = evaluate(data, ["linear"], task, test)
-        paths[name] = save_models(run, data, ["linear"], folder / name)["linear"]
-    return paths, store_of(folder, "new", *clips_of(("new1", "new2", "new3"), 400, seed=1)), data
+    runs = {name: evaluate(data, ["linear"], task, test) for name, (task, test) in RECIPES.items()}
+    paths = {name: save_models(run, data, ["linear"], folder / name)["linear"] for name, run in runs.items()}
+    new = store_of(folder, "new", *clips_of(("new1", "new2", "new3"), 400, seed=1))
+    return SimpleNamespace(paths=paths, runs=runs, data=data, new=new)
 
 
 def mean_share(store, path):
@@ -77,13 +77,11 @@ def mean_share(store, path):
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
 def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
-    paths, store, _ = planted
-    assert mean_share(store, paths[recipe]) == pytest.approx(SHARES[2], abs=0.03)
+    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARES[2], abs=0.03)
 
 
 def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_film_still_ranked(planted):
-    paths, store, _ = planted
-    (film, *_) = score_films(store, [paths["narrow"]])
+    (film, *_) = score_films(planted.new, [planted.paths["narrow"]])
     rows = film.rows()
     assert rows["p"].mean() > SHARES[2] + 0.08  # what was printed before
     rate = film.rate()
@@ -96,15 +94,13 @@ def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_fi
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
-    paths, store, _ = planted
-    assert load_model(paths["other test"]).card.levels_left_out == ("EN",)
-    assert all(film.rate().value is None for film in score_films(store, [paths["other test"]]))
+    assert load_model(planted.paths["other test"]).card.levels_left_out == ("EN",)
+    assert all(film.rate().value is None for film in score_films(planted.new, [planted.paths["other test"]]))
 
 
 def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
-    paths, store, data = planted
-    card = load_model(paths["recipe"]).card
-    counts = {level: int((data.levels == level).sum()) for level in ("EN", "HN", "S")}
+    card = load_model(planted.paths["recipe"]).card
+    counts = {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
     assert (card.target["name"], card.n_clips) == ("hn_s", counts["HN"] + counts["S"])
     assert card.population == {
         "task": "enhn_s",
@@ -113,21 +109,19 @@ def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
         "n_movies": len(FILMS),
         "levels_left_out": [],
     }
-    narrow = load_model(paths["narrow"]).card
+    narrow = load_model(planted.paths["narrow"]).card
     assert narrow.population["clips"] == {level: counts[level] for level in ("HN", "S")}
     assert narrow.calibration != card.calibration
-    (film, *_) = score_films(store, [paths["recipe"]])
+    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
     assert film.model().calibration.clips == counts
 
 
 def test_the_calibration_on_a_wider_test_is_of_the_runs_scores_of_films_left_out(planted):
-    paths, _, data = planted
-    model = load_model(paths["recipe"])
-    run = evaluate(data, ["linear"], "hn_s", "enhn_s")
-    table = run.predictions.table[run.predictions.table["model"] == "linear"]
+    model = load_model(planted.paths["recipe"])
+    table = planted.runs["recipe"].predictions.table.query("model == 'linear'")
     p = model.calibration.probability(table["score"])
     # A sigmoid fitted on these clips expects their share of positives, but for Platt's targets.
-    assert p.mean() == pytest.approx((data.levels == "S").mean(), abs=0.005)
+    assert p.mean() == pytest.approx((planted.data.levels == "S").mean(), abs=0.005)
 
 
 def aged(path, *, codebook="obygaze12"):
@@ -141,23 +135,21 @@ def aged(path, *, codebook="obygaze12"):
 
 
 def test_a_model_saved_before_is_calibrated_on_its_task(planted):
-    paths, store, _ = planted
-    (film, *_) = score_films(store, [aged(paths["wide"])])
+    (film, *_) = score_films(planted.new, [aged(planted.paths["wide"])])
     rate = film.rate()
     assert rate.value == pytest.approx(SHARES[2], abs=0.06)
     assert (rate.bracket_low, rate.bracket_high) == (None, None)
-    (film, *_) = score_films(store, [aged(paths["recipe"])])
+    (film, *_) = score_films(planted.new, [aged(planted.paths["recipe"])])
     assert film.rate().value is None
     assert "EN" in film.rate().reason
-    (film, *_) = score_films(store, [aged(paths["wide"], codebook="violence")])
+    (film, *_) = score_films(planted.new, [aged(planted.paths["wide"], codebook="violence")])
     assert film.rate().value is None
     assert "\n" not in film.rate().reason
 
 
 def test_bracket_and_band_have_names_of_their_own(planted, tmp_path):
-    paths, store, _ = planted
-    (film, *_) = score_films(store, [paths["recipe"]])
-    rate, margin = film.rate(), load_model(paths["recipe"]).calibration.film_margin
+    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
+    rate, margin = film.rate(), load_model(planted.paths["recipe"]).calibration.film_margin
     assert rate.bracket_low == max(rate.value - margin, 0)
     assert rate.bracket_high == min(rate.value + margin, 1)
     assert rate.calibration_low < rate.value < rate.calibration_high

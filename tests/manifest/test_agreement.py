@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import (
-    Clip,
-    Manifest,
-    agreement,
-    builtin_codebook,
-    import_obygaze12,
-    project,
-    windows,
-)
+from obygaze_features.manifest import Clip, Manifest, agreement, builtin_codebook, project, windows
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
     PAPER_SHUFFLES,
@@ -27,7 +19,6 @@ from obygaze_features.manifest.agreement import (
     mean_defined,
 )
 from obygaze_features.manifest.agreement import gamma as gamma_of
-from obygaze_studies.mobygaze import import_mobygaze
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 LEVELS = OBYGAZE12.level_names
@@ -67,19 +58,6 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
-@given(sequences, st.randoms(use_true_random=False))
-def test_gamma_takes_no_side_and_is_at_most_one(first, random):
-    second = [random.choice(LEVELS) for _ in first]
-    there, back = gamma(first, second).value, gamma(second, first).value
-    assert there == pytest.approx(back) if there is not None else back is None
-    assert there is None or there <= 1
-
-
-@pytest.fixture(scope="module")
-def segments(shared_data):
-    return import_mobygaze(shared_data / "mobygaze", Path()).manifest
-
-
 def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_shuffles(segments):
     assert not is_aligned(segments)
     clips = project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
@@ -99,11 +77,10 @@ def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_sh
     assert mean_defined(pair.labels_only for pair in pairs) == pytest.approx(0.383, abs=5e-4)
 
 
-def test_the_default_window_is_the_mean_moviegraphs_clip(segments, shared_data):
-    scenes = import_obygaze12(shared_data / "obygaze12", Path()).manifest
-    common = set(scenes.movies) & set(segments.movies)
+def test_the_default_window_is_the_mean_moviegraphs_clip(segments, obygaze12):
+    common = set(obygaze12.movies) & set(segments.movies)
     seconds = sum(max(clip.end_s for clip in segments if clip.movie == movie) for movie in common)
-    number = sum(clip.movie in common for clip in scenes)
+    number = sum(clip.movie in common for clip in obygaze12)
     assert (len(common), number) == (11, 1745)
     assert round(seconds / number, 1) == 46.4
     assert round(seconds / number) == DEFAULT_WINDOW_S

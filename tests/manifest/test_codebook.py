@@ -36,24 +36,6 @@ def test_every_codebook_of_the_package_is_listed():
     assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
 
 
-@pytest.mark.parametrize(
-    ("cell", "valence", "arousal"),
-    [
-        ("-0.16", "negative", "calm"),
-        ("-0.15", "neutral", "neutral"),
-        ("0", "neutral", "neutral"),
-        ("0.15", "neutral", "neutral"),
-        ("0.1500001", "positive", "active"),
-        ("Neutral", "neutral", "neutral"),
-        ("", None, None),
-    ],
-)
-def test_scores_of_mediaeval_fall_into_classes_with_both_limits_neutral(cell, valence, arousal):
-    codebook = builtin_codebook("mediaeval15")
-    assert codebook.scale("valence").level_of(cell) == valence
-    assert codebook.scale("arousal").level_of(cell) == arousal
-
-
 def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
     """A new digest needs a new version in the file: runs and models made with the old one tell them apart."""
     digests = {name: builtin_codebook(name).digest()[:12] for name in BUILTIN}
@@ -86,11 +68,9 @@ def test_a_codebook_file_is_read(tmp_path):
         ('name = "violence"', 'name = "violence', "line 1"),
         ('version = "1"\n', "", "version"),
         ('name = "violence"', 'name = "a/b"', "name"),
-        ('name = "violence"', 'name = "a\\u0007"', "name"),
         ('name = "violence"', 'name = "obygaze12"', "name"),
         ('name = "calm"', 'nam = "calm"', "levels"),
         ('name = "calm"', 'name = "a;b"', "levels"),
-        ('name = "calm"', 'name = "violent"', "levels"),
         ('name = "calm"', 'name = "calm"\nsynonyms = ["Violent"]', "levels"),
         ('name = "calm"', 'name = "calm"\nposition = 1', "levels"),
         ("label = false", 'label = "no"', "levels"),
@@ -98,7 +78,6 @@ def test_a_codebook_file_is_read(tmp_path):
         ('negative = ["calm"]', 'negative = ["clam"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["violent"]', "tasks"),
         ('negative = ["calm"]', 'negative = ["unsure"]', "tasks"),
-        ('negative = ["calm"]', 'negative = ["calm", "calm"]', "negative"),
         ("[tasks.calm_violent]", "[tasks.levels]", "tasks"),
         ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks"),
         ("[[concepts]]", "[concepts]", "concepts"),

@@ -15,6 +15,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
 from obygaze_features.store.testing import seal_arrays
+from tests.files import written
 
 ROOT = Path("/corpus")
 
@@ -77,24 +78,9 @@ def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
 
 
-@settings(deadline=None)
-@given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 2))
-def test_the_remainder_is_what_follows_the_last_window_of_the_grid(end_s, window_s, share):
-    hop_s = max(window_s * share, 0.001)
-    film = import_film([Film(ROOT / "a.mkv", end_s)], ROOT, window_s, hop_s)
-    end, window, hop = (round(1000 * seconds) for seconds in (end_s, window_s, hop_s))
-    ends = range(window, end + 1, hop)
-    assert round(1000 * film.remainder_s["a"]) == end - (ends[-1] if ends else 0)
-
-
 def model_file(path: Path, **card: object) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("card.json", json.dumps(card))
-    return path
-
-
-def table(path: Path, text: str) -> Path:
-    path.write_text(text)
     return path
 
 
@@ -114,7 +100,7 @@ def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
         with pytest.raises(ManifestError):
             window_of_model(model_file(tmp_path / "b.model", **card))
     with pytest.raises(ManifestError):
-        window_of_model(table(tmp_path / "c.model", "no zip"))
+        window_of_model(written(tmp_path / "c.model", "no zip"))
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
@@ -139,7 +125,7 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
-    scenes = table(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
+    scenes = written(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
     out = tmp_path / "scenes-of-film.csv"
     code, output = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
     assert code == 0
@@ -164,5 +150,5 @@ def test_scenes_become_clips(wrestling, tmp_path):
 )
 def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
-        read_parts(table(tmp_path / "parts.csv", text), ["a"])
+        read_parts(written(tmp_path / "parts.csv", text), ["a"])
     assert message in str(caught.value)

@@ -1,21 +1,16 @@
 """Published annotations and folders of videos become manifests; nothing is lost without being counted."""
 
 import ast
-import csv
 import json
 
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    builtin_codebook,
-    import_obygaze12,
-    read_manifest,
-    write_manifest,
-)
+from obygaze_features.manifest import builtin_codebook, import_obygaze12, read_manifest, write_manifest
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_features.manifest.importers.obygaze12 import SPLIT_FILES
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze
+from tests.files import rows_of, written
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
 MOBY_HEADER = (
@@ -31,9 +26,9 @@ def obygaze_row(number=1, label="Sure", concepts="[' Clothes']", clip_id=None, v
 
 def obygaze_file(folder, *rows):
     folder.mkdir(exist_ok=True)
-    path = folder / "ObyGaze12_thresh_02.csv"
-    path.write_bytes("\r\n".join([OBYGAZE_HEADER, ";" * 10, *rows, ""]).encode())
-    return path
+    return written(
+        folder / "ObyGaze12_thresh_02.csv", "\r\n".join([OBYGAZE_HEADER, ";" * 10, *rows, ""]).encode()
+    )
 
 
 def split_file(folder, name, *rows):
@@ -43,9 +38,7 @@ def split_file(folder, name, *rows):
 
 
 def moby_file(folder, *rows):
-    path = folder / "mobygaze_dataframe.csv"
-    path.write_text("\n".join([MOBY_HEADER, *rows, ""]), encoding="utf-8")
-    return path
+    return written(folder / "mobygaze_dataframe.csv", "\n".join([MOBY_HEADER, *rows, ""]))
 
 
 # ObyGaze12
@@ -77,8 +70,7 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     juno = manifest.by_id["tt0467406-001"].extras
     assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
     for split in SPLIT_FILES:
-        with (shared_data / "obygaze12" / split.path).open(encoding="utf-8", newline="") as stream:
-            released = {row["id"]: row["fold"] for row in csv.DictReader(stream, delimiter=";")}
+        released = {row["id"]: row["fold"] for row in rows_of(shared_data / "obygaze12" / split.path, ";")}
         ours = {clip.clip_id: fold for clip in manifest if (fold := clip.extras[split.column])}
         assert ours == released
         assert list(ours) == list(released)  # in the same order: the manifest alone gives issue-free folds
@@ -90,7 +82,6 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     ("row", "what"),
     [
         (obygaze_row(label="Surely"), "line 4, column label"),
-        (obygaze_row(concepts="['Loook']"), "line 4, column concepts"),
         (obygaze_row(concepts="__import__('os')"), "line 4, column concepts"),
         (obygaze_row(clip_id="tt2-001"), "line 4, column id"),
         (obygaze_row(9), "line 4, column id"),
@@ -174,7 +165,6 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
         (moby_row(1, start="-3"), "line 3, column start_frame"),
         (moby_row(1, rate="0"), "line 3, column framerate"),
         (moby_row(1, label="Maybe"), "line 3, column label"),
-        (moby_row(1, by=""), "line 3, column annotator"),
         (moby_row(0), "line 3, column clip_index"),
     ],
 )
@@ -188,8 +178,7 @@ def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_
     folder = shared_data / "mobygaze"
     names = {record["name"] for record in json.loads((folder / "metadata.json").read_text())["recordSet"]}
     assert {f"mobygaze-{records}" for records in RECORDS} <= names
-    with (folder / "mobygaze_dataframe.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter=";"))
+    rows = rows_of(folder / "mobygaze_dataframe.csv", ";")
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
     marks = [{mark.strip() for mark in ast.literal_eval(row["concepts"])} for row in rows]
     expected = {

@@ -15,7 +15,6 @@ from obygaze_features.manifest import (
     Task,
     builtin_codebook,
     codebook_file,
-    import_folder,
     read_manifest,
     write_manifest,
 )
@@ -96,31 +95,3 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
     with pytest.raises(ManifestError, match="'mobygaze'"):
         write_manifest(manifest(tmp_path, codebook=replace(VIOLENCE, name="mobygaze")), tmp_path / "x.csv")
     assert (tmp_path / "films.csv").read_bytes() == before
-
-
-# What is made of labels
-
-
-# Import
-
-
-@pytest.fixture
-def films(tmp_path):
-    (tmp_path / "films").mkdir()
-    (tmp_path / "films" / "a.mp4").touch()
-    return tmp_path / "films"
-
-
-def spans(folder, *rows, header="video,start_s,end_s,level,concepts"):
-    path = folder / "spans.csv"
-    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    return path
-
-
-def test_spans_are_read_in_the_words_of_the_codebook(films, tmp_path):
-    table = spans(tmp_path, "a.mp4,0,1,Fight,pistol;Scream", "a.mp4,1,2,Fight,", "a.mp4,2,3,calm,")
-    imported = import_folder(films, tmp_path, table, VIOLENCE)
-    assert imported.manifest.codebook == VIOLENCE
-    assert [clip.level for clip in imported.manifest] == ["violent", "violent", "calm"]
-    assert imported.manifest.clips[0].concepts == ("Gun", "Scream")
-    assert imported.notices[-1] == "read 'Fight' as violent (2 rows), 'pistol' as Gun (1 row)"

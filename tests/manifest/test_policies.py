@@ -1,12 +1,12 @@
 """Three ways to read labels, each giving its published counts."""
 
-import csv
 from pathlib import Path
 
 import pytest
 
-from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy, import_obygaze12
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
+from tests.files import rows_of
 
 CLIPS = Manifest(
     (
@@ -45,11 +45,6 @@ def test_a_policy_applied_twice_is_applied_once():
         assert apply_policy(once, policy) == once
 
 
-@pytest.fixture(scope="module")
-def obygaze12(shared_data):
-    return import_obygaze12(shared_data / "obygaze12", Path()).manifest
-
-
 @pytest.mark.parametrize(
     ("policy", "counts"),
     [("paper", [1003, 309, 292, 310]), ("released", [436, 304, 292, 308]), ("raw", [453, 711, 397, 353])],
@@ -60,8 +55,7 @@ def test_obygaze12_has_its_counts_under_each_policy(obygaze12, policy, counts):
 
 def test_released_keeps_the_very_clips_of_the_released_split_files(obygaze12, shared_data):
     path = shared_data / "obygaze12" / "balanced_level" / "02_EN_HN_S.csv"
-    with path.open(encoding="utf-8", newline="") as stream:
-        released = {row["id"] for row in csv.DictReader(stream, delimiter=";")}
+    released = {row["id"] for row in rows_of(path, ";")}
     kept = {clip.clip_id for clip in apply_policy(obygaze12, LabelPolicy.RELEASED) if clip.level != "NS"}
     assert kept == released
 

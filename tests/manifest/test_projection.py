@@ -1,6 +1,5 @@
 """Free annotations projected onto clips: the paper's rules in small, and what holds for any."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,17 +137,3 @@ def test_projecting_everybody_is_projecting_each_and_merging(marks, threshold):
         assert merge([Label(row.level, row.concepts) for row in own], OBYGAZE12) == Label(
             clip.level, clip.concepts
         )
-
-
-@given(annotations(), thresholds)
-@settings(deadline=None)
-def test_the_order_of_annotations_does_not_matter(marks, threshold):
-    backwards = manifest(*reversed(marks.clips))
-    assert project(marks, TEN, threshold).manifest == project(backwards, TEN, threshold).manifest
-
-
-@given(annotations())
-@settings(deadline=None)
-def test_projecting_a_projection_again_changes_nothing(marks):
-    once = project(marks, TEN).manifest
-    assert project(once.with_clips(replace(clip, annotator="x") for clip in once), TEN).manifest == once

@@ -4,16 +4,12 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import read_texts
-
-
-def write(path, content):
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+from tests.files import written
 
 
 def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
     content = '\ufefflist,text_id,text\nangry,a-1,"an angry, loud person"\nangry,a-2, a man\n'
-    assert read_texts(write(tmp_path / "p.csv", content)).rows == (
+    assert read_texts(written(tmp_path / "p.csv", content)).rows == (
         ("a-1", "an angry, loud person"),
         ("a-2", " a man"),
     )
@@ -21,19 +17,19 @@ def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
 
 def test_a_table_of_captions_is_read_as_it_is_given_to_audits(tmp_path):
     content = 'caption_id,image_id,caption\r\nc1,i1,a man\r\nc2,i1,"two\nlines"\r\n'
-    assert read_texts(write(tmp_path / "c.csv", content)).rows == (("c1", "a man"), ("c2", "two\nlines"))
+    assert read_texts(written(tmp_path / "c.csv", content)).rows == (("c1", "a man"), ("c2", "two\nlines"))
 
 
 def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
-    texts = read_texts(write(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
+    texts = read_texts(written(tmp_path / "t.txt", "a man\r\n  a woman\na man"))
     assert texts.rows == (("000001", "a man"), ("000002", "  a woman"), ("000003", "a man"))
 
 
 def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
-    table = read_texts(write(tmp_path / "p.csv", 'more,text_id,text\r\nx,000001,"a man"\r\n'))
-    lines = read_texts(write(tmp_path / "t.txt", "a man\n"))
+    table = read_texts(written(tmp_path / "p.csv", 'more,text_id,text\r\nx,000001,"a man"\r\n'))
+    lines = read_texts(written(tmp_path / "t.txt", "a man\n"))
     assert table.digest() == lines.digest()
-    assert lines.digest() != read_texts(write(tmp_path / "u.txt", "a  man\n")).digest()
+    assert lines.digest() != read_texts(written(tmp_path / "u.txt", "a  man\n")).digest()
 
 
 @pytest.mark.parametrize(
@@ -53,4 +49,4 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, name, content, words):
     with pytest.raises(ManifestError, match=words):
-        read_texts(write(tmp_path / name, content))
+        read_texts(written(tmp_path / name, content))

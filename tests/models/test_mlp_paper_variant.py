@@ -8,11 +8,7 @@ import pytest
 
 from obygaze_models.evaluation.metrics import f1_weighted
 from obygaze_models.models import MLPProbe, fit_many
-
-
-def y_of(data):
-    """1 for S clips."""
-    return (data.levels == "S").astype(np.int64)
+from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.text import as_written
-from obygaze_models.report import (
-    Block,
-    Report,
-    latex,
-    markdown,
-    to_csv,
-    to_json,
-)
+from obygaze_models.report import Block, Report, latex, markdown, to_csv, to_json
 from obygaze_models.report.write import tables
 
 WIDE = Block(

@@ -179,7 +179,6 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
     ("asked", "place"),
     [
         ("liner", "'liner': .*'linear'"),
-        ("diference", "'diference': .*'difference'"),
         ("xyz", "'xyz': .*linear, mlp, .*MODULE:FACTORY"),
         ("nowhere.models:make", r"--model nowhere\.models:make"),
         ("thelab_torn:make", "thelab_torn.*'a_package_that_is_not_there'"),
@@ -188,7 +187,6 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
         ("thelab_models:missing", "thelab_models has no missing"),
         ("thelab_models:NUMBER", "NUMBER is a int"),
         ("thelab_models:broken", "thelab_models:broken .*RuntimeError: no licence"),
-        ("builtins:dict", "builtins:dict"),
     ],
 )
 @pytest.mark.usefixtures("_lab")

@@ -51,44 +51,37 @@ def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
 
 
+def both(data, variant, seeds, sides, held_out):
+    """Train on each side, stopped by the clips held out: one by one, and together."""
+    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
+    alone, together = ([MLPProbe(**settings, random_state=seed) for seed in seeds] for _ in range(2))
+    X, y = data.X, y_of(data)
+    for probe, rows, out in zip(alone, sides, held_out, strict=True):
+        probe.fit(X[rows], y[rows], X_val=X[out], y_val=y[out])
+    fit_many(together, X, y, sides, validation=held_out)
+    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+    return len({len(probe.curve_.validation_loss) for probe in together})
+
+
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnable, variant):
-    sides = leave_out(learnable)
     held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)]
-    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
-    alone = [
-        MLPProbe(**settings, random_state=seed).fit(
-            learnable.X[rows], y_of(learnable)[rows], X_val=learnable.X[out], y_val=y_of(learnable)[out]
-        )
-        for seed, (rows, out) in enumerate(zip(sides, held_out, strict=True))
-    ]
-    together = [MLPProbe(**settings, random_state=seed) for seed in range(len(sides))]
-    fit_many(together, learnable.X, y_of(learnable), sides, validation=held_out)
-    assert len({len(probe.curve_.validation_loss) for probe in together}) > 2
-    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+    assert both(learnable, variant, range(len(held_out)), leave_out(learnable), held_out) > 2
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once(
     learnable, monkeypatch, variant
 ):
-    rows = np.flatnonzero(np.isin(learnable.movies, np.unique(learnable.movies)[:3]))
-    held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)[3:]]
-    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
-    alone = [
-        MLPProbe(**settings).fit(
-            learnable.X[rows], y_of(learnable)[rows], X_val=learnable.X[out], y_val=y_of(learnable)[out]
-        )
-        for out in held_out
-    ]
     trainings = []
     train = training._train
     monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[2]) or train(*given))
-    together = [MLPProbe(**settings) for _ in held_out]
-    fit_many(together, learnable.X, y_of(learnable), [rows] * len(held_out), validation=held_out)
-    assert [len(jobs) for jobs in trainings] == [len(held_out)]
-    assert len({len(probe.curve_.validation_loss) for probe in together}) > 1
-    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+    names = np.unique(learnable.movies)
+    rows = np.flatnonzero(np.isin(learnable.movies, names[:3]))
+    held_out = [np.flatnonzero(learnable.movies == movie) for movie in names[3:]]
+    n = len(held_out)
+    assert both(learnable, variant, [0] * n, [rows] * n, held_out) > 1
+    assert [len(jobs) for jobs in trainings] == [1] * n + [n]
 
 
 def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):

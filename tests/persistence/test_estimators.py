@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.linear import ClippedScaler
-from obygaze_models.persistence.concept_estimators import StoredTree, _check_tree
+from obygaze_models.persistence.concept_estimators import _check_tree
 from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -106,13 +106,7 @@ def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_eve
     assert model.is_out_of_distribution(data.X).mean() < 0.05
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lab:lost",
-        "forest",
-    ],
-)
+@pytest.mark.parametrize("name", ["lab:lost", "forest"])
 def test_what_can_not_be_kept_is_one_line(own, tmp_path, name):
     pytest.importorskip("skops")
     data, run = own
@@ -139,23 +133,6 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
 
 
 # Trees are walked only after their nodes were checked.
-
-
-def test_a_tree_in_a_file_is_scikit_learns_to_the_bit():
-    from sklearn.tree import DecisionTreeClassifier
-
-    from obygaze_models.concepts.heads import additive_parts, head_scores
-    from obygaze_models.persistence.concept_estimators import _table
-
-    rng = np.random.default_rng(0)
-    P = rng.normal(size=(300, 3))
-    tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, random_state=0)
-    tree.fit(P, P[:, 0] * P[:, 1] > 0)
-    stored = StoredTree(_table(tree))
-    np.testing.assert_array_equal(stored.apply(P), tree.apply(P))
-    np.testing.assert_allclose(head_scores(stored, P), head_scores(tree, P), atol=1e-12)
-    base, parts = additive_parts(stored, P, np.zeros(3))
-    np.testing.assert_allclose(base + parts.sum(axis=1), head_scores(stored, P), atol=1e-12)
 
 
 LEAF = [-1, 0, -1, -1, 3, 4]

@@ -14,15 +14,7 @@ from obygaze_models.persistence.card import PROTOCOL, family
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
 from obygaze_models.prediction.saved_model import load_model, save_model
 
-from .model_files import (
-    GOOD,
-    PROVENANCE,
-    about_of,
-    card_of,
-    fitted,
-    packed,
-    read,
-)
+from .model_files import GOOD, PROVENANCE, about_of, card_of, fitted, packed, read
 
 FROZEN = Path(__file__).parent / "frozen"
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -29,16 +27,6 @@ def test_planted_slope_and_intercept_are_recovered_and_films_left_out_are_calibr
     # A film that was not there at all.
     new, label, _ = planted(slope, intercept, n_films=1, seed=1)
     assert calibration_error(label, found.probability(new)) < 0.05
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.floats(1e-3, 1e3), st.floats(-100, 100))
-def test_the_unit_of_scores_does_not_matter(unit, origin):
-    scores, y, movies = planted(1.5, 0.5, n_films=4, per_film=50)
-    one, other = (Calibration.fit(s, y, movies, n_draws=5) for s in (scores, scores * unit + origin))
-    np.testing.assert_allclose(
-        one.probability(scores), other.probability(scores * unit + origin), rtol=1e-4, atol=1e-6
-    )
 
 
 def test_platt_is_logistic_regression_but_for_its_targets():

@@ -1,5 +1,7 @@
 """A kept model says of every frame what it adds: attention in unseen films, concepts in time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def store_of(folder, X, movies, *, name="films", n_frames=N_FRAMES):
 def kept(tmp_path_factory):
     """Attention and a bottleneck trained on four films of the five, and the fifth."""
     folder = tmp_path_factory.mktemp("frames")
-    X, y, movies, event = planted_frames(5, 60, N_FRAMES, 12, n_event=2, size=7.0)
+    X, y, movies, event = planted_frames(5, 40, N_FRAMES, 12, n_event=2, size=7.0)
     codebook, inside = builtin_codebook("obygaze12"), movies < 4
     store, ids = store_of(folder, X[inside], movies[inside])
     # A concept that is there where the event is: its plane is not what is tested here.
@@ -45,25 +47,23 @@ def kept(tmp_path_factory):
     names = ["attention", "pcbm_lr", "linear", "mean_frames", "max_frames"]
     paths = save_models(run, data, names, folder / "models")
     left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
-    return run, paths, left_out, y[~inside], event[~inside], data
+    return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
 
 
 def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_path):
-    _, paths, left_out, y, event, _ = kept
-    model = load_model(paths["attention"])
+    model = load_model(kept.paths["attention"])
     save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == paths["attention"].read_bytes()
-    frames = predict_frames(model, [left_out])
+    assert (tmp_path / "again.model").read_bytes() == kept.paths["attention"].read_bytes()
+    frames = predict_frames(model, [kept.new])
     assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
-    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)
-    assert event[y == 1][np.arange((y == 1).sum()), weights[y == 1].argmax(axis=1)].mean() >= 0.9
+    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)[kept.y == 1]
+    assert kept.event[kept.y == 1][np.arange(len(weights)), weights.argmax(axis=1)].mean() >= 0.9
 
 
 def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
-    _, paths, left_out, *_ = kept
-    model = load_model(paths["attention"])
-    frames = predict_frames(model, [left_out])
-    logits = predict(model, [left_out]).table.set_index("clip_id")["logit"]
+    model = load_model(kept.paths["attention"])
+    frames = predict_frames(model, [kept.new])
+    logits = predict(model, [kept.new]).table.set_index("clip_id")["logit"]
     added = (
         frames.groupby("clip_id")["contribution"].sum(min_count=N_FRAMES) + model.estimator.parameters_[-1]
     )
@@ -73,44 +73,40 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
 
 
 def test_concepts_have_a_value_in_every_frame(kept):
-    _, paths, left_out, *_ = kept
-    frames = predict_frames(load_model(paths["pcbm_lr"]), [left_out])
+    frames = predict_frames(load_model(kept.paths["pcbm_lr"]), [kept.new])
     assert frames["weight"].isna().all()
     assert frames["Body_value"].notna().all()
-    assert len(frames) == len(left_out.clips) * N_FRAMES
+    assert len(frames) == len(kept.new.clips) * N_FRAMES
 
 
 @pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
 def test_a_head_on_the_frames_is_kept_and_applied(kept, name, tmp_path):
-    _, paths, left_out, _, _, data = kept
-    model = load_model(paths[name])
+    model = load_model(kept.paths[name])
     save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == paths[name].read_bytes()
-    frames = left_out["toy"].frames()
+    assert (tmp_path / "again.model").read_bytes() == kept.paths[name].read_bytes()
+    frames = kept.new["toy"].frames()
     pooled = frames.mean(axis=1) if name == "mean_frames" else frames.max(axis=1)
     scaler, head = model.estimator[-2:]
     expected = head.decision_function(scaler.transform(pooled.astype(np.float64)))
-    found = predict(model, [left_out]).table.set_index("clip_id")["logit"]
-    np.testing.assert_allclose(found.loc[list(left_out["toy"].clip_ids)], expected, atol=1e-5)
-    assert model.card.n_clips == len(data)
+    found = predict(model, [kept.new]).table.set_index("clip_id")["logit"]
+    np.testing.assert_allclose(found.loc[list(kept.new["toy"].clip_ids)], expected, atol=1e-5)
+    assert model.card.n_clips == len(kept.data)
 
 
 def test_of_a_clip_with_absent_frames_only_the_present_ones_count(kept):
-    _, paths, left_out, *_ = kept
-    clip = left_out["toy"].frames()[:1].copy()
+    clip = kept.new["toy"].frames()[:1].copy()
     cut = clip.copy()
     cut[:, 7:] = np.nan
     for name in ("attention", "mean_frames", "max_frames"):
-        model = load_model(paths[name])
+        model = load_model(kept.paths[name])
         np.testing.assert_allclose(model.logits(cut), model.logits(clip[:, :7]), rtol=1e-5)
         np.testing.assert_allclose(
             model.out_of_distribution_share(cut), model.out_of_distribution_share(clip[:, :7])
         )
-    assert (load_model(paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
+    assert (load_model(kept.paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
 
 
 def test_a_partial_clip_and_clips_of_one_frame_are_predicted(kept, tmp_path):
-    _, paths, *_ = kept
     X, _, movies, _ = planted_frames(2, 3, 1, 12, n_event=0, seed=5)
     path = seal_arrays(
         tmp_path / "stills",
@@ -121,7 +117,7 @@ def test_a_partial_clip_and_clips_of_one_frame_are_predicted(kept, tmp_path):
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
     store = open_store(path)
-    model = load_model(paths["attention"])
+    model = load_model(kept.paths["attention"])
     found = predict(model, [store])
     assert found.table["logit"].notna().all()
     assert found.has("partial").sum() == 1
@@ -130,34 +126,31 @@ def test_a_partial_clip_and_clips_of_one_frame_are_predicted(kept, tmp_path):
 
 
 def test_explain_says_of_each_frame_what_it_adds(kept):
-    _, paths, left_out, y, *_ = kept
-    model = load_model(paths["attention"])
-    clip = left_out["toy"].clip_ids[int(np.flatnonzero(y)[0])]
-    found = explain(model, [left_out], clip, {})
+    model = load_model(kept.paths["attention"])
+    clip = kept.new["toy"].clip_ids[int(np.flatnonzero(kept.y)[0])]
+    found = explain(model, [kept.new], clip, {})
     added = sum(frame["contribution"] for frame in found.frames) + model.estimator.parameters_[-1]
     assert added == pytest.approx(found.decision.logit, abs=1e-5)
     assert len(found.frames) == N_FRAMES
     assert list(found.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
     assert "contribution" in lines(found, model)[-1]
     with pytest.raises(ConceptError):
-        explain(model, [left_out], clip, {"Body": 0.5})
+        explain(model, [kept.new], clip, {"Body": 0.5})
 
 
-def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, shelf, tmp_path):
-    _, paths, left_out, _, _, data = kept
+def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, tmp_path):
     ids = ["film9-c000", "film9-c001"]
     pooled = {"toy": {"pooled": np.zeros((2, 12), np.float32)}}
     bare = open_store(seal_arrays(tmp_path / "bare", dict.fromkeys(ids, "film9"), pooled, n_frames=N_FRAMES))
     for path, store, place in (
-        (paths["linear"], left_out, "linear"),
-        (paths["pcbm_lr"], bare, r"storage\.frames"),
-        (shelf.paths["pcbm_lr"], shelf.store, "descriptors"),
+        (kept.paths["linear"], kept.new, "linear"),
+        (kept.paths["pcbm_lr"], bare, r"storage\.frames"),
     ):
         with pytest.raises(ModelError, match=place):
             predict_frames(load_model(path), [store])
     clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in ids)
     with pytest.raises(DatasetError, match="frames"):
-        load_dataset(bare, Manifest(clips, tmp_path, data.codebook)).read("frames")
+        load_dataset(bare, Manifest(clips, tmp_path, kept.data.codebook)).read("frames")
 
 
 def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):

@@ -11,7 +11,7 @@ from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, sea
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import estimate_disk, free_space
 
-from .toy_stores import CORPUS, do, provenance
+from .toy_stores import CORPUS, do, no_link, provenance
 
 
 def taken(folder):
@@ -38,12 +38,6 @@ def test_what_a_stage_and_its_store_take_is_within_ten_percent(tmp_path, monkeyp
     assert expected.peak_bytes == pytest.approx(taken(tmp_path)[0], rel=0.1)
     assert expected.stage_files == stage_files
     assert expected.store_files == store_files
-
-
-def no_link(source, target, real=os.link):
-    if "pieces" in str(source) or ".link" in str(source):
-        raise OSError(1, "no links here")
-    real(source, target)  # zarr moves files so
 
 
 def test_the_free_room_of_a_place_that_is_not_there_yet_is_that_of_its_disk(tmp_path):

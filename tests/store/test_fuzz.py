@@ -35,11 +35,7 @@ PIECES = [
     b"null",
 ]
 EDITS = st.lists(
-    st.tuples(
-        st.floats(0, 1),
-        st.integers(0, 12),
-        st.one_of(st.sampled_from(PIECES), st.binary(max_size=8)),
-    ),
+    st.tuples(st.floats(0, 1), st.integers(0, 12), st.one_of(st.sampled_from(PIECES), st.binary(max_size=8))),
     min_size=1,
     max_size=4,
 )

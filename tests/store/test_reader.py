@@ -1,6 +1,5 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
-import json
 import re
 import sys
 
@@ -11,7 +10,19 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path
 from tests.process import python
 
-from .toy_stores import CORPUS, do, features, group, plan, provenance, sealed, staged, status_of
+from .toy_stores import (
+    CORPUS,
+    do,
+    features,
+    group,
+    plan,
+    provenance,
+    read_all,
+    respecify,
+    sealed,
+    staged,
+    status_of,
+)
 
 TOY = group()
 
@@ -67,13 +78,6 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
 
 
-def respecify(path, **changes):
-    file = path / "data/features.zarr/zarr.json"
-    document = json.loads(file.read_bytes())
-    document["attributes"]["obygaze"].update(changes)
-    file.write_text(json.dumps(document), encoding="utf-8")
-
-
 def test_a_newer_format_is_refused_and_what_is_not_known_of_an_older_one_kept(tmp_path):
     path = sealed(tmp_path, 8)
     respecify(path, novelty={"kept": True})
@@ -95,11 +99,6 @@ def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
     for place in (*places, stage.path / "plan.jsonl", "ftp://example.org/toy-1.0.0"):
         with pytest.raises(StoreError, match=re.escape(str(place))):
             open_store(place)
-
-
-def read_all(path):
-    found = open_store(path)["toy"]
-    return found.pooled(), found.frames(), found.tokens(), found.time_s
 
 
 @pytest.mark.parametrize(

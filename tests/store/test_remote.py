@@ -1,4 +1,4 @@
-"""Reading from servers: the same numbers as from the folder, or one clear error; never NaN."""
+"""Reading from servers and zips: the same numbers as from the folder, or one clear error; never NaN."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,18 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
 
+from .toy_stores import read_all
+
 pytest.importorskip("obstore")
 
 
-@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0/", "toy-1.0.0.zip"])
-def test_a_served_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
-    here, there = open_store(root / "toy-1.0.0"), open_store(f"{site.url}/{place}")
+PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/toy-1.0.0.zip"]
+"""A folder and its zip on a server, and the zip where it lies."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
+    here, there = open_store(root / "toy-1.0.0"), open_store(place.format(url=site.url, root=root))
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version, there.names) == (here.name, here.version, here.names)
     assert there.clips == here.clips
@@ -35,26 +41,22 @@ def test_only_what_is_asked_for_is_sent(site):
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
 
 
-@pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
+@pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_served_store_verifies(root, site, place, depth):
-    here, there = verify(root / "toy-1.0.0", depth), verify(f"{site.url}/{place}", depth)
+def test_a_store_verifies(root, site, place, depth):
+    here, there = verify(root / "toy-1.0.0", depth), verify(place.format(url=site.url, root=root), depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "status", "clip", "time_s"])
 def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
-    def read_all():
-        found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-        return found.pooled(), found.frames(), found.tokens(), found.time_s
-
-    read_all()
+    read_all(f"{site.url}/toy-1.0.0")
     site.lost = {
         f"/toy/{array}/c/0" + "/0" * {"frames": 2, "tokens": 2, "status": 0, "clip": 0}.get(array, 1)
     }
     with pytest.raises(StoreError, match=f"toy/{array}/c/0"):
-        read_all()
+        read_all(f"{site.url}/toy-1.0.0")
     for depth in ("quick", "digests"):
         found = verify(f"{site.url}/toy-1.0.0", depth).problems
         assert any(f"toy/{array}/c/0" in problem.file for problem in found) or depth == "quick"

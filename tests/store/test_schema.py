@@ -1,7 +1,6 @@
 """docs/store-format.md and its schema are true: of every store there was, of the code, of each other."""
 
 import copy
-import csv
 import itertools
 import json
 import re
@@ -23,6 +22,7 @@ from obygaze_features.store.provenance import validate_corpus, validate_licence
 from obygaze_features.store.records import COLUMNS
 from obygaze_features.store.store import check_version
 from obygaze_features.store.testing import seal_arrays
+from tests.files import rows_of
 
 from .toy_stores import CORPUS, PlannedClip, group, provenance, sealed, staged
 
@@ -46,8 +46,7 @@ def check_store(path):
     assert {node.parent.name for node in arrays} <= ARRAYS.keys()
     for node in arrays:
         check("array", json.loads(node.read_bytes()))
-    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = rows_of(path / "data/clips.csv")
     assert len(lines) == len(open_store(path).clips)
     for line in lines:
         check("clip", line)

@@ -106,10 +106,8 @@ def broken(clip, **arrays):
         ),
         ({"frames": np.zeros((3, 4), np.float32)}, "array frames: expected float16, found float32"),
         ({"pooled": np.zeros(5, np.float32)}, r"array pooled: expected shape \[4\], found \[5\]"),
-        ({"pooled": [0.0] * 4}, "array pooled: expected a numpy array, found list"),
         ({"logits": np.zeros(4, np.float32)}, "expected arrays .*; found .*logits"),
         ({"time_s": np.zeros(F, np.float32)}, "array time_s: expected float64, found float32"),
-        ({"time_s": np.full(F, np.nan)}, "array time_s: 3 values are not finite"),
         ({"frame_index": np.full(F, -1)}, "array frame_index: a negative index"),
     ],
 )

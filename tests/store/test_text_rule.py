@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from obygaze.cli import main
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.records import ClipResult
 from obygaze_features.text import unsuitable
+from tests.command import obygaze
 
 from .hostile_stores import resealed, say_of_itself
 from .toy_stores import CORPUS, group, plan, result, sealed
@@ -63,13 +63,11 @@ def test_full_verification_finds_them_and_inspect_shows_them_escaped(tmp_path, c
     assert verify(store).ok  # the digests fit
     assert any("holds the" in problem.what for problem in verify(store, "full").problems)
     for words in (["inspect"], ["inspect", "--json"], ["verify", "--full"]):
-        with pytest.raises(SystemExit):
-            main(["store", *words, str(store)])
+        obygaze("store", *words, store)
         out, err = capsys.readouterr()
         assert unsuitable(out + err, lines=True) is None
         assert "\nfingerprint 00" not in out
-    with pytest.raises(SystemExit):
-        main(["store", "inspect", str(store), "--json"])
+    obygaze("store", "inspect", store, "--json")
     assert json.loads(capsys.readouterr().out)["citation"] == open_store(store).attributes["citation"]
 
 

@@ -1,6 +1,5 @@
 """Stores of texts: a row is a text, which the store carries; everything else is as with clips."""
 
-import csv
 import json
 
 import h5py
@@ -27,6 +26,7 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.testing import toy_provenance
+from tests.files import rows_of
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
 SAMPLING = {"policy": "texts", "n": None}
@@ -74,8 +74,7 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
 
 def test_the_table_and_the_card_speak_of_texts(tmp_path):
     path = sealed(tmp_path / "texts")
-    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
-        assert {line["clip"]: line["text"] for line in csv.DictReader(file)} == TEXTS
+    assert {line["clip"]: line["text"] for line in rows_of(path / "data/clips.csv")} == TEXTS
     card = (path / "README.md").read_text(encoding="utf-8")
     assert "format 1.1: 4 texts" in card
     assert "Decoded by" not in card
@@ -88,8 +87,7 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
     assert open_store(path)["toy"].text == (odd, "a man")
     assert verify(path, "full").ok
-    with (path / "data/clips.csv").open(encoding="utf-8", newline="") as file:
-        assert [line["text"] for line in csv.DictReader(file)] == [odd, "a man"]
+    assert [line["text"] for line in rows_of(path / "data/clips.csv")] == [odd, "a man"]
 
 
 def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):

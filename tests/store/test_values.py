@@ -26,7 +26,6 @@ from .toy_stores import provenance
         ({"architecture": {"weights": "/home/ann/w.pt"}}, r"provenance.architecture.weights"),
         ({"architecture": {"file": "C:\\w.pt"}}, None),
         ({"architecture": {"hostname": "gpu7"}}, "'hostname'"),
-        ({"architecture": {"Hostname": "gpu7"}}, "'Hostname'"),
         ({"architecture": {"scale": float("nan")}}, r"architecture.scale"),
         ({"architecture": {"mean": np.zeros(3)}}, r"architecture.mean"),
         ({"architecture": {1: 2}}, None),

@@ -7,24 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, import_obygaze12, write_manifest
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.claims_report import CLAIMS, Claim, claims_report, read_inputs, verdict
 from obygaze_studies.claims.measures import Finding
 from obygaze_studies.errors import AuditError
-from obygaze_studies.mobygaze import import_mobygaze
 
 WORDS = Path("audits") / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
 NAN = float("nan")
 
 
 @pytest.fixture(scope="module")
-def files(shared_data, tmp_path_factory):
+def files(shared_data, obygaze12, segments, tmp_path_factory):
     folder = tmp_path_factory.mktemp("claims")
-    clips, segments = folder / "obygaze12.csv", folder / "segments.csv"
-    write_manifest(import_obygaze12(shared_data / "obygaze12", clips).manifest, clips)
-    write_manifest(import_mobygaze(shared_data / "mobygaze", segments).manifest, segments)
-    return [clips, segments, shared_data / WORDS]
+    write_manifest(obygaze12, folder / "obygaze12.csv")
+    write_manifest(segments, folder / "segments.csv")
+    return [folder / "obygaze12.csv", folder / "segments.csv", shared_data / WORDS]
 
 
 @pytest.fixture(scope="module")

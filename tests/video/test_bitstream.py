@@ -1,12 +1,10 @@
 """What packets say of themselves, on bits written by hand."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.video.bitstream import (
-    display_ranks,
     exp_golomb,
     hevc_picture,
     is_av1_random_access,
@@ -76,11 +74,6 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none(
     assert vop_type(start + b"\x40" + start + b"\x80") == ""
     assert vop_type(b"\x00\x00\x01\xb3") == ""
     assert vop_type(start) == ""
-
-
-@given(st.text("IPBS", max_size=60))
-def test_display_ranks_are_a_permutation(types):
-    assert np.sort(display_ranks(types)).tolist() == list(range(len(types)))
 
 
 def hevc(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:

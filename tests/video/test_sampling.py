@@ -28,19 +28,6 @@ def test_uniform_is_the_published_rule_sorted_and_in_range(length, n):
     assert chosen.max() < length
 
 
-@given(STEPS, COUNTS, st.integers(0, 40000), st.integers(1, 40000))
-def test_a_span_is_sampled_inside_the_span(steps, n, start, length):
-    frames = frame_times(np.cumsum(steps) / 1000)
-    start_s, end_s = start / 1000, (start + length) / 1000
-    try:
-        chosen = choose(uniform(n), frames.within(start_s, end_s))
-    except VideoError:
-        assert not ((frames.time_s >= start_s) & (frames.time_s < end_s)).any()
-        return
-    assert (frames.time_s[chosen] >= start_s).all()
-    assert (frames.time_s[chosen] < end_s).all()
-
-
 def test_a_span_starts_inclusive_and_ends_exclusive():
     frames = frame_times([0.0, 0.04, 0.08, 0.12])
     assert frames.within(0.04, 0.12).index.tolist() == [1, 2]

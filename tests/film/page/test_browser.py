@@ -3,24 +3,20 @@
 What only a browser can find: errors of the script and of the policy, what is read out, what does not fit.
 """
 
-import csv
-import io
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from obygaze_features.manifest import read_manifest
 from obygaze_film.page import write_film_page
+from tests.files import rows_of
 from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long
 
-DOCS = Path(__file__).parents[3] / "docs" / "pictures"
 NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' & <b>'
 
 
@@ -126,22 +122,21 @@ def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, 
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory):
     """A copy as long as the film (600 s) and one that is 4 % shorter, as PAL speed-up makes it."""
-    av = pytest.importorskip("av")
+    pytest.importorskip("av")
     import numpy as np
 
-    folder, paths = tmp_path_factory.mktemp("films"), []
-    for seconds in (600, 576):
-        paths.append(folder / f"{seconds}.webm")
-        with av.open(str(paths[-1]), "w") as file:
-            stream = file.add_stream("libvpx", rate=1)
-            stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-            for number in range(seconds):
-                frame = av.VideoFrame.from_ndarray(
-                    np.full((48, 64, 3), number % 200, np.uint8), format="rgb24"
-                )
-                file.mux(stream.encode(frame))
-            file.mux(stream.encode(None))
-    return paths
+    from tests.video.encoding import encode
+
+    folder = tmp_path_factory.mktemp("films")
+    return [
+        encode(
+            folder / f"{seconds}.webm",
+            (np.full((48, 64, 3), number % 200, np.uint8) for number in range(seconds)),
+            "libvpx",
+            1,
+        )
+        for seconds in (600, 576)
+    ]
 
 
 def test_the_readers_own_film_plays_from_the_disk_and_another_cut_is_named(visit, several, movies):
@@ -219,14 +214,14 @@ def test_no_title_name_or_movie_breaks_the_page_or_begins_a_formula(visit, sever
     film = seen.page.locator(".film").nth(0)
     saved = judge(film, "=HYPERLINK(1)")
     saved.save_as(tmp_path / "j.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "j.csv").read_text())))
+    rows = rows_of(tmp_path / "j.csv")
     assert {row["movie"] for row in rows} == {"'=cmd()"}
     assert {row["annotator"] for row in rows} == {"'=HYPERLINK(1)"}
     assert len(read_manifest(tmp_path / "j.csv")) == 3
     with seen.page.expect_download() as download:
         film.get_by_role("button", name="timeline as CSV").click()
     download.value.save_as(tmp_path / "t.csv")
-    table = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
+    table = rows_of(tmp_path / "t.csv")
     assert len(table) == 60
     assert table[0]["movie"] == "'=cmd()"
 
@@ -285,15 +280,3 @@ def test_three_hours_of_three_thousand_windows_are_small_and_quick(visit, tmp_pa
     seen.keyboard.press("+")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     assert metrics["ScriptDuration"] < 1.0
-
-
-def test_pictures_for_the_docs(visit, page, tmp_path):
-    """Two pictures of the page for the docs; OBYGAZE_PICTURES=1 replaces those that are there."""
-    folder = DOCS if os.environ.get("OBYGAZE_PICTURES") else tmp_path
-    for theme in ("light", "dark"):
-        seen = visit(page, width=1200, height=1720, theme=theme).page
-        seen.locator("[data-t]").nth(1).click()
-        seen.mouse.move(0, 0)
-        seen.screenshot(path=folder / f"film-{theme}.png")
-        made, kept = ((place / f"film-{theme}.png").read_bytes() for place in (folder, DOCS))
-        assert made[16:24] == kept[16:24]  # the size in a PNG's header

@@ -147,19 +147,6 @@ def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none(
     assert charts.line(rows).count("M") == 2
 
 
-def test_a_strip_covers_what_has_a_probability_in_seven_steps():
-    edges = np.array([0.0, 1, 2, 3, 4, 5])
-    p = np.array([0.01, 0.02, np.nan, 0.5, 1.0])
-    assert charts.strip(edges[:-1], edges[1:], p) == {1: "M0 5h20", 4: "M30 5h10", 7: "M40 5h10"}
-
-
-def test_an_axis_has_at_most_nine_labels_none_of_them_cut_off():
-    for seconds in (5, 59, 600, 5400, 7212, 10_800, 30_000):
-        found = charts.ticks(seconds)
-        assert 2 <= len(found) <= 10
-        assert found[-1] <= 0.96 * seconds
-
-
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

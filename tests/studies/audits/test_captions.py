@@ -4,29 +4,22 @@ import numpy as np
 import pytest
 
 from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.caption_words import read_captions
 from obygaze_studies.errors import AuditError
+from tests.files import written
 
 TEXTS = {"c1": "a sad, sad woman", "c2": "a woman,\nfrowning", "c3": "a man", "c4": "sad"}
 IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    arrays = {"toy": {"pooled": np.eye(len(TEXTS), dtype=np.float32)}}
-    path = tmp_path_factory.mktemp("texts") / "captions"
-    return seal_arrays(path, dict.fromkeys(TEXTS, ""), arrays, texts=TEXTS)
+def store(tmp_path_factory, keep):
+    return keep(tmp_path_factory.mktemp("texts") / "captions", TEXTS, np.eye(len(TEXTS)), texts=TEXTS)
 
 
 @pytest.fixture
 def table(tmp_path):
-    def write(text, name="captions.csv"):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+    return lambda text: written(tmp_path / "captions.csv", text)
 
 
 def test_a_store_gives_the_captions_that_the_table_names(store, table):

@@ -1,7 +1,5 @@
 """Object-gender co-occurrence: counting rules, the printed ratios, and the captions there are."""
 
-import csv
-
 import pytest
 
 from obygaze_models.report import records
@@ -9,6 +7,7 @@ from obygaze_studies.audit_common.audit_tables import read_rows
 from obygaze_studies.audit_common.published_values import OBJECTS, TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
+from tests.files import rows_of
 
 CAPTIONS = [
     "A man riding a motor scooter.",
@@ -47,10 +46,7 @@ def test_the_counts_of_the_first_800_karpathy_captions(shared_data):
 
 
 def test_all_28_printed_ratios_are_counts_cut_to_two_decimals(shared_data):
-    with (shared_data / "audits/paper_tables/genderscore_poster_tables.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(shared_data / "audits/paper_tables/genderscore_poster_tables.csv")
     for row in rows:
         printed = TOTALS[row["model"]]
         counts = printed.cooc if row["method"] == "Co-Occ" else printed.gender_score
@@ -58,12 +54,6 @@ def test_all_28_printed_ratios_are_counts_cut_to_two_decimals(shared_data):
         assert cut(counts["man"], counts["woman"]) == float(row["to_m_printed"])
         assert cut(counts["woman"], counts["man"]) == float(row["to_w_printed"])
     assert len(rows) == 14
-
-
-def test_the_ratios_of_the_karpathy_objects_follow_from_their_counts(oracle):
-    for counts in oracle["gender_score"]["karpathy5000"]["cooc_objects"].values():
-        assert share(counts["man"], counts["woman"]) == pytest.approx(counts["to_m"], rel=1e-12)
-        assert share(counts["woman"], counts["man"]) == pytest.approx(counts["to_w"], rel=1e-12)
 
 
 def test_a_bad_list_of_objects_is_refused(tmp_path):

@@ -1,9 +1,6 @@
 """Association tests made of stores: selections, prompts, published values, and every mistake in one line."""
 
-import csv
 import json
-from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from obygaze_studies.eat.eat_tests import (
     WORDS,
     EatTest,
     Variant,
-    prompt_rows,
     prompts,
     read_tests,
     select,
@@ -24,6 +20,7 @@ from obygaze_studies.eat.eat_tests import (
 )
 from obygaze_studies.eat.effect_size import audit_eat, critical_d
 from obygaze_studies.errors import AuditError
+from tests.files import rows_of
 
 TEST = EatTest("t", {"side": "X"}, {"side": "Y"}, ("A0", "A1"), ("B0", "B1"))
 
@@ -100,12 +97,6 @@ def test_the_words_and_templates_are_those_of_the_paper(stimuli):
         assert list(paper) == [t.format(word) for t in stimuli["templates_paper"] for word in printed]
 
 
-def test_every_prompt_is_listed_once():
-    for variant in Variant:
-        rows = prompt_rows(variant)
-        assert len({row["text_id"] for row in rows}) == len({row["text"] for row in rows}) == 8 * 30
-
-
 def test_the_ready_tests_are_those_of_the_tables(stimuli):
     ready = {test.name: test for table in SELECTIONS.values() for test in table}
     assert [one["name"] for one in stimuli["tests"] if ready.pop(one["name"])]
@@ -128,9 +119,7 @@ def test_the_ready_tests_are_those_of_the_tables(stimuli):
 
 
 def test_the_published_cells_are_those_printed_and_their_stars_follow_from_d(shared_data):
-    path = shared_data / "audits/paper_tables/wolfe2023_tables_1_2.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        cells = list(csv.DictReader(file))
+    cells = rows_of(shared_data / "audits/paper_tables/wolfe2023_tables_1_2.csv")
     names = {(t.a, t.x.get("level", "")): t.name for t in SELECTIONS["table1"]}
     names |= {(t.b, ""): t.name for t in SELECTIONS["table2"]}
     odd = []
@@ -168,14 +157,6 @@ def test_a_mistake_names_the_test_the_set_and_the_id(planted, changes, place):
         planted([EatTest("t", **fields)])
 
 
-@pytest.mark.parametrize("spoil", [lambda v: v * 0, lambda v: np.where(np.arange(5) == 1, np.nan, v)])
-def test_a_bad_vector_names_the_set_and_the_id(planted, tmp_path, keep, spoil):
-    keep(tmp_path / "good", [f"{side}{row}" for side in "XY" for row in range(4)], np.ones((8, 5)))
-    good = read_embeddings(tmp_path / "good")
-    with pytest.raises(AuditError, match="test t, set X: the embedding of X0"):
-        planted(images=replace(good, vectors=spoil(good.vectors)))
-
-
 def test_an_image_without_features_is_named(planted, tmp_path, keep):
     ids = [f"{side}{row}" for side in "XY" for row in range(4)]
     path = keep(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
@@ -200,7 +181,6 @@ def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
     ("text", "place"),
     [
         ("[", ""),
-        ("[]", ""),
         ('[{"name": "t"}]', r"\[0\]"),
         ('[{"name": "t", "X": {}, "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
         ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
@@ -213,53 +193,6 @@ def test_a_bad_file_of_tests_is_refused(tmp_path, text, place):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(AuditError, match=rf"tests\.json.*{place}"):
         read_tests(path)
-
-
-@pytest.fixture
-def professions(tmp_path, keep):
-    """Stores of Table 2's 120 images and prompts (noise), and the table of the images."""
-    rng = np.random.default_rng(0)
-    kinds = list(product(("scientist", "doctor", "ceo"), ("woman", "man")))
-    items = [(f"{job}-{gender}-{n}", job, gender) for job, gender in kinds for n in range(20)]
-    asked = prompt_rows(Variant.CODE)
-    texts = {row["text_id"]: row["text"] for row in asked}
-    vectors = {"jobs": rng.normal(size=(len(items), 5)), "prompts": rng.normal(size=(len(asked), 5))}
-    keep(tmp_path / "jobs", [name for name, *_ in items], vectors["jobs"])
-    keep(tmp_path / "prompts", texts, vectors["prompts"], texts=texts)
-    lines = ["item_id,profession,gender", *(",".join(row) for row in items)]
-    (tmp_path / "items.csv").write_text("\n".join([*lines, ""]))
-    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in vectors.values()]
-    return dict(zip([name for name, *_ in items], units[0], strict=True)), [
-        (row["list"], unit) for row, unit in zip(asked, units[1], strict=True)
-    ]
-
-
-@pytest.fixture
-def run_table2(tmp_path, obygaze):
-    stores = ("--images", tmp_path / "jobs", "--texts", tmp_path / "prompts")
-    tables = ("--items", tmp_path / "items.csv", "--out", tmp_path / "eat.csv")
-    return lambda *more: obygaze("audit", "eat", *stores, *tables, *more)
-
-
-def test_table_2_by_the_command_is_equation_1_beside_the_printed_values(professions, run_table2, tmp_path):
-    assert run_table2("--tests", "table2", "--published", "CLIP RN50") == 0
-    images, prompted = professions
-    with (tmp_path / "eat.csv").open(newline="") as file:
-        rows = {row["test"]: row for row in csv.DictReader(file)}
-    printed = {"science": (0.49, "false"), "medicine": (0.18, "false"), "business": (1.2, "true")}
-    jobs = {"science": "scientist", "medicine": "doctor", "business": "ceo"}
-    assert list(rows) == [f"sex_{field}" for field in jobs]
-    for field, job in jobs.items():
-        row = rows[f"sex_{field}"]
-        sides = [np.array([unit for kind, unit in prompted if kind == name]) for name in ("sex", field)]
-        assert [len(side) for side in sides] == [30, 30]
-        nearer = {name: np.mean(sides[0] @ unit) - np.mean(sides[1] @ unit) for name, unit in images.items()}
-        x, y = (
-            [s for name, s in nearer.items() if name.startswith(f"{job}-{who}-")] for who in ("woman", "man")
-        )
-        assert float(row["d"]) == pytest.approx((np.mean(x) - np.mean(y)) / np.std(x + y, ddof=1), abs=1e-6)
-        assert (float(row["published_d"]), row["published_star"]) == printed[field]
-        assert row["n_partitions"] == "137846528820"
 
 
 def test_a_name_that_is_not_of_sobem_is_refused():

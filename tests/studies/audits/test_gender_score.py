@@ -1,11 +1,8 @@
 """The Gender Score: published values to the last bit, its properties, and what can't be scored is listed."""
 
-import csv
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings
@@ -14,10 +11,7 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_studies.gender_score.cooc import filled, named, share
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
-
-PRIORS = st.floats(0.01, 0.99)
-SIMS = st.floats(-0.95, 0.95)
-CONFIDENCES = st.floats(0, 1)
+from tests.files import rows_of
 
 
 def caption(name, text, image="i"):
@@ -47,8 +41,7 @@ def test_the_published_ratio_comes_out(oracle):
 @pytest.fixture(scope="module")
 def karpathy(shared_data):
     """Rows of 800 captions, and what `audit_gender_score` takes of them."""
-    with (shared_data / "audits/captions/karpathy_first800.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(shared_data / "audits/captions/karpathy_first800.csv")
     captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
     objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
     sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
@@ -106,28 +99,11 @@ def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside
 
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
-    path = shared_data / "audits/paper_tables/genderscore_poster_objects.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            of = TOTALS[row["model"]]
-            scored = row["method"] == "Gender Score"
-            ours = (of.score_to_man, of.score_to_woman) if scored else (of.object_to_man, of.object_to_woman)
-            assert [one[row["object"]] for one in ours] == [float(row["to_m"]), float(row["to_w"])]
-
-
-@settings(max_examples=50, deadline=None)
-@given(PRIORS, SIMS, SIMS, CONFIDENCES, CONFIDENCES)
-def test_near_objects_raise_the_prior_far_ones_lower_it_and_confident_ones_move_it_less(
-    prior, one, other, first, second
-):
-    (low, high), (unsure, sure) = sorted([one, other]), sorted([first, second])
-    found = revise(prior, high, unsure)
-    assert 0 <= found <= 1
-    assert found >= prior if high >= 0 else found <= prior
-    assert revise(prior, 0.0, unsure) == revise(prior, high, 1.0) == prior
-    assert revise(prior, low, unsure) <= found + 1e-12
-    assert found <= revise((1 + prior) / 2, high, unsure) + 1e-12
-    assert abs(revise(prior, high, sure) - prior) <= abs(found - prior) + 1e-12
+    for row in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
+        of = TOTALS[row["model"]]
+        scored = row["method"] == "Gender Score"
+        ours = (of.score_to_man, of.score_to_woman) if scored else (of.object_to_man, of.object_to_woman)
+        assert [one[row["object"]] for one in ours] == [float(row["to_m"]), float(row["to_w"])]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageDraw
-from PIL.ExifTags import Base
 from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoTokenizer, CLIPModel
@@ -29,7 +28,7 @@ from obygaze_studies.saliency.class_activation import (
     similarity,
 )
 from obygaze_studies.saliency.maps_file import read_maps
-from tests.tiny_checkpoints import tiny_checkpoint
+from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 
@@ -137,14 +136,8 @@ def test_attention_pooling_gives_the_expected_map(oracle):
 
 @pytest.fixture(scope="module")
 def clip_folder(tmp_path_factory):
-    """A tiny CLIP whose tokenizer knows letters; its end token has the largest number, as CLIP's."""
-    folder = tiny_checkpoint("clip", tmp_path_factory.mktemp("clip"))
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    words = ["!", *letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
-    vocabulary = {word: number for number, word in enumerate(words)}
-    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
-    (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
-    return folder
+    """A tiny CLIP whose tokenizer knows letters."""
+    return tiny_text_checkpoint("clip", tmp_path_factory.mktemp("clip"))
 
 
 @pytest.mark.parametrize("score", ["cosine", "dot"])
@@ -227,6 +220,7 @@ def lab(tmp_path, monkeypatch, obygaze):
         image = Image.new("RGB", (224, 224), (128, 128, 128))
         ImageDraw.Draw(image).ellipse(place, fill=colour)
         image.save(tmp_path / "stills" / f"{name}.png")
+    (tmp_path / "p.txt").write_text("0\n", encoding="utf-8")
     (tmp_path / "labnets.py").write_text(DETECTORS, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -294,7 +288,7 @@ def test_bad_lists_of_pairs_are_named(lab, read, text, place):
 def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, changed, place, obygaze):
     import labnets
 
-    for name, text in (("p", "0"), ("words", "a cat"), ("many", "7")):
+    for name, text in (("words", "a cat"), ("many", "7")):
         (lab / f"{name}.txt").write_text(f"{text}\n", encoding="utf-8")
     tensors = labnets.detectors().state_dict()
     tensors["extra"] = tensors.pop("head.bias")
@@ -307,27 +301,9 @@ def test_a_network_that_cannot_be_had_is_one_line(lab, detecting, capsys, change
     assert "Traceback" not in err
 
 
-def test_a_picture_is_mapped_as_it_is_seen_upright_and_in_three_channels(lab, detecting, obygaze):
-    upright = Image.open(lab / "stills" / "warm.png")
-    turned = Image.Exif()
-    turned[Base.Orientation] = 6  # to be turned by 90 degrees clockwise
-    upright.transpose(Image.Transpose.ROTATE_90).save(lab / "stills" / "turned.png", exif=turned)
-    upright.convert("L").save(lab / "stills" / "grey.png")
-    upright.convert("L").convert("RGB").save(lab / "stills" / "three.png")
-    assert obygaze("manifest", "import", "images", "stills", "--out", "more.csv") == 0
-    (lab / "p.csv").write_text("text_id,text\nred,0\n", encoding="utf-8")
-    assert obygaze("gradcam", "more.csv", "--prompts", "p.csv", *detecting, "--out", "m.zarr") == 0
-    maps = read_maps(lab / "m.zarr")
-    found = {pair["image_id"]: one for pair, one in zip(maps.pairs, maps.raw, strict=True)}
-    assert found["warm"].any()
-    assert np.array_equal(found["warm"], found["turned"])
-    assert np.array_equal(found["grey"], found["three"])
-
-
 def test_a_damaged_image_stops_the_maps_with_its_name(lab, detecting, capsys, obygaze):
     data = (lab / "stills" / "warm.png").read_bytes()
     (lab / "stills" / "warm.png").write_bytes(data[: len(data) // 2])
-    (lab / "p.txt").write_text("0\n", encoding="utf-8")
     assert obygaze("gradcam", "stills.csv", "--prompts", "p.txt", *detecting, "--out", "m.zarr") == 1
     assert "warm.png" in capsys.readouterr().err
     assert not (lab / "m.zarr").exists()
@@ -337,7 +313,6 @@ def test_videos_are_not_mapped_and_a_random_network_is_called_untrained(lab, det
     (lab / "films.csv").write_text(
         (lab / "stills.csv").read_text(encoding="utf-8").replace(".png", ".mp4"), encoding="utf-8"
     )
-    (lab / "p.txt").write_text("0\n", encoding="utf-8")
     asked = ["--prompts", "p.txt", *detecting[:4], "--weights", "random:1", "--out", "m.zarr"]
     assert obygaze("gradcam", "films.csv", *asked) == 1
     assert "films.csv" in capsys.readouterr().err

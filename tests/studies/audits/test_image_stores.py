@@ -7,13 +7,12 @@ import pytest
 from PIL import Image, ImageDraw
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_studies.gender_score.belief_revision import read_objects
-from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
+from tests.tiny_checkpoints import tiny_text_checkpoint
 
 SHAPES = ("disc", "box", "line")
 
@@ -60,15 +59,6 @@ def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
     np.testing.assert_array_equal(group.read("disc", "pooled"), expected)
     np.testing.assert_array_equal(group.read("disc", "frames"), expected[None])
     assert group.provenance["sampling"] == {"policy": "uniform", "n": 1}
-
-
-@pytest.mark.parametrize(("name", "family"), [("clip", "clip"), ("siglip", "siglip")])
-def test_the_space_is_the_weights_alone(tmp_path, name, family):
-    folder = str(tiny_checkpoint(name, tmp_path / name))
-    spaces = {load_backbone("clip", n, weights=folder).provenance["space"] for n in (1, 4)}
-    assert spaces == {f"{family} sha256:{find_weights(folder).sha256}"}
-    other = str(tiny_checkpoint(name, tmp_path / "other", seed=1))
-    assert load_backbone("clip", 1, weights=other).provenance["space"] not in spaces
 
 
 def test_stills_and_videos_are_not_mixed(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze.cli import main
+from tests.command import obygaze
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(page for page in (ROOT / "docs" / "audits").glob("*.md") if page.stem != "README")
@@ -25,7 +25,5 @@ def test_the_block_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     commands = commands_of(page)
     assert commands[-1][:2] == ["audit", page.stem]
     for words in commands:
-        with pytest.raises(SystemExit) as ended:
-            main(words)
-        assert not ended.value.code, capsys.readouterr().err
+        assert obygaze(*words) == 0, capsys.readouterr().err
     assert "kept in" in capsys.readouterr().err

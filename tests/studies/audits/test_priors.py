@@ -6,11 +6,8 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import ExtractError
 from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.language_model import language_model
-from obygaze_studies.gender_score.priors import (
-    measure_priors,
-    texts_to_score,
-    write_priors,
-)
+from obygaze_studies.gender_score.priors import measure_priors, texts_to_score, write_priors
+from tests.files import written
 from tests.tiny_checkpoints import tiny_language_model
 
 CAPTIONS = """caption_id,image_id,caption
@@ -28,12 +25,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def table(tmp_path):
-    def write(text=CAPTIONS):
-        path = tmp_path / "captions.csv"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+    return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 
 class Counted:

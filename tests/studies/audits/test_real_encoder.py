@@ -3,7 +3,6 @@
 Long: 84 MB of weights. They alone meet trained vectors, and so the published effects and scores.
 """
 
-import csv
 import json
 
 import numpy as np
@@ -17,6 +16,7 @@ from obygaze_studies.eat.eat_tests import EatTest
 from obygaze_studies.eat.effect_size import audit_eat
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
 from obygaze_studies.gender_score.gender_audit import Mode, audit_gender_score
+from tests.files import rows_of
 
 pytestmark = pytest.mark.long
 
@@ -36,9 +36,7 @@ def lists(shared_data):
 
 @pytest.fixture(scope="module")
 def karpathy(shared_data):
-    path = shared_data / "audits/captions/karpathy_first800.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))[:N_KARPATHY]
+    return rows_of(shared_data / "audits/captions/karpathy_first800.csv")[:N_KARPATHY]
 
 
 @pytest.fixture(scope="module")

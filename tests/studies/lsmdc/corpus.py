@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-import av
 import numpy as np
 from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_studies.lsmdc.lsmdc16 import FILES
+from tests.video.encoding import encode
 
 PATTERNS = 16
 COLOURS = ("red", "green", "blue", "grey")
@@ -64,15 +64,8 @@ def picture(pattern: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def write_video(path: Path, pictures: list, rate: int = 2) -> Path:
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("mpeg4", rate=rate)
-        stream.width = stream.height = 64
-        stream.pix_fmt = "yuv420p"
-        for pixels in pictures:
-            frame = av.VideoFrame.from_ndarray(np.kron(pixels, np.ones((2, 2, 1), np.uint8)), format="rgb24")
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return path
+    large = (np.kron(pixels, np.ones((2, 2, 1), np.uint8)) for pixels in pictures)
+    return encode(path, large, "mpeg4", rate)
 
 
 FILMS = ("0001_American_Beauty", "0019_Pulp_Fiction", "1004_Juno", "3015_CHARLIE_ST_CLOUD")

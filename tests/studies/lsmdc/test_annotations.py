@@ -14,6 +14,7 @@ from obygaze_studies.lsmdc.lsmdc16 import (
     read_captions,
     read_titles,
 )
+from tests.files import written
 
 TIMES = "\t".join(["00.00.01.000"] * 4)
 GOOD = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"
@@ -21,12 +22,7 @@ GOOD = f"1004_Juno_00.00.01.000-00.00.02.000\t{TIMES}\tSOMEONE smiles.\n"
 
 @pytest.fixture
 def file(tmp_path):
-    def write(data):
-        path = tmp_path / FILES["training"]
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return path
-
-    return write
+    return lambda data: written(tmp_path / FILES["training"], data)
 
 
 def test_six_fields_of_which_two_are_used(file):

@@ -1,18 +1,15 @@
 """`obygaze train xclip-lsmdc`: what it prints and how it ends; what it does is tested beside."""
 
-import os
 import signal
-import subprocess
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import click
 import pytest
 
-from obygaze.cli import main
 from obygaze_studies import lsmdc
 from obygaze_studies.commands import train as command
+from tests.command import obygaze
+from tests.extraction.clusters import FINISHES, STOPS, Site
 
 MEASURES = {
     counting: {
@@ -44,9 +41,7 @@ def library(monkeypatch):
 
 
 def run(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        main([*REQUIRED, *arguments])
-    return stopped.value.code
+    return obygaze(*REQUIRED, *arguments)
 
 
 def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
@@ -77,33 +72,23 @@ def test_bad_shares_are_usage_errors(capsys):
     assert "--gather-share 4" in capsys.readouterr().err
 
 
-TIME_LIMIT, CANCEL = signal.SIGUSR1, signal.SIGTERM
-
-
 @pytest.mark.parametrize(
-    ("code", "stop", "asked"),
-    [(1, TIME_LIMIT, "requeue 7\n"), (0, TIME_LIMIT, ""), (1, CANCEL, ""), (1, None, "")],
+    ("command", "signals", "code", "asked"),
+    [
+        (STOPS, [signal.SIGUSR1], 143, "requeue 11"),
+        (FINISHES, [signal.SIGUSR1], 0, ""),
+        (STOPS, [signal.SIGTERM], 143, ""),
+        ("exit 1", [], 1, ""),
+    ],
 )
-def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(tmp_path, code, stop, asked):
-    script = Path(__file__).parents[3] / "docs" / "slurm" / "train.sbatch"
-    wait = f"trap 'exit {code}' TERM; touch ready; for i in {{1..6000}}; do sleep 0.05; done"
-    commands = {
-        "torchrun": f'echo "$@" > given; {wait if stop else f"exit {code}"}',
-        "scontrol": 'echo "$@" > asked',
-    }
-    for name, body in commands.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = os.environ | {"SLURM_JOB_ID": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    with subprocess.Popen(["bash", script, "--out", "my run"], cwd=tmp_path, env=environment) as running:
-        if stop:
-            while not (tmp_path / "ready").exists():
-                time.sleep(0.01)
-            running.send_signal(stop)
-        assert running.wait(timeout=600) == code
-    given = (tmp_path / "given").read_text()
+def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(
+    tmp_path, command, signals, code, asked
+):
+    site = Site(tmp_path, command, name="torchrun")
+    assert site.run("train.sbatch", "--out", "my run", signals=signals)[0] == code
+    assert site.asked == asked
+    given = (tmp_path / "arguments").read_text()
     assert given == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
-    assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == asked
 
 
 def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):

@@ -3,7 +3,6 @@
 Checks 9, 12 and 13 of the specification.
 """
 
-import csv
 import json
 import os
 
@@ -12,7 +11,6 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from obygaze.cli import main
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
@@ -22,6 +20,8 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
+from tests.command import obygaze
+from tests.files import rows_of
 
 from .corpus import clip_id
 
@@ -38,10 +38,6 @@ class Listener(TrainingCallbacks):
 
     def say(self, text):
         self.said.append(text)
-
-
-def read_csv(path):
-    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +61,7 @@ def test_a_run_leaves_weights_measures_log_and_card(whole):
     names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
     assert files_of(out).keys() == names
-    rows = read_csv(out / "log.csv")
+    rows = rows_of(out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(6))
     assert tuple(rows[0]) == LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
@@ -225,7 +221,7 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
     )
     outcome = train(given, watch=listener)
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = read_csv(given.out / "left_out.csv")
+    rows = rows_of(given.out / "left_out.csv")
     assert [(row["line"], row["clip_id"]) for row in rows] == [
         ("4", clip_id("training", 3)),
         ("6", clip_id("training", 5)),
@@ -238,17 +234,6 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
         train(
             settings(annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache")
         )
-
-
-def test_films_can_be_excluded_and_the_rest_of_the_overlap_is_recorded(settings, tmp_path):
-    (tmp_path / "films.txt").write_text("Pulp Fiction\nThe Help\n")
-    plan = make_plan(settings(exclude_movies=tmp_path / "films.txt"))
-    found = plan.describe()
-    assert found["sentences"] == {"training": 9, "validation": 3, "test": 4}
-    assert found["excluded_movies"] == {"training": {"Pulp Fiction": 3}, "validation": {"Pulp Fiction": 1}}
-    assert found["movies_not_found"] == ["The Help"]
-    assert found["movies_shared_with_obygaze12"] == {"Juno": 3}
-    assert plan.record()["movies"]["shared_with_obygaze12"] == {"Juno": 3}
 
 
 def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
@@ -272,9 +257,7 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
         "manifest import folder films --out films.csv",
         f"extract films.csv store --backbone xclip-lsmdc --weights {whole.out} --workers 1 --device cpu",
     ):
-        with pytest.raises(SystemExit) as stopped:
-            main(command.split())
-        assert stopped.value.code == 0
+        assert obygaze(*command.split()) == 0
     group = open_store(tmp_path / "store")["xclip-lsmdc"]
     training = group.provenance["training"]
     assert group.provenance["weights_sha256"] == find_weights(whole.out).sha256

@@ -1,6 +1,5 @@
 """The oracle, and a small task with planted truths."""
 
-import csv
 import functools
 import json
 
@@ -10,6 +9,7 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from tests.files import rows_of
 
 CLASSES = {"valence": ("negative", "neutral", "positive"), "arousal": ("calm", "neutral", "active")}
 
@@ -24,11 +24,7 @@ def oracle(shared_data):
 def synthetic(shared_data):
     """The folder of 600 synthetic clips, and its two tables as rows."""
     folder = shared_data / "audits" / "mediaeval_synth"
-    rows = {
-        name: list(csv.DictReader((folder / f"{name}.csv").read_text("utf-8").splitlines()))
-        for name in ("truth", "run")
-    }
-    return folder, rows["truth"], rows["run"]
+    return folder, *(rows_of(folder / f"{name}.csv") for name in ("truth", "run"))
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,6 @@ def test_one_run_of_each_subtask_must_do_without_external_data(runs):
         None,
         "{}",
         '{"external_data": "no"}',
-        "[]",
         "nonsense",
         '{"external_data": false, "dev_movies": ["m0", "m2"]}',
         '{"external_data": false, "pretrained": true}',

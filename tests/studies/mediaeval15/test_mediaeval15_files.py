@@ -8,20 +8,10 @@ from obygaze_features.errors import ManifestError
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import read_annotations
 from obygaze_studies.mediaeval15.annotations import make_labels, scored_clips
-from obygaze_studies.mediaeval15.run_files import (
-    RunFile,
-    affect_lines,
-    read_affect,
-    read_trec,
-    trec_lines,
-)
+from obygaze_studies.mediaeval15.run_files import RunFile, affect_lines, read_affect, read_trec, trec_lines
+from tests.files import written
 
 SCORES = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def judgements(folder, *votes, more=""):
@@ -32,7 +22,7 @@ def judgements(folder, *votes, more=""):
         for pivot, answers in (("low", low), ("high", high))
         for vote in answers
     ]
-    return write(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
+    return written(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
 
 
 def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left_out(tmp_path):
@@ -43,7 +33,7 @@ def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left
         ("c", "valence", "001", "110"),
         ("c", "arousal", "000", "000"),
     )
-    made = make_labels(write(tmp_path / "scores.csv", SCORES), pivots)
+    made = make_labels(written(tmp_path / "scores.csv", SCORES), pivots)
     assert [(row["clip"], row["movie"], row["valence"], row["arousal"]) for row in made.rows] == [
         ("a", "m", "negative", "neutral"),
         ("b", "m", "positive", "neutral"),
@@ -67,11 +57,11 @@ def test_scores_become_classes_pivots_fill_gaps_and_a_contradictory_clip_is_left
 )
 def test_a_label_that_can_not_be_made_is_named(tmp_path, scores, votes, more, place):
     with pytest.raises((TaskError, ManifestError), match=place):
-        make_labels(write(tmp_path / "scores.csv", scores), judgements(tmp_path, *votes, more=more))
+        make_labels(written(tmp_path / "scores.csv", scores), judgements(tmp_path, *votes, more=more))
 
 
 def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
-    path = write(
+    path = written(
         tmp_path / "clips.csv",
         "clip,split,valence,arousal,violence\na,dev,0.2,calm,1\nb,test,-0.15,,\nc,test,neutral,0.1500001,0\n",
     )
@@ -96,16 +86,16 @@ def test_truth_may_hold_scores_or_classes_and_its_test_clips_count(tmp_path):
 )
 def test_a_truth_that_can_not_be_read_is_named(tmp_path, text, place):
     with pytest.raises((TaskError, ManifestError), match=rf"clips\.csv[\s\S]*{place}"):
-        read_annotations(write(tmp_path / "clips.csv", text))
+        read_annotations(written(tmp_path / "clips.csv", text))
 
 
 def test_runs_are_read_back_as_they_were_written(tmp_path):
     run = {"b": 0.1, "a": 0.1, "c": -1e-7}
     text = trec_lines(run, "mine")
     assert text.splitlines()[0] == "violence Q0 b 1 0.1 mine"
-    assert read_trec(write(tmp_path / "run.trec", text)) == {"violence": run}
+    assert read_trec(written(tmp_path / "run.trec", text)) == {"violence": run}
     calls = {"valence": {"a": "negative", "b": "neutral"}, "arousal": {"a": "active", "b": "calm"}}
-    assert read_affect(write(tmp_path / "run.csv", affect_lines(calls))) == calls
+    assert read_affect(written(tmp_path / "run.csv", affect_lines(calls))) == calls
 
 
 def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
@@ -121,14 +111,12 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
     [
         (read_trec, "v Q0 a 1 0.5 x\nv Q0 a 2 0.4 x\n", "line 2: clip 'a' of topic v"),
         (read_trec, "v Q0 a 1 nan x\n", "line 1: score 'nan'"),
-        (read_trec, "v Q0 a 1 inf x\n", "line 1: score 'inf'"),
         (read_trec, "v Q0 a 1 0.5\n", "line 1"),
         (read_trec, "\n", ""),
         (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence: 'calm'"),
-        (read_affect, "clip,valence,arousal\na,,calm\n", "column valence: ''"),
         (read_affect, "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n", "line 3, column clip"),
     ],
 )
 def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, place):
     with pytest.raises((TaskError, ManifestError), match=rf"run[\s\S]*{place}"):
-        read(write(tmp_path / "run", text))
+        read(written(tmp_path / "run", text))

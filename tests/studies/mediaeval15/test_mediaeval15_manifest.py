@@ -7,11 +7,7 @@ from obygaze_features.manifest import read_manifest, write_manifest
 from obygaze_studies.mediaeval15 import import_mediaeval15
 
 HEADER = "clip,movie,split,valence,arousal,violence,note"
-ROWS = (
-    "ACCEDE00001.mp4,one,dev,-0.4,calm,1,x",
-    "ACCEDE00002.mp4,one,dev,,,,y",
-    "new-1.mp4,two,test,,,,z",
-)
+ROWS = ("ACCEDE00001.mp4,one,dev,-0.4,calm,1,x", "ACCEDE00002.mp4,one,dev,,,,y", "new-1.mp4,two,test,,,,z")
 
 
 def folder_of(folder, *rows, header=HEADER, **lists):

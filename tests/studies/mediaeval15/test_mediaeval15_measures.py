@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_studies.errors import TaskError
@@ -117,20 +115,6 @@ def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_th
     nine = mean_measures([measures(run[topic], qrels[topic]) for topic in run])
     shown = {recall: f"{nine[f'iprec_at_recall_{recall}']:.4f}" for recall in ("0.10", "0.60")}
     assert shown == {"0.10": "0.3884", "0.60": "0.0822"}
-
-
-scores = st.dictionaries(
-    st.text("abc", min_size=1, max_size=3), st.sampled_from([0.0, 0.25, 1.0]), min_size=1
-)
-
-
-@given(scores, st.data())
-def test_average_precision_is_the_sum_of_its_definition(run, data):
-    judged = data.draw(st.dictionaries(st.sampled_from([*sorted(run), "missing"]), st.integers(0, 1)))
-    relevant = [judged.get(clip, 0) for clip in sorted(run, key=lambda clip: (run[clip], clip), reverse=True)]
-    total = sum(judged.values())
-    expected = sum(sum(relevant[: rank + 1]) / (rank + 1) for rank, one in enumerate(relevant) if one)
-    assert average_precision(run, judged) == pytest.approx(expected / total if total else 0.0)
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])

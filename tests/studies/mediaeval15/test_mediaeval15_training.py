@@ -86,8 +86,7 @@ def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean():
 
 
 def test_any_model_of_the_zoo_is_trained_and_a_baseline_knows_nothing(make_task):
-    store, manifest = make_task()
-    sides = load_sides(store, manifest)
+    sides = load_sides(*make_task())
     assert len(set(train_violence(sides, BUILTIN_MODELS["always_positive"])[0].values())) == 1
     calls, _ = train_affect(sides, BUILTIN_MODELS["median_level"])
     assert len(set(calls["arousal"].values())) == 1
@@ -119,14 +118,12 @@ def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(ma
 
 
 def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
-    store, manifest = make_task(leak=True)
     with pytest.raises(TaskError, match="'film00'"):
-        load_sides(store, manifest)
+        load_sides(*make_task(leak=True))
 
 
 def test_no_movie_is_on_both_sides_of_an_inner_fold_and_no_test_clip_is_trained_on(make_task):
-    store, manifest = make_task()
-    sides = load_sides(store, manifest)
+    sides = load_sides(*make_task())
     X = sides.data.X
     movie_of = {row.tobytes(): movie for row, movie in zip(X, sides.data.movies.tolist(), strict=True)}
     seen = []
@@ -149,8 +146,7 @@ def test_no_movie_is_on_both_sides_of_an_inner_fold_and_no_test_clip_is_trained_
 
 
 def test_a_clip_without_features_is_missing_from_the_run_and_nothing_stands_in_for_it(make_task):
-    store, manifest = make_task(failed="ACCEDE00239.mp4")
-    sides = load_sides(store, manifest)
+    sides = load_sides(*make_task(failed="ACCEDE00239.mp4"))
     run, _ = train_violence(sides, FAST)
     assert len(run) == 119
     (excluded,) = sides.excluded["test"]

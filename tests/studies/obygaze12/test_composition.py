@@ -9,19 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from obygaze_features.manifest import (
-    Clip,
-    LabelPolicy,
-    Manifest,
-    apply_policy,
-)
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_features.manifest.projection import project, windows
-from obygaze_studies.obygaze12.composition import (
-    concept_pairs,
-    concept_sets,
-    concept_trend,
-    exact_common,
-)
+from obygaze_studies.obygaze12.composition import concept_pairs, concept_sets, concept_trend, exact_common
 from obygaze_studies.obygaze12.statistics import grouped
 
 small = st.integers(0, 4)

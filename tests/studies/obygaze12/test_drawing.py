@@ -88,12 +88,6 @@ def test_figure_5_says_on_every_branch_which_side_it_is_and_tells_thresholds_apa
     assert "goes on, to depth 2" in words(svg)
 
 
-def test_thresholds_of_different_concepts_or_equal_ones_need_no_more_digits():
-    look = [Node(place, 0, -1, "", "Look", 0.5, 1, 0.5) for place in range(2)]
-    body = Node(2, 0, -1, "", "Body", 0.50001, 1, 0.5)
-    assert threshold_digits([*look, body]) == 2
-
-
 SAVE = """
 import sys
 from pathlib import Path

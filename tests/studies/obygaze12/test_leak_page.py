@@ -1,6 +1,5 @@
-"""The page on the leak runs, and says what it prints."""
+"""The page on the leak says what the released files hold."""
 
-import doctest
 import re
 from pathlib import Path
 
@@ -8,12 +7,6 @@ from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds, count_leaks
 
 PAGE = Path(__file__).parents[3] / "docs" / "leak.md"
-
-
-def test_every_block_of_the_page_runs_and_prints_its_numbers():
-    found = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
-    assert found.attempted > 20
-    assert found.failed == 0
 
 
 def test_the_pages_counts_are_those_of_the_released_files(obygaze12):

@@ -2,10 +2,7 @@
 
 import pytest
 
-from obygaze_studies.obygaze12.printed_values import (
-    TRIVIAL,
-    trivial_f1,
-)
+from obygaze_studies.obygaze12.printed_values import TRIVIAL, trivial_f1
 
 
 def test_seven_of_the_eight_trivial_figures_come_out_as_printed_and_the_eighth_does_not():
