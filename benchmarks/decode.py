@@ -70,8 +70,7 @@ def by_decord(path: Path) -> None:
 
 def by_pyav(path: Path) -> None:
     """Decode everything up to the last frame wanted with PyAV."""
-    table = video_index.index_packets(path)
-    count = len(table.shown)
+    count = len(video_index.index_packets(path).shown)
     wanted = {i * count // FRAMES for i in range(FRAMES)}
     with av.open(str(path)) as container:
         container.streams.video[0].thread_count = 1

@@ -211,8 +211,8 @@ def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
         for kind in FORMATS:
             export(film, kind)
 
-    names = ("film.json", "timeline.csv", "shots.csv")
-    return {name: (scored / name, file_target(scored / name, read)) for name in names}
+    paths = [scored / name for name in ("film.json", "timeline.csv", "shots.csv")]
+    return {path.name: (path, file_target(path, read)) for path in paths}
 
 
 def forget(store: Path) -> None:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
