@@ -36,7 +36,7 @@ def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
 
 def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
     # A shell's background jobs, of which the tests may be one, begin with Ctrl-C ignored.
-    real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     pretended = real | {signal.SIGINT: signal.default_int_handler}
     monkeypatch.setattr(signal, "getsignal", lambda number: pretended[number])
     with stop_on_signals() as stop:

@@ -46,7 +46,7 @@ def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, co
     frames = read_frames(path, uniform(8))
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
-    spans = [(0, 3), (2, 6), (3, 4.6), (6.5, 10)]
+    spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
     assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]
 
