@@ -89,7 +89,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
     os.fsync = lambda _: None  # type: ignore[assignment]  # no power cut is expected, and waiting is dear
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
-        path, run = targets(folder)[name]
+        path, run = targets(folder, name)[name]
         good = path.read_bytes()
         run(good)
         guard(folder)

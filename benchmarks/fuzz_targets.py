@@ -199,9 +199,10 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
 
 def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
     """Damage a file of a scored film, whose record names no digests: else nothing would be read further."""
-    from tests.film.films import scored_film, train
+    from tests.film.films import MODELS, scored_film
+    from tests.planted_models import make_shelf
 
-    scored, _ = scored_film(folder, train(folder / "trained"))
+    scored, _ = scored_film(folder, make_shelf(folder / "trained", MODELS))
     record = json.loads((scored / "film.json").read_bytes())
     (scored / "film.json").write_text(json.dumps(record | {"tables": {}}), encoding="utf-8")
 
@@ -221,8 +222,9 @@ def forget(store: Path) -> None:
         shutil.rmtree(store.with_name(left), ignore_errors=True)
 
 
-def targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+def targets(folder: Path, wanted: str = "film.json") -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    return found | film_targets(folder) | reader_targets(folder)
+    films = film_targets(folder) if wanted in {"film.json", "timeline.csv", "shots.csv"} else {}
+    return found | films | reader_targets(folder)

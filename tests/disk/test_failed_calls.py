@@ -11,7 +11,7 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 97,
+    "film-run": 197,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
@@ -31,7 +31,6 @@ def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     stride = STRIDES.get(name, 3)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
-    problems += [
-        problem for case in trials.cases(4 * stride, ("ENOSPC", "KILL")) for problem in trials.problems(case)
-    ]
+    rarer = [*trials.cases(4 * stride, ("ENOSPC",)), *trials.cases(12 * stride, ("KILL",))]
+    problems += [problem for case in rarer for problem in trials.problems(case)]
     assert problems == []
