@@ -12,10 +12,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import (
     auto_config,
-    frozen,
-    load_exactly,
     load_pretrained,
-    untrained,
 )
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import Preset
@@ -238,13 +235,3 @@ def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
             f"{source.name}: transformers has no causal language model of type {config.model_type!r}"
         ) from None
     return LoadedNetwork(load_pretrained(cls, source, config), source, None, tokenizer, digests)
-
-
-def built_network(weights: str | Path | Weights, make: Callable[[], nn.Module]) -> LoadedNetwork:
-    """Load all tensors of one file into a network that a function builds."""
-    source = find_weights(weights)
-    if source.seed is not None:
-        return LoadedNetwork(untrained(make, source.seed), source)
-    network = make()
-    load_exactly(network, source)
-    return LoadedNetwork(frozen(network), source)

@@ -84,18 +84,16 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     return backbone
 
 
-def load_network(
-    recipe: str | Callable[[], Any], weights: str | Path | Weights, **options: Any
-) -> LoadedNetwork:
+def load_network(name: str, weights: str | Path | Weights, **options: Any) -> LoadedNetwork:
     """Load a network itself, for what a backbone's vectors do not give: gradients, training, probabilities.
 
     Parameters
     ----------
-    recipe
+    name
         `clip` or `openclip`, the image half of a CLIP of transformers or OpenCLIP; `causal-lm`, a causal
-        language model; `xclip-lsmdc`, both halves; or a function without arguments that builds a network.
+        language model; or `xclip-lsmdc`, both halves.
     weights
-        As the backbone of that name takes them; for a function, one file of tensors by name or `random:SEED`.
+        As the backbone of that name takes them.
     options
         Of `xclip-lsmdc`: `tensors`, in the published format, in place of those of `weights`.
 
@@ -106,19 +104,13 @@ def load_network(
 
     Examples
     --------
-    >>> from torch import nn
     >>> from obygaze_features.backbones import load_network
-    >>> load_network(lambda: nn.Linear(2, 1), "random:0").module
-    Linear(in_features=2, out_features=1, bias=True)
+    >>> load_network("xclip-lsmdc", "random:0").module.training
+    False
     """
-    if callable(recipe):
-        options["make"] = recipe
-        load = _imported("obygaze_features.backbones.network:built_network")
-    elif recipe in NETWORKS:
-        load = _imported(NETWORKS[recipe])
-    else:
-        raise BackboneError(f"no network is called '{recipe}'; there is {', '.join(NETWORKS)}")
-    network: LoadedNetwork = load(weights, **options)
+    if name not in NETWORKS:
+        raise BackboneError(f"no network is called '{name}'; there is {', '.join(NETWORKS)}")
+    network: LoadedNetwork = _imported(NETWORKS[name])(weights, **options)
     return network
 
 

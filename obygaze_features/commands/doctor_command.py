@@ -1,16 +1,12 @@
 """`obygaze doctor`: find problems of this machine that would make a long extraction fail."""
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from obygaze_features.options import json_option
-from obygaze_features.text import unescaped
-
-COLOURS = {"ok": "green", "note": "yellow", "fault": "red"}
 
 
 @click.command()
@@ -20,8 +16,8 @@ COLOURS = {"ok": "green", "note": "yellow", "fault": "red"}
 def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.
 
-    Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, cores
-    and Slurm's variables; at PATH also fsync, locks, free space and inodes. Run it on the node that is
+    Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, usable
+    cores; at PATH also whether it can be written to, locks, free space and inodes. Run it on the node that is
     to extract, such as with srun.
 
     \b
@@ -43,7 +39,5 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     else:
         width = max(len(finding.about) for finding in findings)
         for finding in findings:
-            colour = COLOURS[finding.level]
-            click.secho(f"{finding.level:5}", nl=False, file=unescaped(sys.stdout), fg=colour)
-            click.echo(f"  {finding.about:{width}}  {finding.text}")
+            click.echo(f"{finding.level:5}  {finding.about:{width}}  {finding.text}")
     ctx.exit(3 if faults else 0)

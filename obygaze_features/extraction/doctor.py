@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import re
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
-SLOW_SYNC_S = 0.05
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 MOUNTS = Path("/proc/self/mounts")  # of Linux
@@ -147,14 +145,12 @@ def weights() -> Iterator[Finding]:
 
 
 def cores() -> Iterator[Finding]:
-    """Count the usable cores, and report Slurm's settings of this job."""
+    """Count the usable cores, and compare them with what Slurm allotted."""
     n = usable_cores()
     allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
     bound = allotted.isdecimal() and n < int(allotted)
     note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if bound else ""
     yield _found("cores", f"{n} usable of {os.cpu_count()}", note=note)
-    if job := os.environ.get("SLURM_JOB_ID"):
-        yield _found("slurm", f"job {job} on {os.environ.get('SLURM_JOB_NODELIST', '?')}")
 
 
 def examine_place(path: Path) -> Iterator[Finding]:
@@ -164,13 +160,9 @@ def examine_place(path: Path) -> Iterator[Finding]:
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _found("path", f"{folder} can be written to ({kind})")
-            started = time.perf_counter()
             with (Path(trial) / "file").open("wb", buffering=0) as file:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
-            took = time.perf_counter() - started
-            note = ", which slows every piece" if took > SLOW_SYNC_S else ""
-            yield _found("fsync", f"a file is forced to the disk in {1000 * took:.0f} ms", note=note)
             yield _found("locks", f"on {kind}", fault=_without_locks(Path(trial) / "file", options))
     except OSError as error:
         yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")

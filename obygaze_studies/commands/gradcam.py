@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, json_option, show
+from obygaze_features.options import PATH, json_option, removed_option, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -36,13 +36,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
     type=click.Choice(["cosine", "dot"]),
     help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
 )
-@click.option(
-    "--network",
-    metavar="MODULE:FUNCTION",
-    help="Function that builds an image network to map in place of a CLIP; "
-    "texts are then class indices (0-based). Needs --layer and --weights.",
-)
-@click.option("--layer", help="Target layer of --network, such as layer4.")
+@removed_option("--network", "map a CLIP, with --backbone and --weights", value=True)
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
 )
@@ -53,7 +47,6 @@ def gradcam(
     pairs: Path | None,
     prompts: Path | None,
     out: Path,
-    network: str | None,
     force: bool,
     as_json: bool,
     **how: Any,
@@ -72,22 +65,18 @@ def gradcam(
           --weights "CLIP RN50" --out rn50.zarr
       obygaze gradcam stills.csv --pairs pairs.csv --score dot \\
           --weights clip-vit-large-patch14 --out dot.zarr
-      obygaze gradcam stills.csv --pairs classes.csv \\
-          --network torchvision.models:resnet50 --layer layer4 \\
-        --weights resnet50.pth --out maps.zarr
     """
     from tqdm import tqdm
 
     from obygaze_features.errors import ExtractError
     from obygaze_features.extraction import of_stills
     from obygaze_features.manifest import read_manifest
-    from obygaze_studies.saliency.class_activation import every_pair, map_pairs, network_to_map, read_pairs
+    from obygaze_studies.saliency.class_activation import clip_with_targets, every_pair, map_pairs, read_pairs
     from obygaze_studies.saliency.maps_file import check_maps_free, write_maps
 
     source = pairs or prompts
     if source is None or (pairs and prompts):
         raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
-    _check_network(network, **how)
     if out.suffix != ".zarr":
         raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
     check_maps_free(out, force=force)
@@ -96,24 +85,12 @@ def gradcam(
         raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
     wanted = (read_pairs if pairs else every_pair)(source, images)
     known = {name: value for name, value in how.items() if value is not None}
-    mapped, targets = network_to_map([pair.text for pair in wanted], network, **known)
-    about = {**mapped.about, "score": "class" if network else how["score"] or "cosine", "source": SOURCE}
+    mapped, targets = clip_with_targets([pair.text for pair in wanted], **known)
+    about = {**mapped.about, "score": how["score"] or "cosine", "source": SOURCE}
     with tqdm(total=len(wanted), unit="map") as bar:
         maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
     write_maps(maps, out)
     _show(maps, out, as_json=as_json)
-
-
-def _check_network(network: str | None, **how: Any) -> None:
-    layer, weights, score, backbone = (how[name] for name in ("layer", "weights", "score", "backbone"))
-    for wrong, words in (
-        (layer and not network, "--layer goes with --network: of a CLIP it is known"),
-        (network and not (layer and weights), "--network needs --layer and --weights"),
-        (network and backbone, "--network takes the place of a --backbone: give one of them"),
-        (network and score, "--score is of images and texts; with --network it is the score of a class"),
-    ):
-        if wrong:
-            raise click.UsageError(words)
 
 
 def _show(maps: "Maps", out: Path, *, as_json: bool) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +19,6 @@ from obygaze_features.backbones import (
     Preset,
     TextBackbone,
     Weights,
-    choose_preset,
-    find_weights,
     load_network,
     load_text_backbone,
     matmul_precision,
@@ -137,37 +134,6 @@ def _halves(
     return mapped, _embedder(texts, loaded.weights.name, device)
 
 
-def classifier_to_map(function: str, source: str, layer: str, compute: Compute) -> MappedNetwork:
-    """Build an image network by a function and load all its weights.
-
-    Parameters
-    ----------
-    function
-        `module:function`, such as `torchvision.models:resnet50`; called without arguments it gives a network
-        from [B, 3, 224, 224], with ImageNet's mean and deviation, to the scores of classes [B, D].
-    source
-        A file of tensors by name, or `random:SEED`.
-    layer
-        The module's name in the network, such as `layer4`.
-
-    Raises
-    ------
-    BackboneError
-        There is no such function or layer, or the weights are not the network's.
-    """
-    weights = find_weights(source)
-    make = _function(function)
-    network = load_network(lambda: _network(function, make), weights).module.to(compute.torch_device())
-    try:
-        module = network.get_submodule(layer)
-    except AttributeError:
-        names = ", ".join(name for name, _ in network.named_children())
-        raise BackboneError(f"{function} has no layer '{layer}'; it begins with {names}") from None
-    preset = choose_preset("xclip", ("xclip",))  # the full square, normalised as for ImageNet
-    about = {"space": None, "function": function, **_about(weights, layer, preset, LIBRARIES)}
-    return MappedNetwork(network, module, None, preset, about)
-
-
 @dataclass(frozen=True, eq=False)
 class LiveMap:
     """The saliency map of an image for a target.
@@ -189,17 +155,6 @@ def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
     if score == "dot":
         return lambda image: image @ text
     return lambda image: (image @ text) / (image.norm() * text.norm())
-
-
-def class_score(number: int) -> Target:
-    """Return the logit of one class (0-based)."""
-
-    def score(scores: torch.Tensor) -> torch.Tensor:
-        if number >= len(scores):
-            raise BackboneError(f"the network has {len(scores)} classes, from 0 on, and none is {number}")
-        return scores[number]
-
-    return score
 
 
 def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> LiveMap:
@@ -295,23 +250,6 @@ def _about(weights: Weights, layer: str, preset: Preset, libraries: Sequence[str
     }
 
 
-def _function(written: str) -> Callable[[], Any]:
-    try:
-        function: Callable[[], Any] = resolve_name(written)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise BackboneError(f"{written}: {error}") from None
-    if not callable(function):
-        raise BackboneError(f"'{written}' is not a function, as in torchvision.models:resnet50")
-    return function
-
-
-def _network(written: str, make: Callable[[], Any]) -> nn.Module:
-    network = make()
-    if not isinstance(network, nn.Module):
-        raise BackboneError(f"{written} gave {type(network).__name__}, not a network of torch")
-    return network
-
-
 def _check_output(mapped: MappedNetwork) -> Callable[[Any, Any, Any], None]:
     """Check the output of the layer."""
 
@@ -384,45 +322,32 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
     return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
 
 
-def network_to_map(
+def clip_with_targets(
     texts: Iterable[str],
-    network: str | None = None,
     *,
     backbone: Literal["clip", "openclip"] = "clip",
-    layer: str | None = None,
     weights: str | None = None,
     score: Literal["cosine", "dot"] = "cosine",
     device: str = "auto",
 ) -> tuple[MappedNetwork, Mapping[str, Target]]:
-    """Load the network to map, and create a target for every text.
+    """Load the CLIP to map, and create a target for every text.
 
     Parameters
     ----------
-    network
-        `module:function` of an image classifier, whose texts are class indices from 0; None is a CLIP.
     backbone
-        Which CLIP: one of transformers, or one of OpenCLIP, whose ResNets are mapped as in the paper.
-    layer, weights
-        Layer and weights of the network. A CLIP needs no layer; None loads the backbone's own weights.
+        One of transformers, or one of OpenCLIP, whose ResNets are mapped as in the paper.
+    weights
+        None loads the backbone's own.
 
     Raises
     ------
     BackboneError
-        If the network, its layer or its weights cannot be loaded.
-    ExtractError
-        If a text is not a class index.
+        If the network or its weights cannot be loaded, or a text is too long.
     """
     import_module("pytorch_grad_cam")  # may be missing: check before weights are read
-    compute, distinct = Compute(device), dict.fromkeys(texts)
-    if network is None:
-        load = openclip_to_map if backbone == "openclip" else clip_to_map
-        mapped, embed = load(weights or HUB[backbone], compute)
-        return mapped, {text: similarity(embed(text), score) for text in distinct}
-    for text in distinct:
-        if not (text.isascii() and text.isdigit()):
-            raise ExtractError(f"text {text!r} is not the number of a class, as --network wants")
-    mapped = classifier_to_map(network, weights or "", layer or "", compute)
-    return mapped, {text: class_score(int(text)) for text in distinct}
+    load = openclip_to_map if backbone == "openclip" else clip_to_map
+    mapped, embed = load(weights or HUB[backbone], Compute(device))
+    return mapped, {text: similarity(embed(text), score) for text in dict.fromkeys(texts)}
 
 
 def map_pairs(

@@ -60,7 +60,7 @@ def test_what_is_not_installed_is_a_fault_only_where_no_backbone_runs_without_it
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
     found = doctor.examine_place(tmp_path / "stores" / "films")
-    assert [finding.about for finding in found] == ["path", "fsync", "locks", "space", "inodes"]
+    assert [finding.about for finding in found] == ["path", "locks", "space", "inodes"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -85,7 +85,6 @@ def mounted(options):
     [
         ("path", "fault", "tempfile.TemporaryDirectory", failing(errno.EACCES)),
         ("path", "fault", "os.fsync", failing(errno.EIO)),
-        ("fsync", "note", "SLOW_SYNC_S", 0.0),
         ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
         ("locks", "fault", "fcntl.flock", lambda *_: None),  # granted to everybody
         ("locks", "fault", "_mount", mounted("rw,localflock")),
