@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,9 +32,11 @@ __all__ = [
     "empty",
     "encode_line",
     "file_sha256",
+    "force_to_disk",
     "json_bytes",
     "make_folder",
     "naming",
+    "open_binary",
     "read_lines",
     "refuse_existing",
     "remove_tree",
@@ -63,6 +66,7 @@ NO_SUCH_FILE: Final = "there is no such file"
 
 SYNC_THREADS = 16
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux, for renameat2
+QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
 
 
 # --- one file, one folder
@@ -166,7 +170,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 def _exchange(path: Path, other: Path) -> bool:
     """Exchange two names in one step; return False where the system or the file system cannot."""
-    with suppress(AttributeError):  # another system, or a C library older than glibc 2.28
+    if sys.platform != "linux":
+        return False
+    with suppress(AttributeError):  # a C library older than glibc 2.28
         rename = ctypes.CDLL(None, use_errno=True).renameat2
         if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0:
             return True
@@ -202,6 +208,10 @@ def _sweep(folder: Path) -> None:
 
 
 def _runs(pid: int) -> bool:
+    if sys.platform == "win32":  # where os.kill would send Ctrl-C
+        if handle := ctypes.windll.kernel32.OpenProcess(QUERY_LIMITED, False, pid):
+            ctypes.windll.kernel32.CloseHandle(handle)
+        return bool(handle)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -353,10 +363,11 @@ class LineJournal:
         self._path, self._lock = path, Lock()
         self._failed: OSError | None = None
         with naming(path):
-            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = os.fstat(self.descriptor).st_size
-            if size and os.pread(self.descriptor, 1, size - 1) != b"\n":
-                write_all(self.descriptor, b"\n")
+            self.descriptor = open_binary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            if os.fstat(self.descriptor).st_size:
+                os.lseek(self.descriptor, -1, os.SEEK_END)
+                if os.read(self.descriptor, 1) != b"\n":
+                    write_all(self.descriptor, b"\n")
 
     def append(self, entry: Mapping[str, object], *, force: bool = True) -> None:
         """Append an entry, and force it to the disk unless told otherwise."""
@@ -367,7 +378,7 @@ class LineJournal:
                 write_all(self.descriptor, encode_line(entry))
         if force:
             with self._noticing():
-                os.fsync(self.descriptor)
+                force_to_disk(self.descriptor)
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
@@ -417,15 +428,31 @@ def naming(path: Path) -> Iterator[None]:
 def write_new(path: Path, data: bytes) -> None:
     """Write a file that must not exist yet; one that could not be finished is removed."""
     with naming(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            write_all(descriptor, data)
+            try:
+                write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
         except BaseException:
             with suppress(OSError):
                 path.unlink()
             raise
-        finally:
-            os.close(descriptor)
+
+
+def open_binary(path: Path | str, flags: int) -> int:
+    """Open a file as `os.open` does; on Windows, line ends are left as they are there too."""
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o644)
+
+
+def force_to_disk(descriptor: int) -> None:
+    """Force an open file to the disk; fsync of macOS stops at the drive's cache."""
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -437,10 +464,13 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 def sync(path: Path) -> None:
     """Force a file, or a folder's entries (new names, renames), to the disk."""
+    windows = sys.platform == "win32"
+    if windows and path.is_dir():
+        return  # NTFS keeps a journal of names, and no folder can be opened
     with naming(path):
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_binary(path, os.O_RDWR if windows else os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            force_to_disk(descriptor)
         finally:
             os.close(descriptor)
 

@@ -1,21 +1,28 @@
 """Lock files and folders, so that two processes never write the same place.
 
-Locks are the system's advisory ones (flock): they end with their process, so none is ever left behind.
+Locks are the system's advisory ones (flock): they end with their process, so none is ever left behind. On
+Windows, which locks no folder, a file in the user's temporary folder stands for one.
 """
 
 import errno
 import os
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import make_folder, naming
+from obygaze_features.io import make_folder, naming, open_binary, sha256_of
 
 __all__ = ["NO_LOCKS", "alone_in", "hold", "locked", "require_locks"]
 
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+LOCKED_BYTE = 2**31 - 2
+"""Of a file, on Windows, where a lock keeps others from reading: behind what any journal holds."""
+POLL_S = 0.1
 
 
 def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False) -> bool:
@@ -26,7 +33,20 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
     StoreError
         Naming `path`, if its file system has no locks.
     """
-    import fcntl  # noqa: PLC0415 - not on Windows, where stores can be read but not written
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415 - on Windows alone
+
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            except OSError:
+                if not wait:
+                    return False
+                time.sleep(POLL_S)
+            else:
+                return True
+    import fcntl  # noqa: PLC0415 - not on Windows
 
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
@@ -51,13 +71,13 @@ def require_locks(path: Path) -> None:
     StoreError
         Naming the folder that would contain it.
     """
-    if path.exists():
+    if path.exists() or sys.platform == "win32":
         return
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
     with naming(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = open_binary(folder, os.O_RDONLY)
         try:
             hold(descriptor, folder, wait=False, shared=True)
         finally:
@@ -71,7 +91,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     The lock dies with its process, so none is ever left behind. Without `wait`, False is yielded when another
     process holds it, or when what is at `path` was swapped for something else meanwhile.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    standing = _file_for(path) if sys.platform == "win32" and path.is_dir() else path
+    descriptor = open_binary(standing, os.O_RDONLY if standing == path else os.O_RDWR | os.O_CREAT)
     try:
         try:
             got = hold(descriptor, path, wait=wait)
@@ -80,9 +101,14 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
                 with suppress(OSError):  # created for this lock; kept if not empty
                     path.rmdir()
             raise
-        yield got and path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
+        yield got and path.exists() and os.path.samestat(os.fstat(descriptor), standing.stat())
     finally:
         os.close(descriptor)
+
+
+def _file_for(folder: Path) -> Path:
+    name = os.path.normcase(folder.resolve())
+    return Path(tempfile.gettempdir(), f"obygaze-{sha256_of(name.encode())[:16]}.lock")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["as_written", "masked", "not_a_formula", "unescaped", "unsuitable", "visible"]
+__all__ = ["as_written", "file_name", "masked", "not_a_formula", "unescaped", "unsuitable", "visible"]
 
 
 # Controls (Cc), the twelve with the property Bidi_Control, halves of surrogate pairs (Cs).
@@ -26,6 +26,9 @@ _PAIR = re.compile(
 )
 # Also of a URL of which a message names the last part alone.
 _QUERY = re.compile(r"(\b(?:https?|s3|hf):/{1,2}[^\s?'\"]+\?|\?(?=[\w.%-]+=))[^\s'\"]+")
+# On Windows.
+_NOT_IN_A_NAME = re.compile(r'[<>:"|?*/\\]')
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.IGNORECASE)
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
@@ -50,6 +53,18 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     kind = _CATEGORIES.get(unicodedata.category(match[0]), "bidirectional")
     kind = kind if kind.endswith("separator") else f"{kind} character"
     return f"holds the {kind} U+{ord(match[0]):04X}, which must be removed"
+
+
+def file_name(text: str) -> str:
+    """Return a name for a file or folder that all systems take, made of a text without control characters.
+
+    Examples
+    --------
+    >>> file_name("Alien: Resurrection?"), file_name("Nul"), file_name("..")
+    ('Alien_ Resurrection_', 'Nul_', '_')
+    """
+    name = _NOT_IN_A_NAME.sub("_", unicodedata.normalize("NFC", text)).lstrip(".").rstrip(". ")
+    return _RESERVED.sub(r"\1_", name, count=1) if _RESERVED.match(name) else name or "_"
 
 
 def visible(text: str, *, lines: bool = True) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from obygaze_features.errors import first_line
 from obygaze_features.io import sha256_of
-from obygaze_features.text import unsuitable
+from obygaze_features.text import file_name, unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     COLUMNS,
@@ -46,11 +46,6 @@ TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
 """Columns that hold text; all others hold numbers."""
 
 
-def folder_name(movie: str) -> str:
-    """Return the name of a film's folder among several: one component of a path."""
-    return movie.replace("/", "_").replace("\\", "_").lstrip(".") or "_"
-
-
 def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
     """Map films to their folders: one film has `out` itself, several have a folder in it each.
 
@@ -63,13 +58,13 @@ def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
         return {movies[0]: out}
     first: dict[str, str] = {}
     for movie in movies:
-        other = first.setdefault(folder_name(movie).casefold(), movie)
+        other = first.setdefault(file_name(movie).casefold(), movie)
         if other != movie:
             raise FilmError(
-                f"films {other!r} and {movie!r} would both lie in folder {folder_name(movie)}: "
+                f"films {other!r} and {movie!r} would both lie in folder {file_name(movie)}: "
                 "rename one in the manifest"
             )
-    return {movie: out / folder_name(movie) for movie in movies}
+    return {movie: out / file_name(movie) for movie in movies}
 
 
 def link(source: str | Path, target: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterator
@@ -67,8 +68,7 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     >>> [finding.about for finding in examine()][:2]
     ['host', 'obygaze']
     """
-    system = os.uname()
-    host = f"{host_name()}, {system.sysname} {system.release} {system.machine}"
+    host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
     place = () if path is None else examine_place(Path(path))
     return [_found("host", host), *versions(), *devices(), *weights(), *cores(), *place]
 

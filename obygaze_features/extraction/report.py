@@ -2,7 +2,6 @@
 
 import json
 import queue
-import resource
 import sys
 import threading
 import time
@@ -241,7 +240,14 @@ def write_report(report: RunReport, stage: Path) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Return the peak resident memory of this process plus that of its largest finished worker, in MB."""
+    """Return the peak resident memory of this process plus that of its largest finished worker, in MB.
+
+    Windows does not say it: 0.
+    """
+    if sys.platform == "win32":
+        return 0.0
+    import resource  # noqa: PLC0415 - not on Windows
+
     unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes on Linux
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(resource.getrusage(each).ru_maxrss for each in who) / unit

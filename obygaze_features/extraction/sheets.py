@@ -18,6 +18,7 @@ from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.io import csv_line, make_folder, refuse_existing, write_whole
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.manifest.text_tables import Problems, read_table
+from obygaze_features.text import file_name
 from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import contact_sheet, thumbnail
 
@@ -176,7 +177,7 @@ def write_sheets(
     for name, clips in groups.items():
         here = [clip for clip in clips if clip.clip_id in videos]
         shown, problems = _frames(here, videos, n)
-        file = f"{'-'.join(name.lower().split())}.png" if shown else ""
+        file = f"{file_name('-'.join(name.lower().split()))}.png" if shown else ""
         if shown:
             _, pictures, seconds = zip(*shown, strict=True)
             png = contact_sheet(pictures, np.arange(1, len(shown) + 1), np.array(seconds))

@@ -88,6 +88,7 @@ class Clip:
             "clip_id",
             "holds a slash or a backslash, or begins with a dot",
         )
+        self._check("\\" not in self.movie, "movie", "holds a backslash")
         for column, text in self.extras.items():
             self._check(
                 bool(column) and column not in (*FIELDS, CODEBOOK_COLUMN),

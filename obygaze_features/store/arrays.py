@@ -2,6 +2,7 @@
 
 import atexit
 import os
+from io import FileIO
 from typing import Any
 
 import numpy as np
@@ -225,13 +226,11 @@ def read_shards(
         first = max(rows.start, number * block)
         mine = range(first - number * block, min(rows.stop, (number + 1) * block) - number * block)
         try:
-            descriptor = os.open(files.path / name, os.O_RDONLY)
+            shard = (files.path / name).open("rb", buffering=0)
         except FileNotFoundError:
             raise gone(files, name) from None
-        try:
-            good = _read_shard(descriptor, block, mine, buffer[first - rows.start :])
-        finally:
-            os.close(descriptor)
+        with shard:
+            good = _read_shard(shard, block, mine, buffer[first - rows.start :])
         if not good:
             raise StoreError(
                 f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
@@ -242,13 +241,14 @@ def read_shards(
 _ABSENT = 2**64 - 1
 
 
-def _read_shard(descriptor: int, block: int, rows: range, buffer: NDArray[np.uint8]) -> bool:
+def _read_shard(shard: FileIO, block: int, rows: range, buffer: NDArray[np.uint8]) -> bool:
     """Fill a buffer [n, bytes] with rows of an open shard; return whether all checksums are right."""
     size = buffer.shape[1]
     index_bytes = 16 * block
-    start = os.fstat(descriptor).st_size - index_bytes - 4
-    data = os.pread(descriptor, index_bytes + 4, start) if start >= 0 else b""
-    if len(data) != index_bytes + 4 or crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
+    start = shard.seek(0, os.SEEK_END) - index_bytes - 4
+    shard.seek(max(start, 0))
+    data = shard.read(index_bytes + 4)
+    if start < 0 or len(data) != index_bytes + 4 or crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
         return False
     index = np.frombuffer(data[:-4], "<u8").reshape(block, 2).tolist()
     for position, row in enumerate(rows):
@@ -259,12 +259,13 @@ def _read_shard(descriptor: int, block: int, rows: range, buffer: NDArray[np.uin
         if length != size + 4 or offset + length > start:
             return False
         checksum = 0
+        shard.seek(offset)
         view = buffer[position].data
         for first in range(0, size, PIECE):
             part = view[first : first + PIECE]
-            if os.preadv(descriptor, [part], offset + first) != len(part):
+            if shard.readinto(part) != len(part):
                 return False
             checksum = crc32c(part, checksum)
-        if os.pread(descriptor, 4, offset + size) != checksum.to_bytes(4, "little"):
+        if shard.read(4) != checksum.to_bytes(4, "little"):
             return False
     return True

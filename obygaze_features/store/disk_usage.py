@@ -1,6 +1,7 @@
 """Estimate the disk space of a stage and its store, and refuse a disk that is too small."""
 
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -90,8 +91,11 @@ class FreeSpace:
 
 def free_space(path: Path) -> FreeSpace:
     """Return the free space of the disk of an existing or future file or folder."""
-    disk = os.statvfs(existing_folder(path))
-    return FreeSpace(disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None)
+    folder = existing_folder(path)
+    files = None
+    if hasattr(os, "statvfs") and (disk := os.statvfs(folder)).f_files:  # not on Windows
+        files = disk.f_favail
+    return FreeSpace(shutil.disk_usage(folder).free, files)
 
 
 def existing_folder(path: Path) -> Path:
@@ -120,9 +124,9 @@ def links_work(folder: Path) -> bool:
 
 def refuse_small_disk(needed: int, folder: Path) -> None:
     """Refuse to write this many bytes where the disk of a folder has too little free space."""
-    disk = os.statvfs(folder)
-    free = disk.f_bavail * disk.f_frsize
-    if disk.f_blocks and free < needed:
+    disk = shutil.disk_usage(folder)
+    free = disk.free
+    if disk.total and free < needed:
         raise StoreError(
             f"{folder}: sealing needs {needed / 1e9:.3g} GB more, and {free / 1e9:.3g} GB are free; make room"
         )

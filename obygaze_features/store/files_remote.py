@@ -43,8 +43,9 @@ _CREDENTIALS = (
     *("fd00:ec2::254", "fd00:ec2::23"),
 )
 """Hosts of AWS, and those inside its machines that serve credentials."""
-# A path that went through pathlib has lost one of its slashes.
-_URL = re.compile(r"(https?|s3|hf):/+(?=[^/])")
+BACKSLASH = "\\"
+# A path that went through pathlib has lost one of its slashes, or has those of Windows.
+_URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])")
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
 _PINNED = re.compile(r"[0-9a-f]{40}")
 
@@ -53,7 +54,7 @@ def as_url(path: Path | str) -> str | None:
     """Return a place as a URL without its last slash, or None if it is a path."""
     text = str(path)
     match = _URL.match(text)
-    return f"{match[1]}://{text[match.end() :].rstrip('/')}" if match else None
+    return f"{match[1]}://{text[match.end() :].replace(BACKSLASH, '/').rstrip('/')}" if match else None
 
 
 def open_url(url: str) -> StoreFiles:

@@ -22,7 +22,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import naming, sync, write_all
+from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import all_finite, row_view
 from obygaze_features.store.format import JOURNALS, PIECE_ROWS, PIECES
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
@@ -284,7 +284,7 @@ class _Piece:
 
         def force(file: tuple[str, int]) -> None:
             with naming(Path(file[0])):
-                os.fsync(file[1])
+                force_to_disk(file[1])
 
         try:
             if self._files:
@@ -308,7 +308,7 @@ class _Piece:
         path = attempt_file(self._stage, self.attempt, array)
         with naming(Path(path)):
             if path not in self._files:
-                self._files[path] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+                self._files[path] = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             os.lseek(self._files[path], offset, os.SEEK_SET)
             for start in range(0, len(data), WRITE_BLOCK):
                 write_all(self._files[path], memoryview(data)[start : start + WRITE_BLOCK])

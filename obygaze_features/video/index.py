@@ -20,7 +20,8 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
-from obygaze_features.errors import VideoError
+from obygaze_features.errors import StoreError, VideoError
+from obygaze_features.locks import hold
 from obygaze_features.video.bitstream import (
     MPEG12,
     READABLE,
@@ -421,8 +422,6 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock during a computation; without locks, two processes may compute the same fact."""
     with ExitStack() as stack:
-        with suppress(ImportError, OSError):  # Windows, a full disk, a file system without locks
-            import fcntl  # noqa: PLC0415 - not on Windows
-
-            fcntl.flock(stack.enter_context(path.open("wb")), fcntl.LOCK_EX)
+        with suppress(StoreError, OSError):  # a full disk, a file system without locks
+            hold(stack.enter_context(path.open("wb")).fileno(), path)
         yield

@@ -121,13 +121,13 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
     """
+    from obygaze_features.text import file_name
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
 
     rate = _rate(fps)
     film = obygaze_film.Timeline.read(folder)
-    safe = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in film.movie).lstrip(".")
-    path = output.out or Path(f"{safe or 'film'}{KNOWN[kind].suffix}")
+    path = output.out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
     refuse_existing(path, force=output.force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
     notice = write_export(film, kind, path, tiers=names, rate=rate, **chosen)
@@ -170,11 +170,11 @@ def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> None:
         f"warning: {out} will contain frames of films: pass them on only where you have the right to",
         err=True,
     )
-    from obygaze_film.scored_files import folder_name
+    from obygaze_features.text import file_name
 
     with whole_folder(out) as partial:
         for film in films:
-            folder = partial / folder_name(film.stem)
+            folder = partial / file_name(film.stem)
             folder.mkdir()
             for rank, picture in _pictures(film, peaks[film.stem]).items():
                 (folder / f"{rank}.jpg").write_bytes(picture)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
+from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
 from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import CorrectedRate, FilmRecord
-from obygaze_film.scored_files import folder_name
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
     """
     from PIL import Image  # noqa: PLC0415 - an extra
 
-    movie_folder = folder / folder_name(movie)  # a stranger's film may have the name of any folder
+    movie_folder = folder / file_name(movie)  # a stranger's film may have the name of any folder
     if not movie_folder.is_dir():
         raise FilmError(
             f"{movie_folder}: no such folder of pictures: expected RANK.jpg or RANK.png of each segment in it"

@@ -1,6 +1,7 @@
 """Import a folder of videos, whole or cut into spans, or of still images."""
 
 import os
+import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -334,7 +335,7 @@ def _timed(row: Row, problems: Problems, rate: Fraction | None, *, decimal_comma
 def _completed(row: Row, source: Path, root: Path) -> Row:
     """Fill in the clip's id and movie where the row has none, and where the video lies from the manifest."""
     cells = dict(row.cells)
-    video = PurePosixPath(os.path.normpath(cells["video"]))
+    video = PurePosixPath(posixpath.normpath(cells["video"].replace("\\", "/")))
     inside = PurePosixPath(video.name) if video.is_absolute() or ".." in video.parts else video
     name = _name(inside)
     if cells["start_s"] and cells["end_s"]:
