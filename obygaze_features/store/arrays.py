@@ -18,6 +18,9 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows
 from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone
 
+if not __debug__:  # zarr's assertions have effects: without them a whole store looks damaged
+    raise StoreError("stores can't be read by python -O: start it without -O and PYTHONOPTIMIZE")
+
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
 _ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}

@@ -108,7 +108,7 @@ def show(views, gone=frozenset()):
 
 def check_there(path):
     """Have no module of ours open what only Linux has."""
-    if os.fsdecode(path).startswith(("/proc/", "/sys/", "/dev/shm/")) and asked_by_us():
+    if os.fsdecode(path).startswith(("/proc/self/fd", "/sys/", "/dev/shm/")) and asked_by_us():
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
 
 
@@ -202,7 +202,7 @@ def open_file(
         check_there(file)
         if set(mode) & set("wxa"):
             check_name(file)
-        if os.path.isdir(file):
+        if opener is None and os.path.isdir(file):
             raise PermissionError(errno.EACCES, "Permission denied", str(file))
     if "b" not in mode and asked_by_us():
         encoding = "cp1252" if encoding in {None, "locale"} else encoding
@@ -285,7 +285,7 @@ def no_library(name, *_, **__):
 
 def simulate_windows():
     """Have the modules of obygaze see Windows."""
-    for function in (replace, rename, unlink, rmdir, mkdir, symlink):
+    for function in (replace, rename, unlink, rmdir, mkdir):
         setattr(os, function.__name__, function)
     os.remove = unlink
     import shutil
