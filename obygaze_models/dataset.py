@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -68,7 +69,8 @@ class Dataset:
     excluded : tuple of Exclusion
         Annotated clips without usable features: the same for every model, never replaced.
     counts : dict of str to int
-        Clips of the manifest (``manifest``), those not annotated (``unlabelled``), clips with features
+        Clips of the manifest (``manifest``), those without a level (``unlabelled``) and of one in no task
+        (``in_no_task``), clips with features
         (``with_features``), those of them of whose video a part could not be read (``partial``), and clips of
         the store that the manifest lacks (``in_store_only``).
     group : Group, optional
@@ -108,6 +110,15 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def __repr__(self) -> str:
+        movies = len(np.unique(self.movies))
+        what = f"{len(self)} clips of {movies} movies, {self.features} of {self.backbone}"
+        return f"Dataset({what}, X {list(self.X.shape)})"
+
+    def _repr_html_(self) -> str:
+        levels = pd.Series(self.levels, name="clips").value_counts(sort=False).to_frame()
+        return f"<div><strong>{escape(repr(self))}</strong>{levels.to_html()}</div>"
 
     @property
     def clip_ids(self) -> NDArray[np.str_]:
@@ -257,7 +268,8 @@ def load_dataset(
         excluded=tuple(excluded),
         counts={
             "manifest": len(manifest),
-            "unlabelled": int((~annotated).sum()),
+            "unlabelled": int((~annotated & (labels.levels == "")).sum()),
+            "in_no_task": int((~annotated & (labels.levels != "")).sum()),
             "with_features": len(kept),
             "partial": sum(store.clips[row].status == "partial" for row in rows),
             "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_together
@@ -21,6 +23,13 @@ from obygaze_features.manifest.text_tables import (
     read_table,
     text_of,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_ROWS = 10
+"""Of a manifest, shown in a notebook."""
+FRAME_COLUMNS = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
 
 
 def default_codebook() -> Codebook:
@@ -75,6 +84,38 @@ class Manifest:
 
     def __iter__(self) -> Iterator[Clip]:
         return iter(self.clips)
+
+    def __repr__(self) -> str:
+        return f"Manifest({len(self)} clips of {len(self.movies)} movies, codebook {self.codebook.name!r})"
+
+    def _repr_html_(self) -> str:
+        first = self.with_clips(self.clips[:FIRST_ROWS]).to_frame()
+        table: str = first.to_html(index=False, na_rep="")
+        return f"<div><strong>{escape(repr(self))}</strong>{table}</div>"
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Make a pandas table with a row for each clip.
+
+        Returns
+        -------
+        DataFrame
+            Columns clip, movie, video, start_s, end_s, level, concepts (a tuple of names), annotator, then
+            the extra columns. A level is missing where there is none.
+
+        Examples
+        --------
+        >>> from obygaze_features import read_manifest
+        >>> read_manifest("films.csv").to_frame()["level"].value_counts().index.tolist()[0]
+        'HN'
+        """
+        import pandas as pd  # noqa: PLC0415 - reading manifests needs no pandas
+
+        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FRAME_COLUMNS}
+        frame = pd.DataFrame({name.removesuffix("_id"): values for name, values in columns.items()})
+        frame = frame.astype({"start_s": "float64", "end_s": "float64", "level": "str"})
+        for name in self.clips[0].extras if self.clips else ():
+            frame[name] = [clip.extras[name] for clip in self.clips]
+        return frame
 
     @cached_property
     def by_id(self) -> Mapping[str, Clip]:

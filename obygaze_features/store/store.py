@@ -202,6 +202,9 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
+
     def _repr_html_(self) -> str:
         rows = [
             (

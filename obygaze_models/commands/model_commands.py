@@ -110,7 +110,9 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     card, table = model.card, scored.table
     trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
     trained += f" on {card.n_clips} clips of {len(card.movies)} films"
-    called = f"{int(table['called'].sum())} of {len(table)} clips called positive"
+    far = scored.has(OUT_OF_DISTRIBUTION)
+    called = f"{int(table['called'].sum())} of {len(table) - int(far.sum())} clips called positive"
+    called += f", {int(far.sum())} not judged" if far.any() else ""
     notices = [f"{trained}: {called if model.decides else f'{len(table)} clips'}"]
     if seen := int(scored.has(TRAINED_ON).sum()):
         notices.append(
@@ -118,7 +120,6 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
         )
     if partial := int(scored.has(PARTIAL).sum()):
         notices.append(f"{partial} clips are partial: a part of their video could not be read")
-    far = scored.has(OUT_OF_DISTRIBUTION)
     for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
         notices.append(
             f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips "

@@ -3,6 +3,7 @@
 import io
 import math
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,6 +70,14 @@ class Predictions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", _checked(self.table, "the table of predictions", self.n_classes))
+
+    def __repr__(self) -> str:
+        models = ", ".join(self.table["model"].unique())
+        return f"Predictions({len(self.table)} rows of {self.table['clip_id'].nunique()} clips, {models})"
+
+    def _repr_html_(self) -> str:
+        first: str = self.table.head(10).to_html(index=False)
+        return f"<div><strong>{escape(repr(self))}</strong>{first}</div>"
 
     @property
     def called(self) -> NDArray[np.int64]:

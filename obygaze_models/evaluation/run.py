@@ -80,6 +80,10 @@ class Run:
     record: dict[str, Any]
     titles: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        models = ", ".join(self.metrics["model"].unique())
+        return f"Run({len(self.record['folds'])} folds, {models})"
+
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
         rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
@@ -209,6 +213,7 @@ class _StoreCounts(TypedDict, total=False):
 
     manifest: Whole
     unlabelled: Whole
+    in_no_task: Whole
     with_features: Whole
     partial: Whole
     in_store_only: Whole

@@ -2,11 +2,13 @@
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from obygaze_models.errors import ModelError
@@ -226,6 +228,9 @@ def _seeded(made: Any, seed: int) -> Any:
 
 def _from_module(name: str) -> ModelSpec:
     module, _, factory = name.partition(":")
+    module = module.removesuffix(".py")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # last, so that no file of the folder stands in for an installed package
     try:
         member: Any = importlib.import_module(module)
     except Exception as error:

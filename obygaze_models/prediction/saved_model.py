@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ class Model:
     def __repr__(self) -> str:
         card = self.card
         return f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, {len(card.movies)} films)"
+
+    def _repr_html_(self) -> str:
+        card = self.card
+        facts = {
+            "task": card.target["name"],
+            "backbone": f"{card.backbone}, {card.features}",
+            "trained on": ", ".join(card.movies),
+            "concepts": ", ".join(self.concepts) or "none",
+            "licence": card.licence,
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(fact)}</td></tr>" for name, fact in facts.items())
+        return f"<div><strong>{escape(card.model)}</strong><table>{rows}</table></div>"
 
     @property
     def concepts(self) -> tuple[str, ...]:

@@ -145,7 +145,8 @@ def _notes(run: Run) -> list[str]:
         f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
         (
             f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are "
-            f"of other levels, {clips.get('unlabelled', 0)} not annotated, {excluded} without features"
+            f"of other levels, {clips.get('in_no_task', 0)} of a level in no task, "
+            f"{clips.get('unlabelled', 0)} without a level, {excluded} without features"
         ),
     ]
     if clips.get("seen_score"):

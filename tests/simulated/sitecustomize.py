@@ -19,18 +19,22 @@ from types import ModuleType, SimpleNamespace
 
 SYSTEM = os.environ.get("SIMULATED", "")
 
-NOT_ON_WINDOWS = {
-    "os": """fork forkpty getuid geteuid getgid getegid getpgid setsid killpg pread preadv pwrite pwritev readv
-        writev posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity sched_yield statvfs fstatvfs fchmod
-        chown fchown nice uname wait waitpid wait4 WIFEXITED WIFSIGNALED WEXITSTATUS WTERMSIG mkfifo mknod openpty
-        sendfile copy_file_range memfd_create eventfd getloadavg sysconf sync fdatasync O_DIRECTORY O_NOFOLLOW
-        O_CLOEXEC O_NONBLOCK O_SYNC O_DIRECT O_TMPFILE register_at_fork posix_spawn getxattr setxattr lockf pipe2
-        environb""",
-    "signal": "SIGHUP SIGKILL SIGPIPE SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGSTOP SIGQUIT alarm setitimer pthread_sigmask",
-}
-NOT_ON_MACOS = {
-    "os": "memfd_create posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity copy_file_range fdatasync pipe2",
-}
+OS_OF_LINUX = """
+    fork forkpty getuid geteuid getgid getegid getpgid setsid killpg pread preadv pwrite pwritev
+    readv writev posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity sched_yield
+    statvfs fstatvfs fchmod chown fchown nice uname wait waitpid wait4 WIFEXITED WIFSIGNALED
+    WEXITSTATUS WTERMSIG mkfifo mknod openpty sendfile copy_file_range memfd_create eventfd
+    getloadavg sysconf sync fdatasync O_DIRECTORY O_NOFOLLOW O_CLOEXEC O_NONBLOCK O_SYNC O_DIRECT
+    O_TMPFILE register_at_fork posix_spawn getxattr setxattr lockf pipe2 environb
+"""
+SIGNALS_OF_LINUX = """
+    SIGHUP SIGKILL SIGPIPE SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGSTOP SIGQUIT alarm setitimer
+    pthread_sigmask
+"""
+OS_NOT_ON_MACOS = """
+    memfd_create posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity copy_file_range
+    fdatasync pipe2
+"""
 MODULES_NOT_ON_WINDOWS = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix"}
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]$')
@@ -108,7 +112,7 @@ def show(views, gone=frozenset()):
 
 def check_there(path):
     """Have no module of ours open what only Linux has."""
-    if os.fsdecode(path).startswith(("/proc/self/fd", "/sys/", "/dev/shm/")) and asked_by_us():
+    if os.fsdecode(path).startswith(("/proc/self/fd", "/sys/", "/dev/shm/")) and asked_by_us():  # noqa: S108
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
 
 
@@ -197,7 +201,7 @@ def symlink(*_, **__):
 def open_file(
     file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None
 ):
-    """Open as `open` does, with the encoding and the line ends of Windows where a module of ours names none."""
+    """Open as `open` does, with the encoding and line ends of Windows where a module of ours names none."""
     if not isinstance(file, int):
         check_there(file)
         if set(mode) & set("wxa"):
@@ -304,12 +308,12 @@ def simulate_windows():
         "O_BINARY": O_BINARY,
         "path": View(os.path, normpath=normpath),
     }
-    kernel = SimpleNamespace(OpenProcess=open_process, CloseHandle=lambda handle: 1)
+    kernel = SimpleNamespace(OpenProcess=open_process, CloseHandle=bool)
     views = {
-        "os": View(os, NOT_ON_WINDOWS["os"], **system),
+        "os": View(os, OS_OF_LINUX, **system),
         "os.path": system["path"],
         "sys": View(sys, platform="win32"),
-        "signal": View(signal, NOT_ON_WINDOWS["signal"]),
+        "signal": View(signal, SIGNALS_OF_LINUX),
         "ctypes": View(ctypes, CDLL=no_library, windll=SimpleNamespace(kernel32=kernel)),
         "msvcrt": SimpleNamespace(locking=locking, LK_NBLCK=2),
     }
@@ -335,7 +339,7 @@ def simulate_macos():
         return real.fsync(descriptor) if what == "full" else fcntl.fcntl(descriptor, what, *given)
 
     views = {
-        "os": View(os, NOT_ON_MACOS["os"]),
+        "os": View(os, OS_NOT_ON_MACOS),
         "sys": View(sys, platform="darwin"),
         "resource": View(resource, "prlimit", getrlimit=getrlimit, setrlimit=setrlimit),
         "fcntl": View(fcntl, fcntl=full_sync, F_FULLFSYNC="full"),
