@@ -1,0 +1,47 @@
+"""On simulated Windows and macOS commands end as on Linux, and write the same bytes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.private import files_below
+
+ROOT = Path(__file__).parents[2]
+SYSTEMS = {"windows": ("manifests", "stores", "zoo"), "macos": ("stores",)}
+OF_ONE_RUN = ("journal/", "reports/")
+"""Parts of a stage's names that hold times and writers."""
+
+
+def run_rows(system, groups, given, place):
+    """Run groups of the table on a system; gives the files that they left."""
+    shutil.copytree(given, place / "in", symlinks=True)
+    (place / "out").mkdir()
+    path = os.pathsep.join([*([str(ROOT / "tests" / "simulated")] if system else []), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulated.run_rows", *groups],
+        cwd=place,
+        env=os.environ | {"SIMULATED": system, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    files = [file for folder in ("out", "runs") for file in files_below(place / folder)]
+    named = {file.relative_to(place).as_posix(): file for file in files}
+    return {name: file.read_bytes() for name, file in named.items() if not any(p in name for p in OF_ONE_RUN)}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("system", "groups"), [("windows", ("manifests", "stores", "zoo")), ("macos", ("stores",))]
+)
+def test_commands_write_the_bytes_of_linux(system, groups, given, tmp_path):
+    """Only here are names, locks, line ends and missing functions those of another system."""
+    there = run_rows(system, groups, given, tmp_path / "there")
+    here = run_rows("", groups, given, tmp_path / "here")
+    assert there.keys() == here.keys()
+    assert [name for name in here if there[name] != here[name]] == []
