@@ -53,14 +53,16 @@ def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
-def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, whole, tmp_path):
+def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, root, whole, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
+    (copy / "README.md").symlink_to(root / "toy-1.0.0" / "README.md")  # as git-annex does
     site.asked.clear()
     done = pull(f"{site.url}/toy-1.0.0", copy)
     assert tree(copy) == whole
+    assert not (copy / "README.md").is_symlink()
     assert done.files == 2
     assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
 

@@ -8,11 +8,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_film.agreement import (
-    Marks,
-    annotated,
     boundary_f1,
-    compare_marks,
-    human_marks,
     kappa,
     overlap_matrix,
     second_f1,
@@ -21,6 +17,7 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
+from obygaze_film.evaluation import Marks, annotated, compare_marks, human_marks
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 
