@@ -141,7 +141,7 @@ def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
     inside = np.arange(n) + 0.5 < spans[row_of, 1]
     counted = is_counted(rows)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), np.nan)
-    called = counted & (rows["called"].fillna(0).to_numpy(dtype=np.float64) == 1)
+    called = counted & (rows["called"].to_numpy(dtype=np.float64, na_value=np.nan) == 1)
     listed = film.segments(key, top=N_LISTED)
     reaching = listed[listed["reaches"] == 1]
     rate = film.rate(key).value
@@ -220,8 +220,8 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
-    positive = set(films[0].model(key).positive)
-    people = annotated(truth, positive)
+    model = films[0].model(key)
+    people = annotated(truth, set(model.positive))
     own = [film for film in films if film.movie in people]
     if not own:
         raise FilmError(
@@ -234,10 +234,9 @@ def evaluate_films(
         n = int(np.ceil(max(film.record.duration_s, *map(ends, spans_of.values()))))
         machine[film.movie] = marks_of(film, key, n)
         humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
-    name = films[0].model(key).key
     record = {
-        "model": name,
-        "positive": sorted(positive),
+        "model": model.key,
+        "positive": sorted(model.positive),
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
@@ -246,7 +245,7 @@ def evaluate_films(
         "seed": seed,
     }
     return compare_marks(
-        machine, humans, name=name, collars=collars, n_shifts=n_shifts, seed=seed, record=record
+        machine, humans, name=model.key, collars=collars, n_shifts=n_shifts, seed=seed, record=record
     )
 
 

@@ -121,7 +121,7 @@ def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
     if value is None:
         return _nothing(what, words["no_figure"])
     note = words.say("auc_note", n=int(row["n_movies"]))
-    if low is None or high is None:
+    if low is None:
         return _shown(words.number(value), "", None, what, words.say("auc_plain", n=int(row["n_movies"])))
     return _shown(
         words.number(value), f"{words.number(low)}–{words.number(high)}", bar(value, low, high), what, note
@@ -205,8 +205,8 @@ def cards(
 def timeline_position(start: float, end: float, whole_s: float) -> dict[str, Any]:
     """Place a span on the timeline, in seconds for the script and in percent for the page."""
     return {
-        "start": round(start, 3),
-        "end": round(end, 3),
+        "start": start,
+        "end": end,
         "x": charts.percent(start, whole_s),
         "w": charts.percent(end - start, whole_s),
         "middle": charts.percent((start + end) / 2, whole_s),

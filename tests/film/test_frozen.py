@@ -17,17 +17,19 @@ from msgspec.structs import replace as changed
 
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
+from obygaze_film import evaluation
 from obygaze_film.evaluation import evaluate_films, evaluation_report
 from obygaze_film.exchange import export
 from obygaze_film.judged_rate import correct_rate
 from obygaze_film.page import film_page, phrases
+from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
-from tests.film.films import film_store
+from tests.film.films import film_store, shots_of
 from tests.film.page.invented import PLANTED, invented_film
 from tests.film.test_reasons import with_model
 
-SMALL = {"duration_s": 600.0, "n_rows": 40}
+SMALL = {"duration_s": 540.0, "n_rows": 40}
 BOOK = builtin_codebook("obygaze12")
 
 
@@ -53,7 +55,7 @@ def numbers(text):
 @pytest.fixture(scope="module")
 def films():
     """Films of all kinds: whole, withheld, trained on, of another codebook, without calibration."""
-    whole = invented_film("a", "A", year=2009, traced=True, **SMALL)
+    whole = invented_film("tt01", "A", year=2009, traced=True, **SMALL)
     flagged = replace(whole, table=whole.table.assign(flags=["bars;short", *whole.table["flags"][1:]]))
     second = changed(whole.model(), key="linear", title="L", concepts=[], by_concepts=False)
     two = replace(
@@ -85,17 +87,17 @@ def films():
 
 @pytest.fixture(scope="module")
 def truth():
-    """Two annotators of two films, the second six seconds late and without the last passage."""
+    """Two annotators of three films, the second six seconds late and without the last passage."""
     clips = [
         Clip(
-            f"{movie}-{name}-{place}",
+            f"{movie[0]}-{name}-{place}",
             movie,
-            start_s=600 * a + late,
-            end_s=600 * b + late,
+            start_s=540 * a + late,
+            end_s=540 * b + late,
             level="S",
             annotator=name,
         )
-        for movie in "af"
+        for movie in ("tt01", "c/d", "f")
         for name, late, n in (("AB", 0, 5), ("CD", 6, 4))
         for place, (a, b) in enumerate(PLANTED[:n])
     ]
@@ -105,8 +107,8 @@ def truth():
 @pytest.fixture(scope="module")
 def judged(films):
     """Blind judgements of two people, of whom one sees less."""
-    clips = choose_next(films[:1], 12, blind=True)
-    inside = [any(clip.start_s < 600 * b and 600 * a < clip.end_s for a, b in PLANTED) for clip in clips]
+    clips = choose_next(films[:1], 10, blind=True)
+    inside = [any(clip.start_s < 540 * b and 540 * a < clip.end_s for a, b in PLANTED) for clip in clips]
     return Manifest(
         tuple(
             replace(
@@ -123,8 +125,8 @@ def judged(films):
     )
 
 
-@pytest.mark.parametrize("alone", [0, None])
-def test_a_page(films, judged, monkeypatch, alone):
+@pytest.mark.parametrize("first", [1, 2, 5])
+def test_a_page(films, judged, monkeypatch, first):
     """Every text is its name and what is filled in; of the markup, the values of attributes are kept."""
 
     def named(*place):
@@ -136,9 +138,9 @@ def test_a_page(films, judged, monkeypatch, alone):
         )
 
     monkeypatch.setattr(phrases, "asset", named)
-    rate, _ = correct_rate(films[0], judged)
-    shown = films if alone is None else [films[alone]]
-    page = film_page(shown, top=6, rates={"a": [rate]} if alone is None else {}, stills={"f": {1: "data:,"}})
+    rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
+    rates = {"tt01": [rate], "b": [changed(rate, worth=None)]} if first > 1 else {}
+    page = film_page(films[:first], top=6, rates=rates, stills={"f": {1: "data:,"}})
     page = re.sub(r"<meta[^>]*>|<style.*?</style>|<script>.*?</script>", "", page, flags=re.DOTALL)
     lines = (
         re.sub("<[^>]*>", lambda tag: " ".join(["", *re.findall('"([^"]*)"', tag[0]), ""]), line)
@@ -146,15 +148,27 @@ def test_a_page(films, judged, monkeypatch, alone):
     )
     text = "".join(f"{' '.join(line.split())}\n" for line in lines if line.strip())
     assert not re.search(r"\bNone\b|\bnan\b", text)
-    frozen(f"page-{'all' if alone is None else alone}", text)
+    frozen(f"page-{first}", text)
 
 
 def test_an_export(films, kind):
     frozen(kind, "".join(numbers(export(film, kind, top=6, rate=25)) for film in films[:2]))
 
 
-def test_evaluation_and_judgements(films, truth, judged):
-    found = evaluate_films([films[0], films[4]], truth, n_shifts=20)
+@pytest.mark.parametrize("kind", ["shots", "steps"])
+def test_scores(trained, tmp_path, kind):
+    """To two decimals: models are fitted."""
+    store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
+    models = [trained.paths[name] for name in ("pcbm_lr", "bank")]
+    film = score_film(store, models, shots=shots_of("x", 100.0) if kind == "shots" else None)
+    tables = [film.table, film.segments(), pd.DataFrame(map(to_builtins, map(film.rate, film.keys)))]
+    tables += [pd.DataFrame(map(to_builtins, [model.flags for model in film.record.models]))]
+    frozen(f"scores-{kind}", "".join(numbers(table.round(2).to_csv()) for table in tables))
+
+
+def test_evaluation_and_judgements(films, truth, judged, monkeypatch):
+    monkeypatch.setattr(evaluation, "N_DRAWS", 50)
+    found = evaluate_films([films[0], films[2], films[4]], truth, n_shifts=20)
     blocks = evaluation_report(found).blocks
     frozen(
         "evaluation",
@@ -173,13 +187,23 @@ def test_evaluation_and_judgements(films, truth, judged):
 
 
 def test_what_commands_print(films, judged, trained, tmp_path, capsys):
+    model = trained.paths["pcbm_lr"]
     films[0].write(tmp_path / "a")
     write_manifest(judged, tmp_path / "judged.csv")
-    film_store(tmp_path, "x", end_s=100.0)
+    for movie, window_s in (
+        ("x", 8.0),
+        ("y", 5.0),
+    ):  # of a model of clips of 4 s
+        film_store(tmp_path, movie, end_s=100.0, window_s=window_s)
+    (tmp_path / "facts.csv").write_text("movie,title,year\ny,Y,1931\n", encoding="utf-8")
     for words in (
         ("rate", tmp_path / "a", tmp_path / "judged.csv"),
         ("next", tmp_path / "a", "--n", "7", "--out", tmp_path / "next.csv"),
-        ("score", trained.paths["pcbm_lr"], tmp_path / "x", "--out", tmp_path / "scored"),
+        ("score", model, tmp_path / "x", "--out", tmp_path / "x-scored"),
+        ("score", model, tmp_path / "y", "--films", tmp_path / "facts.csv", "--out", tmp_path / "y-scored"),
+        ("score", trained.paths["bank"], tmp_path / "y", "--out", tmp_path / "bank"),
+        ("report", tmp_path / "y-scored", "--out", tmp_path / "new/pages/1.html"),
+        ("export", tmp_path / "y-scored", "--as", "edl", "--out", tmp_path / "new/lists/2.edl"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["film", *map(str, words)])

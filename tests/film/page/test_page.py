@@ -183,6 +183,7 @@ def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
     folder = tmp_path / "tt0000042"
     folder.mkdir()
     Image.new("L", (160, 1)).save(folder / "1.png")
+    Image.new("L", (161, 1)).save(folder / "cover.png")  # of no segment
     stills = {"tt0000042": read_stills(tmp_path, "tt0000042")}
     page = film_page([invented_film(**SMALL)], stills=stills)
     assert page.count("data:image/png;base64,") == 1
