@@ -121,7 +121,7 @@ def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
     if value is None:
         return _nothing(what, words["no_figure"])
     note = words.say("auc_note", n=int(row["n_movies"]))
-    if low is None:
+    if low is None or high is None:
         return _shown(words.number(value), "", None, what, words.say("auc_plain", n=int(row["n_movies"])))
     return _shown(
         words.number(value), f"{words.number(low)}–{words.number(high)}", bar(value, low, high), what, note

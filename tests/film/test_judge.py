@@ -84,6 +84,12 @@ def test_it_needs_no_trust_in_the_model(model):
         assert width < alone
 
 
+def test_a_timid_model_is_not_counted_more_than_once():
+    y = np.tile([[0.0, 1.0]], (1, 10))
+    found = difference_estimate(y, 0.49 + 0.02 * y, np.ones_like(y), 0 * y, film_p=0.5, film_variance=1e-4)
+    assert found.gain == 1
+
+
 def exact_coverage(positives, n):
     """Coverage over all samples of n of 1,000 equal windows by a model that says the same of each."""
     counts = np.arange(n + 1)
