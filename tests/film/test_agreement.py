@@ -38,6 +38,11 @@ def test_sed_eval_agrees_on_collars_and_on_seconds(case):
     assert second_f1(a, b) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
+def test_what_is_as_far_apart_as_allowed_agrees():
+    assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
+    assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1
+
+
 @pytest.mark.parametrize("case", ORACLE["scored"])
 def test_sed_scores_eval_agrees_on_the_precision_of_seconds(case):
     y = seconds_in(spans(case["truth"]), 1000).astype(np.int64)

@@ -64,7 +64,7 @@ def films():
     levels = {"codebook": "violence", "levels": (("calm",), ("violent", "gore"))}
     trained = invented_film("c/d", "C", seed=3, trained_on=True, **levels, **SMALL)
     bare = invented_film("e", "E", concepts=(), seed=4, **SMALL)
-    bare = with_model(bare, calibration=None, metrics=[], rate=half.model().rate)
+    bare = with_model(bare, calibration=None, threshold_p=None, metrics=[], rate=half.model().rate)
     last = invented_film("f", "F", year=1989, seed=5, **SMALL)
     rate = changed(last.model().rate, bracket_low=None, bracket_high=None)
     return [one, half, trained, bare, with_model(last, rate=rate)]
@@ -137,7 +137,11 @@ def test_evaluation_and_judgements(films, judged, monkeypatch):
     found = evaluation.evaluate_films(films[::2], Manifest(tuple(clips), Path(), BOOK), n_shifts=20)
     rows = [f"{row}\n" for block in evaluation.evaluation_report(found).blocks for row in block.rows]
     frozen("evaluation", numbers(found.summary.to_csv() + found.by_film.to_csv() + "".join(rows)))
-    chosen = [*judged, *choose_next(films[:2], 12), *choose_next(films[:1], 9, judged=list(judged))]
+    chosen = [
+        *judged,
+        *choose_next([films[3], *films[:2]], 12),
+        *choose_next(films[:1], 9, judged=list(judged)),
+    ]
     rows = [f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n" for clip in chosen]
     frozen("judgements", numbers("".join(rows) + str(to_builtins(correct_rate(films[0], judged)[0]))))
 
@@ -148,7 +152,7 @@ def test_what_commands_print(films, judged, trained, tmp_path, monkeypatch, caps
     write_manifest(judged, Path("judged.csv"))
     for movie, window_s in (("x", 8.0), ("y", 5.0)):  # of a model of clips of 4 s
         film_store(Path(), movie, end_s=100.0, window_s=window_s)
-    Path("facts.csv").write_text("movie,title,year\ny,Y,1931\n", encoding="utf-8")
+    Path("facts.csv").write_text("movie,title,year\ny,Y 2,1931\n", encoding="utf-8")
     for words in (
         "rate a judged.csv",
         "next a --n 7 --out next.csv",
@@ -161,4 +165,5 @@ def test_what_commands_print(films, judged, trained, tmp_path, monkeypatch, caps
         with pytest.raises(SystemExit) as ended:
             main(["film", *words.replace("MODEL", str(trained.paths["pcbm_lr"])).split()])
         assert not ended.value.code
+    assert Path("new/pages/1.html").exists()
     frozen("commands", numbers(capsys.readouterr().out))
