@@ -63,6 +63,7 @@ def films():
     half = replace(half, record=changed(half.record, windows=windows, human=None))
     levels = {"codebook": "violence", "levels": (("calm",), ("violent", "gore"))}
     trained = invented_film("c/d", "C", seed=3, trained_on=True, **levels, **SMALL)
+    trained = with_model(trained, rate=changed(half.model().rate, unreliable=0.0))
     bare = invented_film("e", "E", concepts=(), seed=4, **SMALL)
     bare = with_model(bare, calibration=None, threshold_p=None, metrics=[], rate=half.model().rate)
     last = invented_film("f", "F", year=1989, seed=5, **SMALL)
