@@ -8,6 +8,7 @@ records the source.
 import hashlib
 import json
 import re
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,11 @@ class Weights:
     repository: str | None = None
     revision: str | None = None
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse files that fill the memory when they are unpacked: `torch.save` compresses nothing."""
+        if packed := [path for path in self.files if _is_compressed(path)]:
+            raise BackboneError(f"{packed[0]}: refused: it is a compressed zip")
 
     @property
     def name(self) -> str:
@@ -344,6 +350,19 @@ def digest(files: Sequence[Path]) -> str:
         return next(iter(digests.values()))
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _is_compressed(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(member.compress_type for member in archive.infolist())
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        ValueError,
+        OSError,
+    ):  # not a zip: loading says what it is
+        return False
 
 
 def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:

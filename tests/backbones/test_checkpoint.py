@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -169,3 +170,16 @@ def test_tensors_of_more_numbers_than_their_file_has_bytes_are_refused(tmp_path)
     torch.save({"a": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "x.bin")
     with pytest.raises(BackboneError):
         load_state_dict(find_weights(tmp_path / "x.bin"))
+
+
+def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
+    torch.save({"a": torch.zeros(10**6)}, tmp_path / "x.bin")
+    with (
+        zipfile.ZipFile(tmp_path / "x.bin") as plain,
+        zipfile.ZipFile(tmp_path / "y.bin", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in plain.namelist():
+            packed.writestr(member, plain.read(member))
+    assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
+    with pytest.raises(BackboneError, match=r"y\.bin"):
+        find_weights(tmp_path / "y.bin")
