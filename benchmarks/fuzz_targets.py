@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -11,6 +12,7 @@ import numpy as np
 from calls import test_package
 from fuzz_readers import Target, file_target, reader_targets
 
+from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import read_npy
@@ -35,6 +37,9 @@ from obygaze_film.page import film_page
 from obygaze_models.prediction.saved_model import load_model
 
 sys.path.append(str(Path(__file__).parents[1]))
+
+FILM_FILES = ("film.json", "timeline.csv", "shots.csv")
+CONFIGS = ("vivit config", "clip config")
 
 
 def make_store(folder: Path) -> Path:
@@ -212,8 +217,21 @@ def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
         for kind in FORMATS:
             export(film, kind)
 
-    paths = [scored / name for name in ("film.json", "timeline.csv", "shots.csv")]
+    paths = [scored / name for name in FILM_FILES]
     return {path.name: (path, file_target(path, read)) for path in paths}
+
+
+def weight_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage the configuration beside some weights."""
+    from tests.tiny_checkpoints import tiny_checkpoint
+
+    found = {}
+    for config in CONFIGS:
+        name = config.partition(" ")[0]
+        weights = str(tiny_checkpoint(name, folder / name))
+        path = folder / name / "config.json"
+        found[config] = path, file_target(path, partial(load_backbone, name, weights=weights))
+    return found
 
 
 def forget(store: Path) -> None:
@@ -222,9 +240,11 @@ def forget(store: Path) -> None:
         shutil.rmtree(store.with_name(left), ignore_errors=True)
 
 
-def targets(folder: Path, wanted: str = "film.json") -> dict[str, tuple[Path, Target]]:
+def targets(folder: Path, wanted: str = "") -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    films = film_targets(folder) if wanted in {"film.json", "timeline.csv", "shots.csv"} else {}
-    return found | films | reader_targets(folder)
+    for make, names in ((film_targets, FILM_FILES), (weight_targets, CONFIGS)):
+        if wanted in {"", *names}:  # what takes seconds to make
+            found |= make(folder)
+    return found | reader_targets(folder)
