@@ -154,6 +154,13 @@ def test_a_network_larger_than_its_files_is_refused_before_it_is_made(
         load_backbone(name.replace("siglip", "clip"), weights=str(folder))
 
 
+def test_a_width_that_is_null_is_that_of_the_half(tmp_path, checkpoints):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"projection_dim": None}))
+    assert load_backbone("clip", 2, weights=str(folder)).outputs[0].shape == (2, 24)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
 def test_nesting_without_end_is_an_error(tmp_path, checkpoints, name):
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
