@@ -29,8 +29,8 @@ from obygaze_features.errors import BackboneError, first_line
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
 
-MOST_TENSORS, SPARE = 20_000, 1 << 26
-"""Tensors of a network, and numbers that it may have beside those in its files, such as masks."""
+MOST_TENSORS, SPARE = 20_000, 1 << 24
+"""Tensors of a network, and numbers that it may have beyond the bytes of its files, such as masks."""
 
 
 def load_pretrained(
