@@ -228,7 +228,8 @@ def _blind(
     )
     own = kept(
         own,
-        lambda clip: clip.extras.get(PLACE, "").isdecimal(),
+        # int takes 4,300 digits and raises at more.
+        lambda clip: (place := clip.extras.get(PLACE, "")).isdecimal() and len(place) < 10,
         f"without a {PLACE} in a draw: not drawn by 'film next --blind', or by that of an earlier version, "
         "which drew rows of the timeline",
     )

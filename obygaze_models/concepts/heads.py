@@ -1,6 +1,7 @@
 """Define classifier heads on concept values, a linear model or a tree, and decompose their scores."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -82,7 +83,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
-            self.estimator_ = clone(self.estimator).fit(values, y)
+            self.estimator_ = copy(self.estimator).fit(values, y)
         self.residual_ = None
         if self.residual_C is not None:
             logit = head_scores(self.estimator_, values)

@@ -64,14 +64,14 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
     'hn_s>hn_s'
     """
     table = run.predictions.table
-    models = list(dict.fromkeys(table["model"]))
+    models = table["model"].unique().tolist()
     if not models:
         raise CompareError(f"{run.where}: the run has no predictions")
     name = models[0] if model is None else model
     if name not in models:
         raise CompareError(f"{run.where}: no model {name!r} in this run, but {', '.join(models)}")
     rows = table[table["model"] == name]
-    tasks = list(dict.fromkeys(rows["task"]))
+    tasks = rows["task"].unique().tolist()
     if task is not None and task not in tasks:
         raise CompareError(f"{run.where}: model {name} has no task {task!r}, but {', '.join(tasks)}")
     if task is None and len(tasks) > 1:

@@ -83,7 +83,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
         rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
-        order = list(dict.fromkeys(rows["metric"]))
+        order = rows["metric"].unique().tolist()
         wide = rows.pivot_table(
             index=["task", "model"], columns="metric", values="movie_mean", sort=False, dropna=False
         )
@@ -143,7 +143,7 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     }
     table = pd.DataFrame(columns)
     rank = {name: number for number, name in enumerate(models)}
-    tasks = {name: number for number, name in enumerate(dict.fromkeys(table["task"]))}
+    tasks = {name: number for number, name in enumerate(table["task"].unique())}
     order = np.lexsort(
         (np.arange(len(table)), table["seed"], table["task"].map(tasks), table["model"].map(rank))
     )

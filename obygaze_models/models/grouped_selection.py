@@ -1,6 +1,7 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -217,7 +218,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(inner, parameter, fitted)
             case _:
-                (self.inner_scores_,) = self._held_out([self.estimator], inner)
+                (self.inner_scores_,) = self._held_out([clone(self.estimator)], inner)
                 return clone(self.estimator)
 
     def _held_out(
@@ -236,7 +237,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             if first is not None:
                 learnt = clone(first)
                 known, held_out = learnt.fit_transform(known, labels), learnt.transform(held_out)
-            models = [clone(estimator) for estimator in tried]
+            models = [
+                copy(estimator) for estimator in tried
+            ]  # unfitted; to clone takes as long as small fits
             if hasattr(models[0], "fit_together") and not inner.params:
                 models[0].fit_together(models, known, labels)
             else:

@@ -1,7 +1,5 @@
 """Read the small CSV tables that audits take, strictly, and turn an audit's results into a report."""
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from obygaze_features.manifest import read_table
 from obygaze_models.report import Block, Picture, Report, block
 from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
@@ -45,38 +44,24 @@ def read_rows(path: Path, needed: Sequence[str], *, unique: Sequence[str] = ()) 
 
     Raises
     ------
+    ManifestError
+        As `read_table` does.
     AuditError
-        Naming the file and the line: no header, a column missing or there twice, a row of another length, an
-        empty cell, two rows of one name, or no row at all.
+        An empty cell, two rows of one name, or no row at all.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    try:
-        header = next(reader, [])
-        for name in needed:
-            if name not in header:
-                raise AuditError(f"{path}: no column {name}; expected {', '.join(needed)} in the first line")
-        if len(set(header)) < len(header):
-            raise AuditError(f"{path}: two columns have the same name in {', '.join(header)}")
-        rows = [_row(path, reader.line_num, header, cells, needed) for cells in reader if cells]
-    except csv.Error as error:
-        raise AuditError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+    rows = read_table(path, needed).rows
     if not rows:
         raise AuditError(f"{path} has a header but no row")
+    for row in rows:
+        for name in needed:
+            if not row.cells[name].strip():
+                raise AuditError(f"{path}, line {row.line}: the cell of column {name} is empty")
     if unique:
         refuse_twins(
-            (", ".join(f"{name} {row[name]}" for name in unique) for row in rows), f"{path}: two rows for"
+            (", ".join(f"{name} {row.cells[name]}" for name in unique) for row in rows),
+            f"{path}: two rows for",
         )
-    return tuple(rows)
-
-
-def _row(path: Path, line: int, header: list[str], cells: list[str], needed: Sequence[str]) -> Row:
-    if len(cells) != len(header):
-        raise AuditError(f"{path}, line {line}: expected {len(header)} cells, found {len(cells)}")
-    row = dict(zip(header, cells, strict=True))
-    for name in needed:
-        if not row[name].strip():
-            raise AuditError(f"{path}, line {line}: the cell of column {name} is empty")
-    return row
+    return tuple(row.cells for row in rows)
 
 
 def refuse_twins(names: Iterable[str], words: str) -> None:

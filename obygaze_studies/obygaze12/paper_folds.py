@@ -337,7 +337,7 @@ def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating]
 def gather(blocks: list[Rows]) -> Predictions:
     """Stack blocks into one table, model by model and task by task, folds in the order given."""
     stacked = pd.DataFrame({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
-    rank = {name: rank_of for rank_of, name in enumerate(dict.fromkeys(stacked["model"]))}
+    rank = {name: rank_of for rank_of, name in enumerate(stacked["model"].unique())}
     order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
     return Predictions(stacked.iloc[order].reset_index(drop=True))
 

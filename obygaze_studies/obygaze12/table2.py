@@ -188,7 +188,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
         ]
     for result in results:
         on_xclip = corpus.printed_row(result.source) == "X-CLIP"
-        for model in dict.fromkeys(result.heads.predictions.table["model"]):
+        for model in result.heads.predictions.table["model"].unique():
             values = by_fold(result.heads.predictions, model, task)
             printed = BOTTLENECKS[printed_name(model)][cell] if on_xclip else None
             rows.append(_row(model, result.source.title, "f1_pos", values["f1_pos"].tolist(), printed))

@@ -11,7 +11,7 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 197,
+    "film-run": 397,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""

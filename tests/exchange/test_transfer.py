@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
@@ -81,6 +81,18 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     assert (tmp_path / "big").read_bytes() == data
     assert site.sent < 1.1 * len(data)
     assert sum(more for _, _, more in count) == len(data)
+
+
+def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypatch):
+    """It gives whole files only, so that every attempt begins again."""
+    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/big").write_bytes(bytes(1_000_000))
+    with serving(tmp_path) as site:
+        site.ranges, site.drops = False, {"/big": 100}
+        with pytest.raises(InterruptedTransferError):
+            download_file(locate(f"{site.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
+        assert site.drops["/big"] > 50
 
 
 def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):

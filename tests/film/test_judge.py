@@ -297,8 +297,15 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"seen_score": ""}, {"seen_score": "1"}, {"place": ""}, {"start_s": -0.5}, {"end_s": 0.5}],
-    ids=str,
+    [
+        {"seen_score": ""},
+        {"seen_score": "1"},
+        {"place": ""},
+        {"place": "9" * 5000},
+        {"start_s": -0.5},
+        {"end_s": 0.5},
+    ],
+    ids=lambda change: str(change)[:20],
 )
 def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline, tmp_path, change):
     """Of the last of a draw, so that no other one is left out for a gap before it."""

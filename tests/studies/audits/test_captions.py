@@ -40,9 +40,6 @@ def test_a_table_gives_its_own_captions(table):
         ("caption_id,image_id,caption\nc1,i1,a\nc1,i2,b\n", False, "caption_id c1"),
         ("caption_id,image_id\nc1,i1\nc1,i2\n", True, "caption_id c1"),
         ("caption_id,image_id\nc9,i1\n", True, "caption_id c9 of image i1"),
-        ("image_id,caption\ni1,a\n", True, "caption_id"),
-        ("image_id\ni1\n", False, "caption"),
-        ('"image_id,caption\ni1,a\n', False, ""),
     ],
 )
 def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, of_store, place):
