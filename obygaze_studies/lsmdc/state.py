@@ -198,7 +198,10 @@ class RunFolder:
         # One key only: safetensors writes several in an order that differs between runs.
         ((key, value),) = metadata.items()
         with whole_file(path) as partial:
-            save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+            try:
+                save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+            except SafetensorError as error:  # such as a full disk
+                raise TrainError(f"{path}: cannot be written ({first_line(error)})") from None
 
 
 def card(

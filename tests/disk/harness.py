@@ -93,7 +93,7 @@ def _call(name: str) -> Callable[[Path, Path], dict[str, Any]]:
 
 IMPORT = "store import {at}/clips.csv {at}/npy {out}/out --from npy --backbone toy"
 LICENCE = "--licence CC0-1.0"
-CUT = "manifest import film {at}/d.mp4 --window 2 --hop 2 --out {out}/d.csv"
+CUT = "manifest import film {at}/d.mp4 --window 2 --hop 2 --force --out {out}/d.csv"
 EVALUATE = (
     "evaluate {at}/labelled.csv {at}/abc-1.0.0 --task en_s --model linear --save linear --out {out}/run"
 )
@@ -143,7 +143,9 @@ RARE = {
     "thumbnails": Work(
         _command("film thumbnails {at}/d.mp4 --scored {at}/scored --out {out}/t"), "t", talks=True
     ),
-    "paper": Work(_command("paper table2 {at}/paper.csv {at}/paper-1.0.0 --policy raw --out {out}/t"), "t"),
+    "paper": Work(
+        _command("paper table2 {at}/paper.csv {at}/paper-1.0.0 --policy raw --out {out}/t"), "t", talks=True
+    ),
     "train": Work(_command(TRAIN), "run", talks=True, grows=True),
     "demo": Work(_command("demo --out {out}/demo --workers 1"), "demo/film/report.html", talks=True),
 }
