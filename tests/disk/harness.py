@@ -175,7 +175,7 @@ def grown(found: Tree | None, old: Tree | None, truth: Tree) -> bool:
     """Whether a partial copy lost nothing, and has nothing that is wrong."""
     if found is None or old is None or "fetch.txt" not in old:
         return False
-    return old.keys() <= found.keys() | {"fetch.txt"} and all(
+    return old.keys() <= found.keys() and all(
         data == truth.get(name, old.get(name)) for name, data in found.items()
     )
 
