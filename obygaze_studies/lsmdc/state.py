@@ -87,7 +87,7 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock the folder against a second training.
+        """Lock the folder against a second training, and remove what a killed one was writing.
 
         Raises
         ------
@@ -98,6 +98,8 @@ class RunFolder:
         with locked(self.folder, wait=False) as ours:
             if not ours:
                 raise TrainError(f"{self.folder}: another training is writing here; wait for it")
+            for unfinished in self.folder.glob(".tmp??????"):  # safetensors' own names
+                unfinished.unlink()
             yield
 
     def begin(

@@ -182,6 +182,12 @@ def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
+def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
+    (tmp_path / ".tmpOrMfiG").touch()
+    with RunFolder(tmp_path).alone():
+        assert not any(tmp_path.iterdir())
+
+
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
     real, calls = run.compute_gradients, []
 
