@@ -12,6 +12,8 @@ STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
     "film-run": 197,
+    **dict.fromkeys(("grow", "evaluate"), 97),
+    "cut": 11,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
