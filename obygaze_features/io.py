@@ -31,6 +31,7 @@ __all__ = [
     "empty",
     "encode_line",
     "file_sha256",
+    "is_temporary",
     "json_bytes",
     "make_folder",
     "naming",
@@ -187,6 +188,11 @@ def _temporary(path: Path, state: str) -> Path:
 _TEMPORARY = re.compile(r"\.(.+)\.([0-9a-f]{8})\.(\d+)\.(partial|old)", re.DOTALL)
 _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 _SWEPT: set[Path] = set()
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a file or folder has a name under which a process prepares another, or did."""
+    return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def _sweep(folder: Path) -> None:

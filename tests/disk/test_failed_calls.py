@@ -9,9 +9,11 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
+    **dict.fromkeys(("stage", "retry", "join", "merge"), 97),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
     "film-run": 397,
+    **dict.fromkeys(("grow", "evaluate"), 193),
+    "cut": 23,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""
