@@ -9,10 +9,10 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "retry", "join", "merge"), 97),
+    **dict.fromkeys(("stage", "retry", "join", "merge"), 193),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 397,
-    **dict.fromkeys(("grow", "evaluate"), 193),
+    "film-run": 797,
+    **dict.fromkeys(("grow", "evaluate"), 397),
     "cut": 23,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
