@@ -6,6 +6,11 @@ Work must end with one line and exit code 1, with nothing or the whole at its de
 must give the bytes of undisturbed work. tests/disk tries a part. Needs Linux and a C compiler.
 
     python benchmarks/calls.py [WORK...] [--stride 1] [--errors EIO ENOSPC KILL]
+
+With --disk, the folder of a small disk (`mount -t tmpfs -o size=256m none /mnt`), no call is made to fail:
+the disk has 0 to 7 eighths of the space that the work takes.
+
+    python benchmarks/calls.py [WORK...] --disk /mnt
 """
 
 import importlib
@@ -29,22 +34,27 @@ def main() -> None:
     """Try every call, or every so many-th; print what went wrong, and counts."""
     harness, failed = test_package("disk", "harness"), test_package("disk", "failed_calls")
     parser = arguments(__doc__, parse=False, stride=1, errors=[*harness.ERRORS])
-    parser.add_argument("works", nargs="*", choices=[[], *harness.WORKS])
+    works = harness.WORKS | harness.RARE
+    parser.add_argument("works", nargs="*", choices=[[], *works])
+    parser.add_argument("--disk", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         runner, inputs = harness.Runner(harness.compiled(folder)), folder / "inputs"
         inputs.mkdir()
-        runner.ask(inputs, call="make_inputs")
-        for name in asked.works or harness.WORKS:
-            trials = failed.Trials(runner, harness.WORKS[name], inputs, folder / name)
+        for call in ("make_inputs", "make_rare_inputs"):
+            answer = runner.ask(inputs, call=call)
+            assert answer["code"] == 0, answer["said"]
+        for name in asked.works or works:
+            trials = failed.Trials(runner, works[name], inputs, (asked.disk or folder) / name)
             number = wrong = 0
-            for case in trials.cases(asked.stride, tuple(asked.errors)):
+            cases = trials.spaces(8) if asked.disk else trials.cases(asked.stride, tuple(asked.errors))
+            for case in cases:
                 problems = trials.problems(case)
                 number, wrong = number + 1, wrong + bool(problems)
                 for problem in problems:
                     print(f"{name}: WRONG, {problem}", flush=True)
-            print(f"{name}: {number} calls failed, {wrong} wrong", flush=True)
+            print(f"{name}: {number} trials, {wrong} wrong", flush=True)
         runner.close()
 
 

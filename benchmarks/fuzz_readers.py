@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import av
 import h5py
@@ -16,6 +15,7 @@ from PIL import Image
 from safetensors.torch import save
 
 from obygaze_features.backbones.checkpoint import load_state_dict
+from obygaze_features.backbones.weights import find_weights
 from obygaze_features.commands.store_exchange import read_pth
 from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.import_tables import read_ids, table_items
@@ -148,7 +148,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give name -> (suffix, a good file, what reads it) of tables and documents."""
 
     def read_state(path: Path) -> None:
-        load_state_dict(SimpleNamespace(files=(path,)))  # type: ignore[arg-type]  # all that is looked at
+        load_state_dict(find_weights(path))
 
     arrays, tensor, state = io.BytesIO(), io.BytesIO(), io.BytesIO()
     matrix, annotated = io.BytesIO(), io.BytesIO()

@@ -4,6 +4,8 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -11,13 +13,14 @@ import numpy as np
 from calls import test_package
 from fuzz_readers import Target, file_target, reader_targets
 
+from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest import read_manifest
+from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_features.store import open_store, read_stage, seal, verify
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.store import locate
@@ -31,10 +34,15 @@ from obygaze_features.store.store_files import (
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline
 from obygaze_film.exchange import FORMATS, export
+from obygaze_film.judged_rate import correct_rate
 from obygaze_film.page import film_page
+from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.prediction.saved_model import load_model
 
 sys.path.append(str(Path(__file__).parents[1]))
+
+FILM_FILES = ("film.json", "timeline.csv", "shots.csv")
+CONFIGS = ("vivit config", "clip config")
 
 
 def make_store(folder: Path) -> Path:
@@ -198,11 +206,11 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
 
 
 def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
-    """Damage a file of a scored film, whose record names no digests: else nothing would be read further."""
+    """Damage judgements, or a file of a scored film, whose record names no digests: else it ends there."""
     from tests.film.films import MODELS, scored_film
-    from tests.planted_models import make_shelf
+    from tests.planted_models import codebook, make_shelf
 
-    scored, _ = scored_film(folder, make_shelf(folder / "trained", MODELS))
+    scored, film = scored_film(folder, make_shelf(folder / "trained", MODELS))
     record = json.loads((scored / "film.json").read_bytes())
     (scored / "film.json").write_text(json.dumps(record | {"tables": {}}), encoding="utf-8")
 
@@ -212,8 +220,31 @@ def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
         for kind in FORMATS:
             export(film, kind)
 
-    paths = [scored / name for name in ("film.json", "timeline.csv", "shots.csv")]
-    return {path.name: (path, file_target(path, read)) for path in paths}
+    blind = choose_next([film], 12, blind=True)
+    clips = (replace(clip, level="calm", annotator="A") for clip in blind)
+    rated = folder / "rated.csv"
+    write_manifest(Manifest(tuple(clips), folder, codebook(folder)), rated, spreadsheet_safe=True)
+
+    def rate() -> None:
+        truth = read_manifest(rated, spreadsheet_safe=True)
+        correct_rate(film, truth)
+        choose_next([film], 4, judged=truth)
+
+    found = {path.name: (path, file_target(path, read)) for path in (scored / name for name in FILM_FILES)}
+    return found | {rated.name: (rated, file_target(rated, rate))}
+
+
+def weight_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
+    """Damage the configuration beside some weights."""
+    from tests.tiny_checkpoints import tiny_checkpoint
+
+    found = {}
+    for config in CONFIGS:
+        name = config.partition(" ")[0]
+        weights = str(tiny_checkpoint(name, folder / name))
+        path = folder / name / "config.json"
+        found[config] = path, file_target(path, partial(load_backbone, name, weights=weights))
+    return found
 
 
 def forget(store: Path) -> None:
@@ -222,9 +253,11 @@ def forget(store: Path) -> None:
         shutil.rmtree(store.with_name(left), ignore_errors=True)
 
 
-def targets(folder: Path, wanted: str = "film.json") -> dict[str, tuple[Path, Target]]:
+def targets(folder: Path, wanted: str = "") -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
     found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
-    films = film_targets(folder) if wanted in {"film.json", "timeline.csv", "shots.csv"} else {}
-    return found | films | reader_targets(folder)
+    for make, names in ((film_targets, (*FILM_FILES, "rated.csv")), (weight_targets, CONFIGS)):
+        if wanted in {"", *names}:  # what takes seconds to make
+            found |= make(folder)
+    return found | reader_targets(folder)

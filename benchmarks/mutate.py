@@ -7,8 +7,11 @@ the first that fails. What survives is printed with its place, to be killed by a
 pytest collects all tests once. Every change is then made in a fork of that process, in the function's code
 alone, so that a change costs what its tests cost. Constants of modules and defaults are not changed.
 
-    python benchmarks/mutate.py [--calls calls.json] --trace     first: which test calls what
-    python benchmarks/mutate.py [--calls calls.json] [--number 120] [--seed 0] [--only MODULE:LINE:COLUMN...]
+    python benchmarks/mutate.py [--calls calls.json] [--room PACKAGE] --trace     first: which test calls what
+    python benchmarks/mutate.py [--calls calls.json] [--room PACKAGE] [--number 120] [--seed 0]
+        [--only MODULE:LINE:COLUMN...]
+
+A room is a package of `TESTS`, or the beginning of some; by default all are changed.
 """
 
 import ast
@@ -40,6 +43,7 @@ TESTS = {
     "obygaze_features/exchange": ["tests/exchange"],
     "obygaze_models/models": ["tests/models"],
     "obygaze_models/evaluation": ["tests/evaluation"],
+    "obygaze_film": ["tests/film"],
 }
 """Packages that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
@@ -181,10 +185,10 @@ def put(mutant: Mutant) -> None:
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
-    """Yield the functions that a value is made of: of methods, properties, what is decorated."""
+    """Yield the functions that a value is made of: of methods, properties, commands, what is decorated."""
     if isinstance(value, FunctionType):
         yield value
-    for name in ("__wrapped__", "__func__", "func", "fget"):
+    for name in ("__wrapped__", "__func__", "func", "fget", "callback"):
         below = getattr(value, name, None) if not isinstance(value, type) else None
         if below is not None:
             yield from _functions(below)
@@ -279,15 +283,16 @@ class Trials:
 
 def main() -> None:
     """Sample changes, try them, print what survives."""
-    asked = arguments(__doc__, calls=Path("calls.json"), trace=False, number=120, seed=0, only=[""])
+    asked = arguments(__doc__, calls=Path("calls.json"), trace=False, room="", number=120, seed=0, only=[""])
     os.chdir(ROOT)
-    words = [*PYTEST, *(folder for some in TESTS.values() for folder in some)]
+    rooms = {at: folders for at, folders in TESTS.items() if at.startswith(asked.room)}
+    words = [*PYTEST, *(folder for some in rooms.values() for folder in some)]
     if asked.trace:
         calls = Calls(ROOT)
         pytest.main(words, [calls])
         asked.calls.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
         return
-    modules = [str(path.relative_to(ROOT)) for at in TESTS for path in sorted((ROOT / at).rglob("*.py"))]
+    modules = [str(path.relative_to(ROOT)) for at in rooms for path in sorted((ROOT / at).rglob("*.py"))]
     every = [mutant for module in modules for mutant in mutants(module)]
     chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
     if asked.only != [""]:

@@ -1,10 +1,10 @@
 """Kill work on stores (SIGKILL, at a random step), start it again, compare with undisturbed work.
 
-The works are those of tests/disk that are commands, which the power is cut to there, and what needs more than
-one disk: an extraction with its decoder, copies from a server and to S3. A step is a file opened, written,
-renamed or removed. The whole group or the first process alone is killed, up to three times a trial; then the
-command is let finish. A reader looks all the while: whatever it can open must hold nothing but whole clips.
-Then the same is started twice at once, as if by mistake. Needs Linux and a C compiler.
+The works are those of tests/disk that are commands on stores, which the power is cut to there, and what needs
+more than one disk: an extraction with its decoder, copies from a server and to S3. A step is a file opened,
+written, renamed or removed. The whole group or the first process alone is killed, up to three times a trial;
+then the command is let finish. A reader looks all the while: whatever it can open must hold nothing but whole
+clips. Then the same is started twice at once, as if by mistake. Needs Linux and a C compiler.
 
     python benchmarks/survive.py [WORK...] [--number 50] [--seed 0]
 
@@ -67,7 +67,9 @@ N_CLIPS = 12
 def works(site: str) -> dict[str, Any]:
     """Name every piece of work; `site` serves the inputs over HTTP."""
     found = {
-        name: work for name, work in harness.WORKS.items() if "words" in work.asked(Path("at"), Path("out"))
+        name: work
+        for name, work in harness.WORKS.items()
+        if work.asked(Path("at"), Path("out")).get("words", [""])[0] == "store"
     }
 
     def command(*words: str) -> Callable[[Path, Path], dict[str, Any]]:

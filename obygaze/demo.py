@@ -109,10 +109,13 @@ def _clear(out: Path) -> None:
 
     The stage of a stopped demo is kept, since its films are rewritten with the same bytes.
     """
+    from obygaze_features.io import naming
+
     mark = out / MARK
     if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):
         raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
     stopped = mark.is_file() and mark.read_text(encoding="utf-8") == STOPPED
     remove(out / name for name in WRITTEN if not (stopped and name == STAGE))
     out.mkdir(parents=True, exist_ok=True)
-    mark.write_text(STOPPED, encoding="utf-8")
+    with naming(mark):
+        mark.write_text(STOPPED, encoding="utf-8")

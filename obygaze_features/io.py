@@ -33,6 +33,7 @@ __all__ = [
     "encode_line",
     "file_sha256",
     "force_to_disk",
+    "is_temporary",
     "json_bytes",
     "make_folder",
     "naming",
@@ -193,6 +194,11 @@ def _temporary(path: Path, state: str) -> Path:
 _TEMPORARY = re.compile(r"\.(.+)\.([0-9a-f]{8})\.(\d+)\.(partial|old)", re.DOTALL)
 _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 _SWEPT: set[Path] = set()
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a file or folder has a name under which a process prepares another, or did."""
+    return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def _sweep(folder: Path) -> None:

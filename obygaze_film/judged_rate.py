@@ -228,7 +228,8 @@ def _blind(
     )
     own = kept(
         own,
-        lambda clip: clip.extras.get(PLACE, "").isdecimal(),
+        # int takes 4,300 digits and raises at more.
+        lambda clip: (place := clip.extras.get(PLACE, "")).isdecimal() and len(place) < 10,
         f"without a {PLACE} in a draw: not drawn by 'film next --blind', or by that of an earlier version, "
         "which drew rows of the timeline",
     )
@@ -447,7 +448,7 @@ def difference_estimate(
     # Wilson: (alone - R)^2 = c (R - R^2).
     half = np.sqrt(c * alone * (1 - alone) + c * c / 4)
     alone_low, alone_high = (alone + c / 2 - half) / (1 + c), (alone + c / 2 + half) / (1 + c)
-    return Estimates(value, low, high, gain(value), np.maximum(alone_low, 0), np.minimum(alone_high, 1))
+    return Estimates(value, low, high, gain(value), alone_low, alone_high)
 
 
 def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:

@@ -80,7 +80,6 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
                 continue
             key = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
             again += key in clip_of_span
-            clip_of_span.pop(key, None)
             clip_of_span[key] = clip
         problems.refuse()
         if unjudged:

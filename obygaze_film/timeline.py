@@ -137,7 +137,7 @@ class Timeline:
         segments = [table for table in segments if len(table)] or segments[
             :1
         ]  # empty tables would decide types
-        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments, ignore_index=True), SHOTS: self.shots}
+        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
         if len(self.frames):
             tables[FRAMES] = self.frames
         written = {name: csv_bytes(table) for name, table in tables.items()}

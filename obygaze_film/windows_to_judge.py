@@ -137,8 +137,7 @@ def _uncertain(films: Sequence[_JudgeableFilm], key: str | None, n: int) -> list
         if model.threshold_p is None:
             orders.append([])
             continue
-        p = np.clip(film.cells.p, 1e-9, 1 - 1e-9)
-        far = np.where(may_be_chosen, np.abs(logit(p) - logit(model.threshold_p)), np.inf)
+        far = np.where(may_be_chosen, np.abs(logit(film.cells.p) - logit(model.threshold_p)), np.inf)
         blocked = np.zeros(len(far) + 2, dtype=np.bool_)
         order = []
         for cell in np.argsort(far, kind="stable").tolist():

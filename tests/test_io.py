@@ -18,6 +18,7 @@ from obygaze_features.io import (
     csv_line,
     refuse_existing,
     whole_folder,
+    write_together,
     write_whole,
 )
 
@@ -44,6 +45,24 @@ def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypat
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_files_written_together_none_is_replaced_unless_all_are_on_the_disk(tmp_path, monkeypatch):
+    """A network's disk may say only then that it is full."""
+    paths = [tmp_path / "codebook", tmp_path / "manifest"]
+    write_together(dict.fromkeys(paths, b"old"))
+    sync = ours.sync
+
+    def full(path):
+        if "manifest" in path.name:
+            raise OSError(28, "No space left on device")
+        sync(path)
+
+    monkeypatch.setattr(ours, "sync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_together(dict.fromkeys(paths, b"new"))
+    assert [path.read_bytes() for path in paths] == [b"old", b"old"]
+    assert sorted(tmp_path.iterdir()) == paths
 
 
 def test_a_file_is_whole_though_each_call_writes_a_part(tmp_path, monkeypatch):

@@ -6,25 +6,31 @@ error that names it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import CRITICAL
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from transformers import AutoConfig
 from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.compute import ATTENTION
-from obygaze_features.backbones.weights import Weights
+from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.errors import BackboneError, first_line
 
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
+
+MOST_TENSORS, SPARE = 20_000, 1 << 24
+"""Tensors of a network, and numbers that it may have beyond the bytes of its files, such as masks."""
 
 
 def load_pretrained(
@@ -53,10 +59,13 @@ def load_pretrained(
     BackboneError
         If the file is damaged, or a tensor is missing, unexpected or of another shape; the message names it.
     """
+
+    def make() -> Any:
+        return cls._from_config(config, attn_implementation=ATTENTION, **settings)
+
     if weights.seed is not None:
-        return untrained(
-            lambda: cls._from_config(config, attn_implementation=ATTENTION, **settings), weights.seed
-        )
+        return untrained(make, weights.seed)
+    check_size(weights, CONFIG, make)
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -71,7 +80,7 @@ def load_pretrained(
                 output_loading_info=True,
                 **settings,
             )
-    except (SafetensorError, UnpicklingError, OSError, ValueError, RuntimeError, EOFError) as error:
+    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(f"{weights.name}: the weights cannot be read: {first_line(error)}") from None
     mismatched = [
         f"{name} {list(shape)}, not {list(wanted)}" for name, shape, wanted in report["mismatched_keys"]
@@ -87,6 +96,50 @@ def load_pretrained(
     if report["error_msgs"]:
         raise BackboneError(f"{weights.name}: {report['error_msgs'][0]}")
     return frozen(network)
+
+
+def check_size(weights: Weights, config: str, make: Callable[[], object]) -> None:
+    """Refuse a configuration whose network is larger than the files, before memory is asked for.
+
+    The network is made on torch's meta device, of shapes alone. Files have more bytes than numbers.
+
+    Parameters
+    ----------
+    config
+        Name of the configuration's file.
+
+    Raises
+    ------
+    BackboneError
+        Naming the file and the tensor that was too much, or why there is no such network.
+    """
+    octets = sum(path.stat().st_size for path in weights.files)
+    tensors = numbers = 0
+
+    def count(_module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        nonlocal tensors, numbers
+        if tensor is not None:
+            tensors, numbers = tensors + 1, numbers + tensor.numel()
+            if tensors > MOST_TENSORS or numbers > octets + SPARE:
+                raise BackboneError(
+                    f"{weights.name}/{config}: asks for more than these weights of {octets} bytes can be: "
+                    f"tensor {tensors}, {name} {list(tensor.shape)}"
+                )
+
+    hooks = (
+        register_module_parameter_registration_hook(count),
+        register_module_buffer_registration_hook(count),
+    )
+    try:
+        with quiet(), torch.device("meta"):
+            make()
+    except BackboneError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+        raise BackboneError(f"{weights.name}/{config}: there is no such network: {_words(error)}") from None
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def check_keys(
@@ -120,15 +173,14 @@ def auto_config(weights: Weights) -> Any:
     Raises
     ------
     BackboneError
-        If there is none, or transformers does not support its type.
+        If there is none, or transformers does not support its type or a field's value.
     """
     kind = weights.config().get("model_type")  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        first = first_line(error)
+    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(
-            f"{weights.name}: transformers has no network of type {kind!r}: {first}"
+            f"{weights.name}/{CONFIG}: transformers has no network of type {kind!r}: {_words(error)}"
         ) from None
 
 
@@ -166,6 +218,8 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
         isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in tensors.items()
     ):
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else")
+    if sum(tensor.numel() for tensor in tensors.values()) > path.stat().st_size:
+        raise BackboneError(f"{path}: refused: its tensors have more numbers than it has bytes")
     return tensors
 
 
@@ -217,6 +271,11 @@ def plain_config(config: Any) -> dict[str, Any]:
 
 def _allowed(key: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, key) for pattern in patterns)
+
+
+def _words(error: Exception) -> str:
+    """Write a message of transformers, whose first line may name the field alone, as one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _some(keys: Sequence[str]) -> str:

@@ -137,7 +137,7 @@ def half_config(weights: Weights, half: Literal["vision", "text"]) -> tuple[str,
     if kind != family:
         return family, config
     own = getattr(config, f"{half}_config")
-    if family == "clip":
+    if family == "clip" and config.projection_dim:
         own.projection_dim = config.projection_dim  # in some repositories the half's own copy is outdated
     return family, own
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
-from obygaze_features.backbones.checkpoint import frozen, load_exactly, untrained
+from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import (
     FRAME_BY_FRAME,
@@ -247,12 +247,13 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
-    try:
-        network = untrained(lambda: open_clip.CLIP(**config), weights.seed or 0)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise BackboneError(f"{weights.name}: OpenCLIP cannot build its configuration: {error}") from None
+    def make() -> Any:
+        return open_clip.CLIP(**config)
+
     if weights.seed is not None:
-        return network
+        return untrained(make, weights.seed)
+    check_size(weights, OPEN_CLIP.config, make)
+    network = untrained(make, 0)
     load_exactly(network, weights)
     return frozen(network)
 

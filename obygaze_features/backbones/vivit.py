@@ -12,7 +12,7 @@ from torch import nn
 from transformers import VivitConfig, VivitModel
 
 from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone
 from obygaze_features.backbones.presets import choose_preset
@@ -47,7 +47,7 @@ def vivit(
     config = VivitConfig()
     if source.seed is None:
         source.config_of_type(["vivit"])
-        config = VivitConfig.from_pretrained(str(source.folder))
+        config = auto_config(source)
     model: Any = load_pretrained(
         VivitModel,
         source,

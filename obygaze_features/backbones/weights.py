@@ -8,6 +8,7 @@ records the source.
 import hashlib
 import json
 import re
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,6 +129,8 @@ OPENCLIP: Mapping[str, OpenClip] = MappingProxyType(
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 """Repository -> licence, where its card names one; anything else is NOASSERTION."""
 
+MOST_LAYERS = 4096
+_COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -156,6 +159,11 @@ class Weights:
     repository: str | None = None
     revision: str | None = None
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse files that fill the memory when they are unpacked: `torch.save` compresses nothing."""
+        if packed := [path for path in self.files if _is_compressed(path)]:
+            raise BackboneError(f"{packed[0]}: refused: it is a compressed zip")
 
     @property
     def name(self) -> str:
@@ -312,9 +320,17 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        return json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
+    except (ValueError, RecursionError) as error:
         raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+
+
+def _countable(fields: dict[str, Any]) -> dict[str, Any]:
+    """Refuse to count for hours: libraries make a list of as many entries before any network."""
+    for name, value in fields.items():
+        if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
+            raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
+    return fields
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -334,6 +350,19 @@ def digest(files: Sequence[Path]) -> str:
         return next(iter(digests.values()))
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _is_compressed(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(member.compress_type for member in archive.infolist())
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        ValueError,
+        OSError,
+    ):  # not a zip: loading says what it is
+        return False
 
 
 def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:
@@ -371,8 +400,8 @@ def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Pa
 
 def _shards(index: Path) -> tuple[str, ...]:
     try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (ValueError, KeyError, TypeError, AttributeError):
+        names = set(_json(index)["weight_map"].values())
+    except (KeyError, TypeError, AttributeError):
         raise BackboneError(f"{index}: not an index of shards (a JSON object with 'weight_map')") from None
     if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
         raise BackboneError(f"{index}: 'weight_map' should name files beside it")

@@ -18,7 +18,7 @@ from torch import nn
 from transformers import XCLIPConfig, XCLIPModel
 
 from obygaze_features.backbones.backbone import Backbone, TextBackbone
-from obygaze_features.backbones.checkpoint import load_pretrained, plain_config
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import check_frames, choose_tokens, network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
@@ -58,7 +58,7 @@ def xclip(
     config = XCLIPConfig(vision_config={"patch_size": 16, "num_frames": 32})
     if source.seed is None:
         source.config_of_type(["xclip"])
-        config = XCLIPConfig.from_pretrained(str(source.folder))
+        config = auto_config(source)
     model: Any = load_pretrained(XCLIPModel, source, config)
     vision: Any = config.vision_config
     frames = check_frames("xclip", n_frames, vision.num_frames)
@@ -114,7 +114,7 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
     source = find_weights(weights)
     refuse_untrained(source)
     source.config_of_type(["xclip"])
-    config = XCLIPConfig.from_pretrained(str(source.folder))
+    config = auto_config(source)
     text: Any = config.text_config
     tokenizer = Tokenizer(source, text.max_position_embeddings)
     check_end(source, tokenizer, text.eos_token_id)

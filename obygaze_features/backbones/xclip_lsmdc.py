@@ -169,8 +169,9 @@ def load(
             )
         tensors = without_prefix(load_state_dict(weights))
     size = LsmdcFormat.of(weights.name, tensors)
+    port = size.to_port(weights.name, tensors)  # before a network of these sizes is made: it checks them
     network = XClipLsmdc(size)
-    network.load_state_dict(size.to_port(weights.name, tensors), strict=True)
+    network.load_state_dict(port, strict=True)
     return frozen(network), size
 
 
@@ -193,7 +194,7 @@ def training_record(weights: Weights) -> dict[str, Any] | None:
         with safe_open(weights.files[0], framework="pt") as file:
             written = (file.metadata() or {}).get(LsmdcFormat.RECORD_KEY)
         record: dict[str, Any] | None = None if written is None else json.loads(written)
-    except (SafetensorError, OSError, ValueError):  # loading reports the error
+    except (SafetensorError, OSError, ValueError, RecursionError):  # loading reports the error
         return None
     return record
 

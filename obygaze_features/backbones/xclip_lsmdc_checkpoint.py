@@ -83,8 +83,14 @@ class LsmdcFormat:
         width, _, patch, _ = tensors["clip.visual.conv1.weight"].shape
         context, text_width = tensors["clip.positional_embedding"].shape
         grid = round((tensors["clip.visual.positional_embedding"].shape[0] - 1) ** 0.5)
+        embed = tensors["clip.visual.proj"].shape[1]
+        if not patch or any(not size or size % cls.HEAD_WIDTH for size in (width, text_width, embed)):
+            raise BackboneError(
+                f"{name}: widths {width}, {text_width} and {embed} and patches of {patch}: "
+                f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
+            )
         return cls(
-            embed=tensors["clip.visual.proj"].shape[1],
+            embed=embed,
             vision_width=width,
             vision_layers=_layers(tensors, "clip.visual.transformer"),
             patch=patch,
@@ -229,7 +235,7 @@ def without_prefix(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tenso
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
     block = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
-    return 1 + max((int(match[1]) for key in tensors if (match := block.match(key))), default=-1)
+    return len({match[1] for key in tensors if (match := block.match(key))})
 
 
 def _norm(original: str, port: str, width: int) -> Iterator[PublishedTensor]:

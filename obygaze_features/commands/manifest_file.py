@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.options import FILE, Output, output
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Mapping, Sized
 
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
@@ -50,15 +50,23 @@ def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
     return folder
 
 
-def write_imported(imported: "Imported", output: Output, *, empty_is_3: bool = False) -> None:
+def write_imported(
+    imported: "Imported",
+    output: Output,
+    *,
+    empty_is_3: bool = False,
+    beside: "Mapping[Path, bytes] | None" = None,
+) -> None:
     """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr.
 
     Parameters
     ----------
     empty_is_3
         Exit with 3 if it has no clips.
+    beside
+        Files that are written with it.
     """
-    written = manifests.write_manifest(imported.manifest, output.path)
+    written = manifests.write_manifest(imported.manifest, output.path, beside=beside)
     for notice in imported.notices:
         click.echo(notice, err=True)
     if output.as_json:

@@ -12,7 +12,7 @@ import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, write_imported
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, PATH, Output, output
 from obygaze_features.screen import progress_bar
 
@@ -117,9 +117,7 @@ def film(
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    if beside is not None:
-        write_whole(beside, table)  # before the manifest, which says that both are there
-    write_imported(imported, output)
+    write_imported(imported, output, beside=None if beside is None else {beside: table})
     if beside is not None and not output.as_json:
         click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
     if output.as_json:

@@ -22,6 +22,7 @@ from obygaze_features.io import (
     write_whole,
 )
 from obygaze_features.locks import alone_in
+from obygaze_features.store.files_remote import STEP
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -43,6 +44,7 @@ from obygaze_features.store.store_files import (
     StoreFiles,
     absent_files,
     chunk_of,
+    digests_bytes,
     fetch_bytes,
     listed,
     most_bytes,
@@ -135,7 +137,7 @@ def wanted_files(
 
 
 ATTEMPTS = 5
-"""Attempts in a row without a new byte after which a download fails."""
+"""Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
 FIRST_WAIT_S = 0.1
 
 Count = Callable[[str, int, int], None]
@@ -150,7 +152,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     StoreError
         If the file is not there, what comes has another digest twice, or nothing comes at all.
     """
-    failures, wrong = 0, 0
+    failures, wrong, furthest = 0, 0, 0
     while wrong < 2:
         with partial.open("a+b") as file:
             before = partial.stat().st_size
@@ -162,7 +164,9 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 file.truncate(0)  # no ranges: start again
                 continue
             except InterruptedTransferError:
-                failures = 1 if partial.stat().st_size > before else failures + 1
+                came = partial.stat().st_size
+                failures = 1 if came >= furthest + STEP else failures + 1
+                furthest = max(furthest, came)
                 if failures >= ATTEMPTS:
                     raise
                 time.sleep(FIRST_WAIT_S * 2**failures)
@@ -347,9 +351,9 @@ class _Transfer:
             remove_tree(building)
         else:
             self._fetch(DIGESTS)
-            write_whole(building / TAG_DIGESTS, self._files.read(TAG_DIGESTS))
-            if listed(FolderFiles(building)) != self._digests:
-                raise StoreError(f"{self._files.where}: was changed while it was copied; start again")
+            # As it was listed: a source that changes meanwhile cannot mix two stores in one copy.
+            tags = (name for name in self._digests if not name.startswith(f"{PAYLOAD}/"))
+            write_whole(building / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}))
             (building / FETCH).unlink(missing_ok=True)
             if left:
                 write_whole(building / FETCH, absent)

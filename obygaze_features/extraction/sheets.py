@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.io import csv_line, make_folder, refuse_existing, write_whole
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.manifest.text_tables import Problems, read_table
+from obygaze_features.manifest.text_tables import read_table
 from obygaze_features.text import file_name
 from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import contact_sheet, thumbnail
@@ -108,11 +108,14 @@ def error_groups(
                 column,
             )
         rows = tuple(row for row in rows if row.cells[column] == (value or there[0]))
-    problems = Problems(predictions)
-    numbers: defaultdict[str, list[list[float] | None]] = defaultdict(list)
+    numbers: defaultdict[str, list[list[float]]] = defaultdict(list)
     for row in rows:
-        numbers[row.cells["clip_id"]].append(problems.attempt(row.line, "", _numbers, row.cells, manifest))
-    problems.refuse()
+        try:
+            numbers[row.cells["clip_id"]].append([float(row.cells[name]) for name in NUMBERS])
+        except ValueError as error:
+            raise ManifestError(f"{predictions}, line {row.line}: {error}") from None
+    if unknown := [name for name in numbers if name not in manifest.by_id]:
+        raise ManifestError(f"{predictions}: the manifest has no clip {unknown[0]!r}", "clip_id")
     means = {name: np.mean(np.array(own), axis=0).tolist() for name, own in numbers.items()}
     margins = {name: score - threshold for name, (_, score, threshold) in means.items()}
     clearest = sorted(margins, key=lambda name: (-abs(margins[name]), name))
@@ -121,15 +124,6 @@ def error_groups(
         for label, kind in enumerate(ERRORS)
     }
     return groups, {name: (score, threshold) for name, (_, score, threshold) in means.items()}
-
-
-def _numbers(cells: Mapping[str, str], manifest: Manifest) -> list[float]:
-    if cells["clip_id"] not in manifest.by_id:
-        raise ManifestError(f"the manifest has no clip {cells['clip_id']!r}", "clip_id")
-    try:
-        return [float(cells[name]) for name in NUMBERS]
-    except ValueError as error:
-        raise ManifestError(str(error)) from None
 
 
 def write_sheets(

@@ -230,12 +230,19 @@ def codebook_file(manifest: Path) -> Path:
     return manifest.with_suffix(".codebook.toml")
 
 
-def write_manifest(manifest: Manifest, path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
+def write_manifest(
+    manifest: Manifest,
+    path: str | Path,
+    *,
+    spreadsheet_safe: bool = False,
+    beside: Mapping[Path, bytes] | None = None,
+) -> Manifest:
     """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
     built in is written beside it; a file that holds the same one stays as it is, comments and all. With
-    `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe.
+    `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe. `beside` are further
+    files, such as its shots, which are written with it: before it, and none of them unless all are.
 
     Raises
     ------
@@ -254,22 +261,22 @@ def write_manifest(manifest: Manifest, path: str | Path, *, spreadsheet_safe: bo
     path = Path(path)
     placed = manifest.placed_in(absolute(path).parent)
     files = {path: canonical_bytes(placed.clips, placed.codebook, spreadsheet_safe=spreadsheet_safe)}
-    beside = codebook_file(path)
+    codebook = codebook_file(path)
     if placed.codebook.name in BUILTIN:
         if placed.codebook != builtin_codebook(placed.codebook.name):
             raise ManifestError(
                 f"{path}: its codebook has the name of the built-in {placed.codebook.name!r} "
                 "and differs from it: give it another name"
             )
-        if beside.exists() and not holds_codebook(beside, placed.codebook):
+        if codebook.exists() and not holds_codebook(codebook, placed.codebook):
             raise ManifestError(
-                f"{beside}: lies beside {path.name} and is not its codebook {placed.codebook.name!r}: "
+                f"{codebook}: lies beside {path.name} and is not its codebook {placed.codebook.name!r}: "
                 "remove it, or choose another name for the manifest"
             )
-    elif not holds_codebook(beside, placed.codebook):
+    elif not holds_codebook(codebook, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
-        files = {beside: placed.codebook.to_toml().encode("utf-8"), **files}
-    write_together(files)
+        files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
+    write_together({**(beside or {}), **files})
     return placed
 
 

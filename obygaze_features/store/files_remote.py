@@ -29,7 +29,7 @@ READERS = 8
 """Requests under way at a time."""
 
 STEP, SLOW_S = 1 << 16, 60.0
-"""A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds."""
+"""A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds, or none at all."""
 
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -105,9 +105,10 @@ def connect(url: str) -> "ObjectStore":
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
-    waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+    # The client does not try again after a silence, which takes longer than this.
+    waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=SLOW_S / 2)}
     # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
-    client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=60)}
+    client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=SLOW_S)}
     try:
         client["allow_http"] = not url.startswith("https://")  # for S3, AWS_ENDPOINT_URL may be http
         if url.startswith("s3://"):
@@ -185,10 +186,7 @@ class HttpFiles:
             if came >= STEP:
                 until, came = now + SLOW_S, 0
             elif now > until:
-                raise StoreError(
-                    f"{self.where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
-                    "run the command again later (a pull goes on where it stopped)"
-                )
+                raise _slow(self.where, name)
 
     def _get(self, name: str, start: int, stop: int | None) -> "GetResult":
         import obstore  # noqa: PLC0415 - obygaze[remote]
@@ -239,9 +237,18 @@ def asking(where: str, name: str) -> Iterator[None]:
             raise InterruptedTransferError(
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
             ) from None
+        if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
+            raise _slow(where, name) from None
         again = isinstance(error, GenericError) and "redirect" not in str(error)
         kind = InterruptedTransferError if again else StoreError
         raise kind(f"{where}/{name}: {_line(error)}") from None
+
+
+def _slow(where: str, name: str) -> StoreError:
+    return StoreError(
+        f"{where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
+        "run the command again later (a pull goes on where it stopped)"
+    )
 
 
 def _line(error: BaseException) -> str:

@@ -179,7 +179,7 @@ class Rows:
         file = theirs.file(rows.start // PIECE_ROWS)
         held = self._clips[rows.start : rows.start + PIECE_ROWS]
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
-        if theirs.block != array.block or digests != [each.digests.get(array.name, NO_ROW) for each in held]:
+        if digests != [each.digests.get(array.name, NO_ROW) for each in held]:
             return None
         return self._parent / file, self._listed[file]
 

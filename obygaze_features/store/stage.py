@@ -216,8 +216,8 @@ class Stage:
         StoreError
             If an entry and the plan name different clips, or the parent store is missing.
         """
-        stats = [(path.name, path.stat()) for path in (self.path / JOURNALS).glob("*.jsonl")]
-        seen = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+        # They only grow.
+        seen = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
         if seen != self._seen:
             lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
             for entry in (entry for line in lines for entry in line.rows):

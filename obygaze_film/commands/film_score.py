@@ -187,7 +187,7 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
           --out agreement
     """
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.agreement import evaluation_report
+    from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)

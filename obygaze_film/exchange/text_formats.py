@@ -9,6 +9,9 @@ CSV_COLUMNS = (
 )  # fmt: skip
 """contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``."""
 
+NO_MARKUP = str.maketrans("<>{}", "‹›()")
+"""SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
+
 
 def to_vtt(made: Exported) -> str:
     """Write cues in time order; the caveats are a NOTE at the top."""
@@ -24,7 +27,7 @@ def to_srt(made: Exported) -> str:
     first = TierSpan(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
     lines = []
     for number, span in enumerate((first, *_cues(made)), start=1):
-        text = _plain(span.text).replace("-->", "→")
+        text = _plain(span.text).translate(NO_MARKUP)
         lines += [str(number), f"{_time(span.start_s, ',')} --> {_time(span.end_s, ',')}", text, ""]
     return "\n".join(lines)
 

@@ -205,8 +205,8 @@ def cards(
 def timeline_position(start: float, end: float, whole_s: float) -> dict[str, Any]:
     """Place a span on the timeline, in seconds for the script and in percent for the page."""
     return {
-        "start": round(start, 3),
-        "end": round(end, 3),
+        "start": start,
+        "end": end,
         "x": charts.percent(start, whole_s),
         "w": charts.percent(end - start, whole_s),
         "middle": charts.percent((start + end) / 2, whole_s),

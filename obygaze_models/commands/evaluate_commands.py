@@ -154,7 +154,7 @@ def evaluate(
           --save pcbm_lr --out run
     """
     from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
-    from obygaze_models.evaluation.run_folder import check_free, run_name, to_json
+    from obygaze_models.evaluation.run_folder import check_free, new_run, run_name, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
@@ -202,16 +202,15 @@ def evaluate(
             **chosen,
         )
     report = om.run_report(run)
-    om.write_run(
-        run, folder, {"report.md": markdown(report), "report.tex": latex(report)}, force=output.force
-    )
+    files, kept = {"report.md": markdown(report), "report.tex": latex(report)}, {}
+    with new_run(run, folder, files, force=output.force) as unnamed:
+        if save or licence:
+            kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
     write_page(report, output.html, force=output.force)
-    kept = {}
-    if save or licence:
-        kept = om.save_models(run, data, save, folder, models=specs, licence=licence or NO_LICENCE)
     click.echo(to_json(run) if output.as_json else plain(report), nl=False)
     notices += excluded_summary(run.record["excluded"])
-    notices += [f"{name} of all {len(set(data.movies))} movies kept in {file}" for name, file in kept.items()]
+    whole = f"of all {len(set(data.movies))} movies kept in"
+    notices += [f"{name} {whole} {folder / file.name}" for name, file in kept.items()]
     click.echo("\n".join([*notices, f"run kept in {folder}"]), err=True)
 
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 from obygaze_features.io import json_bytes, whole_folder, write_whole
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
-from obygaze_models.errors import RunError
+from obygaze_models.errors import ObygazeError, RunError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import Run, check_document
@@ -184,6 +185,16 @@ def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *,
     >>> Path("runs/hn_s/predictions.csv").is_file()
     True
     """
+    with new_run(run, folder, texts or {}, force=force):
+        pass
+
+
+@contextmanager
+def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) -> Iterator[Path]:
+    """Write a run's files as `write_run` does; yield their folder, which has its name after the block.
+
+    An error of the block that says what can't be done, such as to keep a model, leaves the run without it.
+    """
     check_free(folder.resolve(), force=force)
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
     if len(run.curves):
@@ -198,5 +209,12 @@ def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *,
         for name, table in tables.items():
             write_whole(partial / name, table.to_csv(index=False, lineterminator="\n"))
         write_whole(partial / "run.json", json_bytes(document(run)))
-        for name, text in (texts or {}).items():
+        for name, text in texts.items():
             write_whole(partial / name, text)
+        failure = None
+        try:
+            yield partial
+        except ObygazeError as error:
+            failure = error
+    if failure is not None:
+        raise failure

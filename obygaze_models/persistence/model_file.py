@@ -336,17 +336,15 @@ def _from_skops(arrays: Arrays) -> Any:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-        plain_sizes = stored and sum(member.file_size for member in members) <= len(data)
-        strange = _strange_types(data) if plain_sizes else []
-        if plain_sizes and not strange:
+            stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
+        strange = _strange_types(data) if stored else []
+        if stored and not strange:
             return skops.loads(data, trusted=list(TRUSTED))
     except Exception as error:
         reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
-    if not plain_sizes:
-        raise ModelError("its skops archive is compressed, or claims more bytes than it has")
+    if not stored:
+        raise ModelError("its skops archive is compressed")
     raise ModelError(f"it holds {strange[0]:.200}, which is not trusted in a file: nothing was made of it")
 
 

@@ -13,7 +13,15 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
-from obygaze_features.io import digests_of, json_bytes, sheet_cell, sheet_line, whole_folder, write_whole
+from obygaze_features.io import (
+    digests_of,
+    is_temporary,
+    json_bytes,
+    sheet_cell,
+    sheet_line,
+    whole_folder,
+    write_whole,
+)
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report
 
@@ -365,7 +373,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder} is a file: tables and figures need a folder of their own")
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    found = (path for path in folder.rglob("*") if not path.is_dir() and not is_temporary(path))
+    present = {path.relative_to(folder).as_posix() for path in found}
     if not present:
         return
     if CONTENTS not in present:

@@ -156,9 +156,7 @@ def alpha(ratings: Path, pairs: bool, output: ReportOutput) -> None:
     "--roi", type=FILE, help="CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1."
 )
 @click.option("--overlays", type=PATH, help="Folder for overlays of the maps on their images.")
-@click.option(
-    "--pictures", type=PATH, help="For --overlays: folder of images named by image_id, or their manifest."
-)
+@click.option("--pictures", type=PATH, help="For --overlays: manifest of the images, by image_id.")
 @report_output(required=True, figure=True)
 def saliency(
     maps_path: Path, roi: Path | None, overlays: Path | None, pictures: Path | None, output: ReportOutput

@@ -66,9 +66,7 @@ PUBLISHED = click.option(
     callback=picture_file,
     help="With --mode ge and --pictures: sheet of the examples with their pictures (.pdf, .png or .svg).",
 )
-@click.option(
-    "--pictures", type=PATH, help="For --sheet: folder of images named by image_id, or their manifest."
-)
+@click.option("--pictures", type=PATH, help="For --sheet: manifest of the images, by image_id.")
 @PUBLISHED
 @report_output(figure=True)
 def gender_score(
@@ -103,12 +101,12 @@ def gender_score(
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
           --mode ge --lm lm.csv \\
         --texts stores/texts --out ge.csv --figure ge.png \\
-        --sheet examples.png --pictures coco/val2014
+        --sheet examples.png --pictures val2014.csv
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
           --lm lm.csv --sims sims.csv \\
         --labels joined --out gs.csv
     """
-    from obygaze_features.io import file_sha256
+    from obygaze_features.io import file_sha256, refuse_existing
     from obygaze_studies.audit_common.audit_tables import read_rows
     from obygaze_studies.gender_score.belief_revision import Scorer, read_objects, read_priors
     from obygaze_studies.gender_score.cooc import read_objects_list
@@ -120,12 +118,10 @@ def gender_score(
         list_texts_of(needed_texts(rows, detected, **how), list_texts, "texts", force=output.force)
         return
     priors = required(lm=lm, out=output.out)["lm"]
-    if (sheet is None) != (pictures is None):
-        raise click.UsageError("--sheet and --pictures go together.")
-    if sheet and how["mode"] != "ge":
-        raise click.UsageError("--sheet shows the examples of --mode ge: give it too.")
+    if sheet and not (pictures and how["mode"] == "ge"):
+        raise click.UsageError("--sheet draws the examples of --mode ge with their --pictures: give both.")
     output.check()
-    check_sheet(sheet, output.figure, force=output.force)
+    refuse_existing(sheet, force=output.force)
     similarity, origin = _similarity(texts, text_items, sims)
     scorer = Scorer(read_priors(priors), similarity)
     origin["priors_sha256"] = file_sha256(priors)
@@ -137,18 +133,6 @@ def gender_score(
     for reason, left_out in report.data.dropna(subset="left_out").groupby("left_out", sort=False):
         first, n = left_out["caption_id"].iloc[0], len(left_out)
         click.echo(f"left out {first if n == 1 else f'{n:,}, such as {first}'}: {reason}", err=True)
-
-
-def check_sheet(sheet: Path | None, figure: Path | None, *, force: bool) -> None:
-    """Refuse to replace a sheet, or to draw it over the figure."""
-    from obygaze_features.io import refuse_existing
-
-    if sheet is None:
-        return
-    if figure is not None and sheet.resolve() == figure.resolve():
-        raise click.UsageError("--sheet and --figure name one file: choose two.")
-    refuse_existing(sheet, force=force)
-    import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
 
 def draw_sheet(report: "Report", source: Path, sheet: Path) -> None:

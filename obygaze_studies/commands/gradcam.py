@@ -24,6 +24,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 @click.option(
     "--backbone",
     type=click.Choice(["clip", "openclip"]),
+    default="clip",
     help="CLIP to map: one of transformers, or one of OpenCLIP, which has the ResNets.  [default: clip]",
 )
 @click.option(
@@ -34,6 +35,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 @click.option(
     "--score",
     type=click.Choice(["cosine", "dot"]),
+    default="cosine",
     help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
 )
 @removed_option("--network", "map a CLIP, with --backbone and --weights", value=True)
@@ -77,16 +79,13 @@ def gradcam(
     source = pairs or prompts
     if source is None or (pairs and prompts):
         raise click.UsageError("say what to map: either --pairs CSV or --prompts TXT")
-    if out.suffix != ".zarr":
-        raise click.BadParameter(f"'{out}' should end in .zarr", param_hint="'--out'")
     check_maps_free(out, force=force)
     images = read_manifest(manifest)
     if not of_stills(images):
         raise ExtractError(f"{manifest}: its clips are no still images, and only those are mapped")
     wanted = (read_pairs if pairs else every_pair)(source, images)
-    known = {name: value for name, value in how.items() if value is not None}
-    mapped, targets = clip_with_targets([pair.text for pair in wanted], **known)
-    about = {**mapped.about, "score": how["score"] or "cosine", "source": SOURCE}
+    mapped, targets = clip_with_targets([pair.text for pair in wanted], **how)
+    about = {**mapped.about, "score": how["score"], "source": SOURCE}
     with tqdm(total=len(wanted), unit="map") as bar:
         maps = map_pairs(images, wanted, mapped, targets, about, on_map=bar.update)
     write_maps(maps, out)

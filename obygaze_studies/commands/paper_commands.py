@@ -234,7 +234,7 @@ def _run(
     policy: str,
     **rest: Any,
 ) -> None:
-    from obygaze_features.io import refuse_existing
+    from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.manifest import LabelPolicy
     from obygaze_features.screen import progress_bar
     from obygaze_models.commands import read_inputs, under_policy, write_page
@@ -270,7 +270,7 @@ def _run(
         paper.write_tables(redone, folder)
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
-            (folder / "index.md").write_text(page, encoding="utf-8", newline="")
+            write_whole(folder / "index.md", page)
     write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
     shown = out / "index.md" if name == "all_" else None
     _finish(redone.reports, output, redone.notes, shown=shown)

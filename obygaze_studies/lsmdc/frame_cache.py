@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.errors import VideoError
-from obygaze_features.io import write_whole
+from obygaze_features.io import is_temporary, naming, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.video import at, decoder_versions, probe, read_frames, uniform
 from obygaze_features.workers import Parent, WorkerPool
@@ -152,7 +152,7 @@ class FrameCache:
     def _check_recipe(self) -> None:
         path, text = self.folder / RECIPE, (json.dumps(self.recipe, indent=2) + "\n").encode()
         if not path.exists():
-            if any(node.name != RECIPE for node in self.folder.iterdir()):
+            if not all(map(is_temporary, self.folder.iterdir())):
                 raise TrainError(
                     f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
                 )
@@ -195,7 +195,7 @@ class FrameCache:
     ) -> None:
         progress(0, len(videos))
         path = self.folder / INDEX
-        with path.open("ab") as index:
+        with naming(path), path.open("ab") as index:
             if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line truncated by a kill
                 index.write(b"\n")
             for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):

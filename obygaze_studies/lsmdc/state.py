@@ -87,7 +87,7 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock the folder against a second training.
+        """Lock the folder against a second training, and remove what a killed one was writing.
 
         Raises
         ------
@@ -98,6 +98,8 @@ class RunFolder:
         with locked(self.folder, wait=False) as ours:
             if not ours:
                 raise TrainError(f"{self.folder}: another training is writing here; wait for it")
+            for unfinished in self.folder.glob(".tmp??????"):  # safetensors' own names
+                unfinished.unlink()
             yield
 
     def begin(
@@ -198,7 +200,10 @@ class RunFolder:
         # One key only: safetensors writes several in an order that differs between runs.
         ((key, value),) = metadata.items()
         with whole_file(path) as partial:
-            save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+            try:
+                save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+            except SafetensorError as error:  # such as a full disk
+                raise TrainError(f"{path}: cannot be written ({first_line(error)})") from None
 
 
 def card(

@@ -4,7 +4,6 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -344,7 +343,7 @@ def clip_with_targets(
     BackboneError
         If the network or its weights cannot be loaded, or a text is too long.
     """
-    import_module("pytorch_grad_cam")  # may be missing: check before weights are read
+    importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or HUB[backbone], Compute(device))
     return mapped, {text: similarity(embed(text), score) for text in dict.fromkeys(texts)}

@@ -244,30 +244,20 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
     )
 
 
-def find_pictures(images: Sequence[str], source: Path) -> dict[str, Path]:
-    """Find the picture of every image, in a folder or as a manifest says.
+def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
+    """Find the picture of every image, as a manifest of stills names them.
 
     Raises
     ------
     AuditError
         An image has none.
     """
-    if source.is_dir():
-        endings = ("", ".png", ".jpg", ".jpeg")
-        paths = {image: [source / f"{image}{ending}" for ending in endings] for image in images}
-        expected = "with or without .png, .jpg"
-    else:
-        manifest = read_manifest(source)
-        listed = {clip.clip_id: [manifest.root / clip.video] for clip in manifest if clip.video}
-        paths = {image: listed.get(image, []) for image in images}
-        expected = "a file that it names and that is there"
-    files = {}
-    for image, candidates in paths.items():
-        file = next((path for path in candidates if path.is_file()), None)
-        if file is None:
-            raise AuditError(f"no picture of {image} in {source}: expected {image}, {expected}")
-        files[image] = file
-    return files
+    listed = read_manifest(manifest)
+    files = {clip.clip_id: listed.video_path(clip) for clip in listed}
+    found = {image: path for image in images if (path := files.get(image)) and path.is_file()}
+    if missing := [image for image in images if image not in found]:
+        raise AuditError(f"{manifest}: no picture of {missing[0]} that is there")
+    return found
 
 
 def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:

@@ -1,14 +1,16 @@
 """Loading cannot lie: what is missing, in excess or of another shape is named, and nothing stays random."""
 
+import json
 import shutil
+import zipfile
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import VivitConfig, VivitForVideoClassification, XCLIPVisionModel
+from transformers import PreTrainedModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.checkpoint import load_pretrained, quiet
+from obygaze_features.backbones.checkpoint import load_pretrained, load_state_dict, quiet
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
 
@@ -121,3 +123,70 @@ def test_a_pickle_with_more_than_tensors_is_never_run(tmp_path, checkpoints, nam
         shutil.copy(checkpoints["clip"] / "config.json", folder)
     with pytest.raises(BackboneError, match=r"cannot be read|refused"):
         load_backbone(name, weights=str(folder if name == "clip" else path))
+
+
+HOSTILE = {
+    "of petabytes": ("vivit", {"hidden_size": 10**7}, "config.json"),
+    "of gigabytes, which are granted": ("clip", {"vision_config": {"hidden_size": 60_000}}, "config.json"),
+    "of pictures without end": ("siglip", {"vision_config": {"image_size": 10**6}}, "config.json"),
+    "of more tensors than any": ("xclip", {"vision_config": {"num_hidden_layers": 4000}}, "config.json"),
+    "of layers without end": ("clip", {"vision_config": {"num_hidden_layers": 10**7}}, "num_hidden_layers"),
+    "of labels without end": ("vivit", {"num_labels": 10**6}, "num_labels"),
+    "whose field is no number": ("vivit", {"tubelet_size": "x"}, "config.json.*tubelet_size"),
+    "whose field is too short": ("vivit", {"tubelet_size": [2]}, "config.json"),
+    "that divides by nothing": ("xclip", {"vision_config": {"patch_size": 0}}, "config.json"),
+}
+
+
+@pytest.mark.parametrize(("name", "fields", "place"), HOSTILE.values(), ids=HOSTILE)
+def test_a_network_larger_than_its_files_is_refused_before_it_is_made(
+    tmp_path, checkpoints, monkeypatch, name, fields, place
+):
+    """The files are of 32 features and two layers; nothing of them is loaded, and no memory asked for."""
+    folder = shutil.copytree(checkpoints[name], tmp_path / name)
+    config = json.loads((folder / "config.json").read_text())
+    for key, value in fields.items():
+        config[key] = config[key] | value if isinstance(value, dict) else value
+    (folder / "config.json").write_text(json.dumps(config))
+    loads = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", loads)
+    with pytest.raises(BackboneError, match=place):
+        load_backbone(name.replace("siglip", "clip"), weights=str(folder))
+
+
+def test_a_width_that_is_null_is_that_of_the_half(tmp_path, checkpoints):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"projection_dim": None}))
+    assert load_backbone("clip", 2, weights=str(folder)).outputs[0].shape == (2, 24)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
+def test_nesting_without_end_is_an_error(tmp_path, checkpoints, name):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = {"weight_map": {"logit_scale": "model-1.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / name).write_text("[" * 200_000 + "]" * 200_000)
+    with pytest.raises(BackboneError, match=name):
+        load_backbone("clip", weights=str(folder))
+
+
+def test_tensors_of_more_numbers_than_their_file_has_bytes_are_refused(tmp_path):
+    """A pickle may state a tensor of any shape over one number."""
+    torch.save({"a": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "x.bin")
+    with pytest.raises(BackboneError):
+        load_state_dict(find_weights(tmp_path / "x.bin"))
+
+
+def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
+    torch.save({"a": torch.zeros(10**6)}, tmp_path / "x.bin")
+    with (
+        zipfile.ZipFile(tmp_path / "x.bin") as plain,
+        zipfile.ZipFile(tmp_path / "y.bin", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in plain.namelist():
+            packed.writestr(member, plain.read(member))
+    assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
+    with pytest.raises(BackboneError, match=r"y\.bin"):
+        find_weights(tmp_path / "y.bin")

@@ -115,6 +115,10 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
         (lambda t: t.update({"clip.visual.proj": torch.zeros(3)}), r"shape: clip\.visual\.proj"),
         (lambda t: t.update({"clip.logit_scale": torch.tensor(1)}), r"torch\.int64"),
         (lambda t: (t.clear(), t.update(epoch=3)), "state dict"),
+        (lambda t: t.update(frame_logit_weight=torch.zeros(10**7, 0)), "another shape: frame_logit_weight"),
+        (lambda t: t.update({f"clip.transformer.resblocks.{'9' * 5000}.ln_1.bias": torch.ones(1)}), "9999"),
+        (lambda t: t.update({"clip.visual.conv1.weight": torch.ones(64, 3, 0, 0)}), "heads"),
+        (lambda t: t.update({"clip.visual.proj": torch.ones(64, 8)}), "heads"),
     ],
 )
 def test_a_checkpoint_that_is_not_exactly_the_originals_is_refused(tmp_path, edit, place):

@@ -252,7 +252,7 @@ audit eat prompts --out out/code.csv
 audit eat prompts --variant paper --out out/paper.csv
 =audit saliency {MAPS} --out out/saliency.csv --figure out/saliency.svg
     0 out/saliency.tex
-audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictures
+audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictures.csv
     0 out/laid/0000-i1.png out/laid/0001-i2.png
 =audit gender-score {GENDERS} --out out/gs.csv --figure out/gs.svg
     0 out/gs.tex | left out c3: no prior for 'a dog' | Share of man by share
@@ -264,7 +264,7 @@ audit gender-score {GENDERS} --captions in/many.csv --out out/many.csv
     0 | the first 20 of 121 rows | left out 120, such as n0
 audit gender-score {GENDERS} --mode ge --list-texts out/list.csv
     0 out/list.csv
-audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictures --out out/drawn.csv
+audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictures.csv --out out/drawn.csv
     0 out/sheet.png out/drawn.csv
 =audit words {WORDY} --out out/w.csv --figure out/w.svg
     0 out/w.json

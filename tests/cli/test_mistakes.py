@@ -246,15 +246,15 @@ MISTAKES = f"""
     should end in .pdf, .png or .svg
 1 audit alpha --ratings in/rated.csv --out in/rated.csv
     in/rated.csv exists already: give --force to replace it, or choose another name
-1 audit saliency --maps in/maps.zarr --roi in/roi.csv --out out/m.csv --overlays out/laid --pictures in/stills
+1 audit saliency --maps in/maps.zarr --roi in/roi.csv --out out/m.csv --overlays out/laid --pictures in/no.csv
     no picture of i1
 2 audit gender-score {DRAWN} --sheet out/sheet.png
-    --sheet and --pictures go together
-1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/stills
+    --pictures
+1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/no.csv
     no picture of i
-1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/torn
+1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/torn.csv
     i2.jpg: not a picture that can be read
-2 audit gender-score {GENDERS} --mode gs --out out/ge.csv --sheet out/s.png --pictures in/pictures
+2 audit gender-score {GENDERS} --mode gs --out out/ge.csv --sheet out/s.png --pictures in/pictures.csv
     --mode ge
 1 audit objects --objects-list in/objects.txt --images in/sobem --texts in/prompted --out out/o.csv
     in/prompted-1.0.0, group toy does not carry its texts

@@ -74,16 +74,15 @@ class Cuts:
         key = (*promised, *files.items())
         if not promised or key in self._judged:
             return self._judged.get(key, "")
-        place = self._folder / "stage"
-        cut.disk.put(place, STAGE)
-        stage = read_stage(place)
+        cut.disk.put(self._trial)
+        stage = read_stage(self._trial / STAGE)
         reader, entries = stage.reader(), stage.status()
         had = {f"had {clip}" for clip in entries}
         for clip, entry in entries.items():
             rows = [reader.record(entry), *(reader.row(entry, array) for array in stage.layout.shards)]
             if is_done(entry) and None not in rows:
                 had.add(f"had {clip} ok")
-        rmtree(place)
+        rmtree(self._trial)
         lost = [text for text in promised if text not in {"made", *had}]
         self._judged[key] = f"lost what was committed: {lost}" if lost else ""
         return self._judged[key]

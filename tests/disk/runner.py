@@ -34,6 +34,7 @@ from obygaze_features.store import (
     seal,
 )
 from obygaze_features.store.format import PIECE_ROWS
+from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.testing import seal_arrays, toy_provenance
 
@@ -79,6 +80,8 @@ def make_inputs(folder: Path) -> None:
         some = {array: values[rows] for array, values in arrays.items()}
         failed = {clip: "no such file" for clip in IDS[rows] if clip == "clip 1"}
         seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
+    small = {array: values[: PIECE_ROWS + 2] for array, values in planted(len(STAGED)).items()}
+    seal_arrays(folder / "small", dict.fromkeys(STAGED[: PIECE_ROWS + 2], "m"), {"toy": small})
     make_films(folder)
     for words in (
         ("pack", folder / "toy-1.0.0"),
@@ -121,11 +124,29 @@ def make_films(folder: Path) -> None:
     obygaze("extract", folder / "d.csv", folder / "d", *ONE_WORKER)
     manifest = read_manifest(folder / "abc.csv")
     clips = tuple(replace(clip, level=("EN", "S")[number % 2]) for number, clip in enumerate(manifest.clips))
-    data = om.load_dataset(open_store(folder / "abc"), Manifest(clips, folder))
+    labelled = Manifest(clips, folder)
+    write_manifest(labelled, folder / "labelled.csv")
+    data = om.load_dataset(open_store(folder / "abc"), labelled)
     run = om.evaluate(data, ["linear", "mlp"], task="en_s")
     om.save_models(run, data, ["linear", "mlp"], folder)
     scored = (folder / "d-1.0.0", "--shots", folder / "d.shots.csv", "--out", folder / "scored")
     obygaze("film", "score", folder / "linear.model", *scored)
+
+
+def make_rare_inputs(folder: Path) -> None:
+    """Make a CLIP and what it is trained on, a run, and a store that the paper's tables are made of."""
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.studies.lsmdc.corpus import tiny_clip, write_corpus
+    from tests.studies.obygaze12.test_strict_protocol import planted as planted_corpus
+
+    tiny_clip(folder / "clip")
+    write_corpus(folder / "lsmdc")
+    data = planted_corpus(direction=2.0, size=(4, 24))
+    write_manifest(data.corpus.manifest, folder / "paper.csv")
+    movie_of = {clip.clip_id: clip.movie for clip in data.corpus.manifest}
+    seal_arrays(folder / "paper", movie_of, {"toy": {"pooled": data.source.X}})
+    words = ("evaluate", folder / "labelled.csv", folder / "abc-1.0.0", "--task", "en_s", "--model", "mlp")
+    CONTENTS().main([*map(str, words), "--save", "mlp", "--out", str(folder / "run")], standalone_mode=False)
 
 
 WINDOWS = ("--window", "2", "--hop", "2")
@@ -136,8 +157,11 @@ ONE_WORKER = ("--workers", "1", "--licence", "CC0-1.0")
 # ---------------------------------------------------------------------------
 def open_stage(path: Path) -> Stage:
     """Make a stage of three pieces, or resume it."""
-    kind = GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy"))
-    return Stage.open(path, [PlannedClip(clip, "m", None, None) for clip in STAGED], [kind], {"name": "toy"})
+    return Stage.open(path, PLANNED, [KIND], {"name": "toy"})
+
+
+PLANNED = [PlannedClip(clip, "m", None, None) for clip in STAGED]
+KIND = GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy"))
 
 
 def stage(folder: Path) -> None:
@@ -166,6 +190,19 @@ def join(folder: Path) -> None:
     opened.sweep()
     fill(opened, [])
     seal(None, folder / "new" / "toy", licence="CC0-1.0")
+
+
+def grow(folder: Path) -> None:
+    """Grow a store of a whole piece and the begin of another."""
+    parent = folder / "toy-1.0.0"
+    planned = plan_growth(open_store(parent), "1.1.0", PLANNED, [KIND], {"name": "toy"})
+    what = (planned.clips, planned.groups, planned.corpus)
+    opened = Stage.open(folder / "new" / "toy.staging", *what, parent=parent)
+    mark("made")
+    opened.sweep()
+    todo = set(opened.missing())
+    fill(opened, [clip for clip in IN_TURN if clip in todo])
+    seal(None, folder / "new" / "toy", version="1.1.0", licence="CC0-1.0")
 
 
 def fill(opened: Stage, clips: list[str], **failed: object) -> None:
@@ -274,7 +311,10 @@ def run(folder: Path) -> None:
     write_run(MADE["run"], folder / "run", force=True)
 
 
-CALLS = {call.__name__: call for call in (make_inputs, stage, retry, join, manifest, model, run)}
+CALLS = {
+    call.__name__: call
+    for call in (make_inputs, make_rare_inputs, stage, retry, join, grow, manifest, model, run)
+}
 BEFORE = {"model": fit, "run": zoo}
 
 
@@ -331,15 +371,14 @@ def child(asked: dict[str, object], said: int) -> None:
     os._exit(code)
 
 
-def rehearse(words: list[str]) -> None:
+def rehearse(words: list[str], root: str) -> None:
     """Run a command once elsewhere, so that forks need not import what it needs."""
     if tuple(words[:2]) in MADE:
         return
     MADE[tuple(words[:2])] = True
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(said), redirect_stderr(said):
-        out = words.index("--out") + 1
-        CONTENTS().main([*words[:out], f"{folder}/out", *words[out + 1 :]], standalone_mode=False)
+        CONTENTS().main([word.replace(root, folder) for word in words], standalone_mode=False)
 
 
 def serve() -> None:
@@ -348,8 +387,8 @@ def serve() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         BEFORE.get(str(asked.get("call")), lambda: None)()
-        if asked.get("words", [""])[0] == "film":
-            rehearse(asked["words"])
+        if asked.get("words", ["store"])[0] != "store":
+            rehearse(asked["words"], asked["root"])
         with tempfile.TemporaryFile() as said:
             ours, asked["pipe"] = os.pipe()
             process = os.fork()

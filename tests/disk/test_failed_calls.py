@@ -9,9 +9,11 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "retry", "join", "merge"), 73),
+    **dict.fromkeys(("stage", "retry", "join", "merge"), 193),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 397,
+    "film-run": 797,
+    **dict.fromkeys(("grow", "evaluate"), 397),
+    "cut": 23,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every third."""

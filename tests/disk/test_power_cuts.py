@@ -30,7 +30,7 @@ def cuts_of(runner, inputs, tmp_path_factory):
 
 
 # Before a model or a run is written it must be made, which takes long.
-@pytest.mark.parametrize("name", [name for name in WORKS if name not in ("model", "run")])
+@pytest.mark.parametrize("name", [name for name in WORKS if name not in ("evaluate", "model", "run")])
 def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of):
     cuts = cuts_of(name)
     tried = list(cuts.cuts())

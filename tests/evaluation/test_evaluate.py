@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_models.errors import ConceptError, PredictionsError, ProtocolError
+from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
-from obygaze_models.evaluation.run_folder import document, to_json, write_run
+from obygaze_models.evaluation.run_folder import document, new_run, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
 from obygaze_models.protocol import find_target
 from obygaze_models.report.run_tables import run_report
@@ -233,6 +233,21 @@ def test_what_cannot_be_trained_or_tested_is_refused(learnable):
         evaluate(learnable, ["linear"])
     target = find_target("hn_s", learnable.codebook)
     assert evaluate(learnable, ["linear"], target).record["train"]["name"] == "hn_s"
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"), [(ModelError("nothing to keep"), True), (OSError(28, "full"), False)]
+)
+def test_a_run_is_kept_though_its_model_cannot_be_but_not_on_a_full_disk(run, tmp_path, error, kept):
+    def save():
+        with new_run(run, tmp_path / "run", {}, force=False):
+            assert not (tmp_path / "run").exists()
+            raise error
+
+    with pytest.raises(type(error)):
+        save()
+    assert (tmp_path / "run" / "run.json").exists() == kept
+    assert len(list(tmp_path.iterdir())) == kept
 
 
 def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
@@ -53,14 +53,16 @@ def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
-def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, whole, tmp_path):
+def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, root, whole, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
+    (copy / "README.md").symlink_to(root / "toy-1.0.0" / "README.md")  # as git-annex does
     site.asked.clear()
     done = pull(f"{site.url}/toy-1.0.0", copy)
     assert tree(copy) == whole
+    assert not (copy / "README.md").is_symlink()
     assert done.files == 2
     assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
 
@@ -79,6 +81,18 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     assert (tmp_path / "big").read_bytes() == data
     assert site.sent < 1.1 * len(data)
     assert sum(more for _, _, more in count) == len(data)
+
+
+def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypatch):
+    """It gives whole files only, so that every attempt begins again."""
+    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/big").write_bytes(bytes(1_000_000))
+    with serving(tmp_path) as site:
+        site.ranges, site.drops = False, {"/big": 100}
+        with pytest.raises(InterruptedTransferError):
+            download_file(locate(f"{site.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
+        assert site.drops["/big"] > 50
 
 
 def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):

@@ -8,11 +8,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_film.agreement import (
-    Marks,
-    annotated,
     boundary_f1,
-    compare_marks,
-    human_marks,
     kappa,
     overlap_matrix,
     second_f1,
@@ -21,6 +17,7 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
+from obygaze_film.evaluation import Marks, annotated, compare_marks, human_marks
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 
@@ -39,6 +36,11 @@ def test_sed_eval_agrees_on_collars_and_on_seconds(case):
         assert boundary_f1(reference, estimated, float(collar)) == pytest.approx(expected, abs=1e-12)
     a, b = (seconds_in(spans(one), 1000) for one in case["whole_seconds"])
     assert second_f1(a, b) == pytest.approx(case["second_f1"], abs=1e-12)
+
+
+def test_what_is_as_far_apart_as_allowed_agrees():
+    assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
+    assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1
 
 
 @pytest.mark.parametrize("case", ORACLE["scored"])

@@ -84,6 +84,12 @@ def test_it_needs_no_trust_in_the_model(model):
         assert width < alone
 
 
+def test_a_timid_model_is_not_counted_more_than_once():
+    y = np.tile([[0.0, 1.0]], (1, 10))
+    found = difference_estimate(y, 0.49 + 0.02 * y, np.ones_like(y), 0 * y, film_p=0.5, film_variance=1e-4)
+    assert found.gain == 1
+
+
 def exact_coverage(positives, n):
     """Coverage over all samples of n of 1,000 equal windows by a model that says the same of each."""
     counts = np.arange(n + 1)
@@ -291,8 +297,15 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"seen_score": ""}, {"seen_score": "1"}, {"place": ""}, {"start_s": -0.5}, {"end_s": 0.5}],
-    ids=str,
+    [
+        {"seen_score": ""},
+        {"seen_score": "1"},
+        {"place": ""},
+        {"place": "9" * 5000},
+        {"start_s": -0.5},
+        {"end_s": 0.5},
+    ],
+    ids=lambda change: str(change)[:20],
 )
 def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline, tmp_path, change):
     """Of the last of a draw, so that no other one is left out for a gap before it."""

@@ -99,6 +99,12 @@ def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_
     assert timeline.heading.startswith("A Planted Film · no prediction: unlike")
 
 
+@pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
+def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
+    _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
+    assert has_flag(film.rows(), "short").tolist() == [is_short] * len(film.rows())
+
+
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
     timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
     assert timeline.heading == "f0 · no prediction: the model was trained on this film"

@@ -133,6 +133,9 @@ def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(
         with pytest.raises(FilmError, match="would both lie"):
             write_films([named(first), named(second)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    folders = write_films([named("a/b"), named("c")], tmp_path / "out")
+    assert [path.name for path in folders.values()] == ["a_b", "c"]
+    assert all((path / "timeline.csv").is_file() for path in folders.values())
 
 
 def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(scored, tmp_path):

@@ -65,3 +65,15 @@ def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
     assert "Inside the segment" not in film_page([invented_film(**SMALL)])
     start = traced.segments()["start_s"].iloc[0] + 10
     assert f'<td class="n">0:{int(start // 60):02}:{int(start % 60):02}</td>' in page
+
+
+def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
+    steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
+    shots = pd.DataFrame(
+        {
+            "start_s": [0.0, 0.5, 1.3, 2.6],
+            "end_s": [0.5, 1.3, 2.6, 4.0],
+            "flags": ["black", "", "credits", "bars"],
+        }
+    )
+    assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze.cli import table_of_contents
+from obygaze_features import io
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
@@ -122,6 +123,25 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
     whole = seal_arrays(tmp_path / "w", dict.fromkeys(spans, "m"), {"d": rows})
     code, output = run(wrestling, "--store", whole, "--shots", "none", "--out", out, "--force")
     assert code != 0
+
+
+def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path, monkeypatch):
+    shots = written(tmp_path / "shots.csv", "start_s,end_s\n0,3.5\n")
+    (tmp_path / "out").mkdir()
+    write = io.write_new
+
+    def full(path, data):
+        if b"clip_id" in data:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, data)
+
+    words = (wrestling, "--window", 4, "--shots", shots, "--out", tmp_path / "out" / "films.csv")
+    with monkeypatch.context() as disk:
+        disk.setattr(io, "write_new", full)
+        assert "No space left" in run(*words)[1]
+    assert not any((tmp_path / "out").iterdir())
+    assert run(*words)[0] == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
 
 
 def test_scenes_become_clips(wrestling, tmp_path):

@@ -1,5 +1,6 @@
 """Every kind of estimator in a file: the zoo's, a lab's own, scikit-learn's parts; and files on servers."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import corpus
 from tests.store.serving import serving
+
+from .model_files import members, zipped
 
 FROZEN = Path(__file__).parent / "frozen"
 TREE = FROZEN / "protocol_3_pcbm_dt.model"
@@ -50,6 +53,10 @@ class Kept(Nearest):
         made = cls()
         made.means_, made.classes_ = arrays["means"], np.array([0, 1])
         return made
+
+
+class Renamed(Kept):
+    """Another class that takes the same arrays."""
 
 
 MODELS = {
@@ -89,8 +96,9 @@ def test_an_estimator_that_gives_its_arrays_is_kept_and_found_again_where_it_is_
     # No module is imported because a file names it.
     with pytest.raises(ModelError, match="'lab:kept'"):
         load_model(paths["lab:kept"])
-    with pytest.raises(ModelError, match="'lab:kept'"):
-        load_model(paths["lab:kept"], offered={"lab:kept": Nearest()})
+    for other in (Nearest(), Renamed()):
+        with pytest.raises(ModelError, match="'lab:kept'"):
+            load_model(paths["lab:kept"], offered={"lab:kept": other})
 
 
 def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_every_time(own, tmp_path):
@@ -126,6 +134,7 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
     for array, message in (
         (foreign, "is not trusted in a file: nothing was made of it"),
         (whole[: len(whole) // 2], "its skops archive is damaged"),
+        (np.frombuffer(zipped(members(whole), zipfile.ZIP_DEFLATED), np.uint8), "compressed"),
     ):
         path.write_bytes(pack(file.card, {"skops": array}, file.about))
         with pytest.raises(ModelError, match=message):

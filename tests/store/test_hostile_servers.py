@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_remote import _known_hosts
@@ -123,6 +123,53 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkey
         ):
             with pytest.raises(StoreError, match="the server sends less than"):
                 use()
+
+
+class Stalls(Handler):
+    """Sends the beginning of an answer, and waits for the client to leave."""
+
+    begins: int | None = None
+
+    def do_GET(self):  # noqa: N802
+        self.server.asked.append((self.command, self.path, ""))
+        if self.begins is not None:
+            self.answer(200, b"x" * self.begins, Content_Length="1000000")
+            self.wfile.flush()
+        with contextlib.suppress(OSError):
+            self.connection.recv(1)
+        self.close_connection = True
+
+
+@pytest.mark.parametrize("begins", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
+def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(root, tmp_path, monkeypatch, begins):
+    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.2)
+    with serving(root, type("Stalls", (Stalls,), {"begins": begins})) as site:
+        files = locate(f"{site.url}/toy-1.0.0")
+        with pytest.raises(StoreError) as raised:
+            download_file(files, "x", tmp_path / "x", "0" * 64, lambda *_: None)
+        assert not isinstance(raised.value, InterruptedTransferError)
+        assert len(site.asked) == 1
+
+
+class Crumbs(Handler):
+    """Sends a byte of a hundred for each request, and breaks off."""
+
+    def do_GET(self):  # noqa: N802
+        wanted = self.headers.get("Range", "")
+        self.server.asked.append((self.command, self.path, wanted))
+        first = int(wanted.removeprefix("bytes=").partition("-")[0] or 0)
+        span = {"Content_Range": f"bytes {first}-99/100"} if wanted else {}
+        self.answer(206 if wanted else 200, b"x", Content_Length=str(100 - first), **span)
+        self.close_connection = True
+
+
+def test_a_server_that_breaks_off_after_every_byte_is_given_up(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.2)  # the client itself asks again
+    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    with serving(root, Crumbs) as site:
+        with pytest.raises(StoreError):
+            download_file(locate(f"{site.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
+        assert len(site.asked) < 50
 
 
 # --- redirections

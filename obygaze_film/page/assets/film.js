@@ -9,7 +9,7 @@ document.documentElement.classList.add("js");
 addEventListener("beforeunload", (e) => unsaved && e.preventDefault());
 
 function save(name, lines) { // text in quotes; none begins as a spreadsheet's formula does
- const cell = (v) => isNaN(v) ? `"${v.replace(/^'*[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"` : v;
+ const cell = (v) => isNaN(v) || /\s/.test(v) ? `"${v.replace(/^'*[=+\-@\t\r\n＝＋－＠]/, "'$&").replace(/"/g, '""')}"` : v;
  const file = new Blob(lines.map((line) => line.map(cell).join() + "\n"), {type: "text/csv"});
  Object.assign(make("a"), {href: URL.createObjectURL(file), download: name}).click();
 }

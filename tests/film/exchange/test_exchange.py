@@ -193,6 +193,7 @@ def test_no_title_breaks_a_format(kind, segments):
         assert text.count("\n\nNOTE") == 1
     elif kind == "srt":
         assert text.count(" --> ") == len(segments) + 1
+        assert not set("<{}") & set(text)
     elif kind == "jsonld":
         assert json.loads(text)["label"].startswith("A <b>")
     else:

@@ -3,6 +3,7 @@
 What only a browser can find: errors of the script and of the policy, what is read out, what does not fit.
 """
 
+import csv
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from obygaze_features.manifest import read_manifest
+from obygaze_features.text import not_a_formula
 from obygaze_film.page import write_film_page
 from tests.files import rows_of
 from tests.film.page.invented import invented_film
@@ -224,6 +226,19 @@ def test_no_title_name_or_movie_breaks_the_page_or_begins_a_formula(visit, sever
     table = rows_of(tmp_path / "t.csv")
     assert len(table) == 60
     assert table[0]["movie"] == "'=cmd()"
+
+
+def test_a_saved_table_marks_formulas_as_every_other_table_does(visit, page, tmp_path):
+    texts = [
+        f"{mark}{sign}{rest}" for mark in ("", "'") for sign in "=+-@\t\r\n＝＋－＠a" for rest in ("x", "5")
+    ]
+    texts += ["", " ", "\t", "-0.5", "1e-5", "'", 'a "b", c']
+    seen = visit(page).page
+    with seen.expect_download() as download:
+        seen.evaluate("(texts) => save('x.csv', [texts])", texts)
+    download.value.save_as(tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [[not_a_formula(text) for text in texts]]
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])

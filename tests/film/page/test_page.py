@@ -12,7 +12,6 @@ from obygaze_film.page import LANGUAGES, charts, film_page
 from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
-from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Reason
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
@@ -60,21 +59,6 @@ def test_a_film_unlike_training_has_no_probability_and_no_rate():
     assert re.search("<title>(.*?)</title>", page)[1] == film.heading
     assert not re.search(r"\d+%\s*\[", text_of(page))
     assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
-
-
-def test_a_rate_that_is_withheld_has_its_reason():
-    page = film_page([invented_film(unlike=((0.0, 0.3),), **SMALL)])
-    assert "31% of the time is unlike" in text_of(page)
-
-
-def test_a_corrected_rate_takes_the_place_of_what_the_model_expects():
-    rate = CorrectedRate(
-        model="pcbm_lr", value=0.12, low=0.08, high=0.19, level=0.95, method="difference", n=60, n_positive=9,
-        n_rows=60, worth=84.0, expected=0.17, annotators=["AB", "CD"],
-    )  # fmt: skip
-    words = text_of(film_page([invented_film(**SMALL)], rates={"tt0000042": [rate]}))
-    assert "12% [8%–19%]" in words
-    assert "60 judgements" in words
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
@@ -183,6 +167,7 @@ def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
     folder = tmp_path / "tt0000042"
     folder.mkdir()
     Image.new("L", (160, 1)).save(folder / "1.png")
+    Image.new("L", (161, 1)).save(folder / "cover.png")  # of no segment
     stills = {"tt0000042": read_stills(tmp_path, "tt0000042")}
     page = film_page([invented_film(**SMALL)], stills=stills)
     assert page.count("data:image/png;base64,") == 1

@@ -8,7 +8,7 @@ import os
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from obygaze_features.backbones import load_text_backbone
@@ -17,7 +17,7 @@ from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, train
+from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, state, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
 from tests.command import obygaze
@@ -170,6 +170,22 @@ def test_a_damaged_state_is_named(settings):
     state.write_bytes(state.read_bytes()[:1000])
     with pytest.raises(TrainError, match=r"state\.safetensors"):
         train(given)
+
+
+def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(state, "save_file", full)
+    with pytest.raises(TrainError, match=r"epoch-0\.safetensors.*No space left"):
+        RunFolder(tmp_path).write_model("epoch-0.safetensors", {}, {})
+    assert not any(tmp_path.iterdir())
+
+
+def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
+    (tmp_path / ".tmpOrMfiG").touch()
+    with RunFolder(tmp_path).alone():
+        assert not any(tmp_path.iterdir())
 
 
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):

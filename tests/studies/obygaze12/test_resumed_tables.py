@@ -76,6 +76,14 @@ def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkey
     assert "figure2.csv" in files(partial)
 
 
+def test_tables_that_were_killed_at_their_first_write_begin_anew(tmp_path):
+    partial = tmp_path / "out.partial"
+    partial.mkdir()
+    (partial / f".{protocol_results.INPUTS}.0123abcd.1.partial").touch()
+    with protocol_results.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == [protocol_results.INPUTS, "trained"]
+
+
 def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "notes.txt").write_text("mine")
