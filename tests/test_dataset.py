@@ -55,9 +55,17 @@ def test_a_clip_without_features_is_excluded_with_its_reason_and_nothing_stands_
 def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
     data = load_dataset(store, manifest, backbone="one")
     counts = data.counts
-    assert counts["manifest"] == len(data) + len(data.excluded) + counts["unlabelled"] == 7
+    without = counts["unlabelled"] + counts["in_no_task"]
+    assert counts["manifest"] == len(data) + len(data.excluded) + without == 7
     # NS counts as no label; "stranger" is in the store alone.
-    assert counts == {"manifest": 7, "unlabelled": 2, "with_features": 3, "partial": 1, "in_store_only": 1}
+    assert counts == {
+        "manifest": 7,
+        "unlabelled": 1,
+        "in_no_task": 1,
+        "with_features": 3,
+        "partial": 1,
+        "in_store_only": 1,
+    }
 
 
 def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):
@@ -101,7 +109,8 @@ def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(make_store
     assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
     assert two.clip_ids.tolist() == ["a2", "b1", "c1"]
     assert Exclusion("a1", "S", "absent: no sound track") in two.excluded
-    assert two.counts["manifest"] == len(two) + len(two.excluded) + two.counts["unlabelled"]
+    without = two.counts["unlabelled"] + two.counts["in_no_task"]
+    assert two.counts["manifest"] == len(two) + len(two.excluded) + without
     assert two.counts["with_features"] == one.counts["with_features"] - 1
     np.testing.assert_array_equal(two.X, TOKENS[[ROW[clip] for clip in two.clip_ids]].max(axis=1))
     for data in load_datasets([store], manifest):

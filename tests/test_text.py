@@ -13,7 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
 from obygaze_features.manifest.text_tables import read_texts
-from obygaze_features.text import as_written, masked, not_a_formula, unsuitable, visible
+from obygaze_features.text import as_written, file_name, masked, not_a_formula, unsuitable, visible
 from tests.command import obygaze
 from tests.files import written
 from tests.terminal import in_terminal
@@ -135,3 +135,21 @@ def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
     _, said = in_terminal(["manifest", "inspect", str(path)])
     assert "\\u001b]0;mine" in said
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Alien: Resurrection?", "Alien_ Resurrection_"),
+        ("a/b", "a_b"),
+        ("a\\b", "a_b"),
+        ("nul", "nul_"),
+        ("COM1.old", "COM1_.old"),
+        ("Nulle part", "Nulle part"),
+        ("Goodbye. ", "Goodbye"),
+        ("..", "_"),
+        ("Ame\u0301lie", "Am\u00e9lie"),
+    ],
+)
+def test_a_name_of_a_file_is_one_that_all_systems_take(text, name):
+    assert file_name(text) == name

@@ -105,8 +105,8 @@ class Manifest:
         Examples
         --------
         >>> from obygaze_features import read_manifest
-        >>> read_manifest("films.csv").to_frame()["level"].value_counts().index.tolist()[0]
-        'HN'
+        >>> read_manifest("films.csv").to_frame().columns.tolist()[:4]
+        ['clip', 'movie', 'video', 'start_s']
         """
         import pandas as pd  # noqa: PLC0415 - reading manifests needs no pandas
 

@@ -236,8 +236,8 @@ def _audits(folder: Path) -> None:
     shutil.copy(folder / "pictures" / "i1.png", folder / "torn")
     (folder / "torn" / "i2.jpg").write_bytes(b"no picture")
     for name, files in (("pictures", ("i1.png", "i2.png")), ("torn", ("i1.png", "i2.jpg")), ("no", ())):
-        rows = "".join(f"{file[:2]},m,{name}/{file}\n" for file in files or ("i3.png",))
-        (folder / f"{name}.csv").write_text(f"clip_id,movie,video\n{rows}", encoding="utf-8")
+        rows = "".join(f"{file[:2]},m,{name}/{file},,,,,\n" for file in files or ("i3.png",))
+        (folder / f"{name}.csv").write_text(f"{FIELDS}\n{rows}", encoding="utf-8")
     said = {f"t{place}": text for place, text in enumerate((MAN, WOMAN, *SWAPPED, "shoe"))}
     rows = {"pooled": rng.normal(size=(len(said), 4)).astype(np.float32)}
     seal_arrays(folder / "said", dict.fromkeys(said, ""), {"toy": rows}, texts=said, space=space)

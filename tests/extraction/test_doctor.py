@@ -3,12 +3,12 @@
 import errno
 import importlib.metadata
 import os
-from types import SimpleNamespace
 
 import pytest
 
 from obygaze_features.extraction import doctor
 from obygaze_features.extraction.doctor import Finding
+from obygaze_features.store.disk_usage import FreeSpace
 
 GB = 10**9
 
@@ -72,8 +72,7 @@ def failing(number):
 
 
 def space(free, inodes):
-    status = SimpleNamespace(f_bavail=free * GB, f_frsize=1, f_files=inodes is not None, f_favail=inodes)
-    return lambda _: status
+    return lambda _: FreeSpace(free * GB, inodes)
 
 
 def mounted(options):
@@ -90,9 +89,9 @@ def mounted(options):
         ("locks", "fault", "_mount", mounted("rw,localflock")),
         ("locks", "fault", "_mount", mounted("rw,local_lock=flock")),
         ("locks", "ok", "_mount", mounted("rw,local_lock=none")),
-        ("space", "note", "os.statvfs", space(5, 10**4)),
-        ("inodes", "note", "os.statvfs", space(5, 10**4)),
-        ("space", "ok", "os.statvfs", space(100, None)),
+        ("space", "note", "free_space", space(5, 10**4)),
+        ("inodes", "note", "free_space", space(5, 10**4)),
+        ("space", "ok", "free_space", space(100, None)),
     ],
 )
 def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
