@@ -171,6 +171,8 @@ def text_of(path: Path) -> str:
     content = path.read_bytes()
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
+    if content.startswith(b"PK\3\4"):
+        raise ManifestError(f"{path}: an Excel workbook or another zip; save the sheet as CSV (UTF-8)")
     if (offset := content.find(b"\0")) >= 0:
         raise ManifestError(
             f"{path}: line {_line_of(content, offset)}: a NUL byte (offset {offset}): no text, or UTF-16"
