@@ -253,6 +253,8 @@ def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(timeline,
     assert {clip.extras["seen_score"] for clip in clips} == {"1"}
     uncertain = [clip for clip in clips if clip.extras["draw"] == "uncertain"]
     assert all(a.end_s < b.start_s for a, b in pairwise(uncertain))  # no neighbours
+    every = [clip for clip in choose_next([timeline], 300) if clip.extras["draw"] == "uncertain"]
+    assert max(b.start_s - a.end_s for a, b in pairwise(every)) == 16.0  # and nothing else is left out
     assert {clip.duration_s for clip in clips} == {8.0}
     random = {clip.clip_id for clip in clips if clip.extras["draw"] == "random"}
     assert random != {clip.clip_id for clip in choose_next([timeline], 7, blind=True)}  # new to the judge

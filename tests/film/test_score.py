@@ -127,6 +127,13 @@ def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_pa
         assert rate.unreliable == pytest.approx(share, abs=0.05)
         rows = timeline.rows()
         assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
+        # 4 of the 11 seconds that cover the second shot are of windows like training: less than half.
+        edges = [0.0, 200 * share - 1.5, 200 * share + 4, 200.0]
+        shots = pd.DataFrame(
+            {"movie": "mixed", "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": ""}
+        )
+        rows = score_film(open_store(path), [trained.paths["pcbm_lr"]], shots=shots).rows()
+        assert (has_flag(rows, "unlike") == (rows["start_s"] < edges[2])).all()
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):

@@ -72,6 +72,12 @@ def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments)
     assert found == segments
 
 
+def test_a_span_of_no_millisecond_has_one_in_elan():
+    film = invented_film(**SMALL)
+    film.shots.loc[0, "end_s"] = 0.0004
+    assert re.findall('TIME_VALUE="(.*?)"', export(film, "eaf", tiers=["shots"]))[:2] == ["0", "1"]
+
+
 def test_only_concepts_that_are_found_have_tiers(eaf):
     names = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
     found = ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
 from obygaze_film.errors import FilmError
@@ -70,6 +71,11 @@ def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
     assert data["g"] == 5
     assert data["n"][:2] == ["Body", "Clothing"]
     assert set(data["n"][5:]) == {"Look", "Posture", "Appearance"}
+    film = invented_film(**SMALL)
+    concepts = film.record.models[0].concepts
+    concepts[:] = [replace(concept, threshold_p=0.9) for concept in concepts]
+    data = json.loads(re.search('class="data">(.*?)</script>', film_page([film]), re.DOTALL)[1])
+    assert set(data["m"]) == {91}  # 0.896 is 90 there, and is not seen
 
 
 def test_several_films_stand_by_year_and_never_by_rate():
