@@ -14,6 +14,7 @@ import msgspec
 
 from obygaze_features.io import LineJournal, checked_entry, sync, write_new
 from obygaze_features.locks import hold, locked, require_locks
+from obygaze_features.schema import Whole
 from obygaze_features.store.format import DONE, PIECE_ROWS
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -55,7 +56,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     clip_id: str
     status: Literal["ok", "partial", "failed", "missing"]
     reason: str = ""
-    attempt: int = 0
+    attempt: Whole = 0
     writer: str = ""
     sha256: str = ""
     source: Mapping[str, Any] = {}

@@ -33,7 +33,7 @@ def one_line(text: str, what: str) -> str:
     return text
 
 
-MOST_NUMBERS: Final = 1 << 28
+MOST_NUMBERS: Final = 1 << 25
 """Largest number of values of one array of one clip; a larger array is refused before memory is allocated."""
 
 
