@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Lock
 from typing import Final
 
@@ -40,6 +41,7 @@ __all__ = [
     "open_binary",
     "read_lines",
     "refuse_existing",
+    "refuse_unwritable",
     "remove_tree",
     "sha256_of",
     "sheet_cell",
@@ -274,6 +276,23 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     for path in paths:
         if path is not None and path.exists() and not force:
             raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
+
+
+def refuse_unwritable(*paths: Path | None) -> None:
+    """Refuse files or folders whose folder can't be written, before work is done for them.
+
+    Raises
+    ------
+    OSError
+        Naming the first.
+    """
+    for path in paths:
+        if path is not None:
+            try:
+                TemporaryFile(dir=next(filter(Path.exists, path.absolute().parents))).close()
+            except OSError as error:
+                error.filename = str(path)
+                raise
 
 
 def csv_line(cells: Sequence[str]) -> str:

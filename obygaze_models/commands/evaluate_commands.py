@@ -7,7 +7,7 @@ import click
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.io import NO_LICENCE, refuse_existing
+from obygaze_features.io import NO_LICENCE, refuse_existing, refuse_unwritable
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
@@ -107,7 +107,7 @@ GROUPS = {
 )
 @click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
 @output(
-    "Folder of the run.  [default: runs/STORE-VERSION-TASK-TEST-POLICY-seedN-DIGEST]",
+    "Folder to keep the run in.  [default: nothing is kept]",
     force="Replace an existing run.",
     html=True,
     json="Print the record and the metrics as one JSON document.",
@@ -131,9 +131,9 @@ def evaluate(
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
     Every movie is tested once by models trained on the other movies. Penalty, depth, epochs and threshold
-    are chosen by inner folds of the training movies. The run's folder gets predictions.csv (the source of
-    every number), metrics.csv, selection.csv, run.json and report.md and .tex. The same command gives the
-    same bytes.
+    are chosen by inner folds of the training movies. Printed are one row per model and whether one beats
+    the baselines. With --out a folder gets predictions.csv (the source of every number), metrics.csv,
+    selection.csv, run.json and all tables as report.md and .tex. The same command gives the same bytes.
 
     \b
     Examples:
@@ -154,17 +154,24 @@ def evaluate(
           --save pcbm_lr --out run
     """
     from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
-    from obygaze_models.evaluation.run_folder import check_free, new_run, run_name, to_json
+    from obygaze_models.evaluation.run_folder import check_free, new_run, to_json
     from obygaze_models.models.registry import models_for
+    from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
-    from obygaze_models.report.run_tables import excluded_summary
+    from obygaze_models.report.run_tables import excluded_summary, short_report
     from obygaze_models.report.write import latex
 
     read = {name: chosen.pop(name) for name in ("backbone", "features", "reduce")}
-    seeds = {name: chosen[name] for name in ("seed", "n_seeds", "seen")}
-    if seeds["seen"] and save:
+    if chosen["seen"] and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
+    if save and output.out is None:
+        raise click.UsageError("--save keeps models in the run's folder: give --out")
+    # Refused before the work begins.
+    if output.out is not None:
+        check_free(output.out, force=output.force)
+    refuse_existing(output.html, force=output.force)
+    refuse_unwritable(output.out, output.html)
     clips, (opened,) = read_inputs(manifest, [store])
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
@@ -180,48 +187,41 @@ def evaluate(
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
         )
-    digest = clips.digest()
-    settings = [digest, chosen["imbalance"], *(["seen-scores"] * chosen["test_seen_scores"])]
-    settings += [spec.name for spec in specs]
     if texts is not None:
-        fingerprint, zero_shot = _read_texts(texts, data, train)
-        specs, settings = [*zero_shot, *specs], [*settings, fingerprint]
-    named = run_name(data, opened, train, tested, policy=policy, settings=settings, **seeds)
-    folder = output.out or Path("runs") / named
-    # Refused before the work begins.
-    check_free(folder, force=output.force)
-    refuse_existing(output.html, force=output.force)
+        specs = [*_read_texts(texts, data, train), *specs]
+    check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
     with progress_bar("training", "model") as progress:
         run = om.evaluate(
             data,
             specs if texts is not None else models or None,
             train,
             tested,
-            origin={"manifest_sha256": digest, "label_policy": policy},
+            origin={"manifest_sha256": clips.digest(), "label_policy": policy},
             progress=progress,
             **chosen,
         )
     report = om.run_report(run)
-    files, kept = {"report.md": markdown(report), "report.tex": latex(report)}, {}
-    with new_run(run, folder, files, force=output.force) as unnamed:
-        if save or licence:
-            kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
+    # Before anything is written: a full disk takes no result away.
+    click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
-    click.echo(to_json(run) if output.as_json else plain(report), nl=False)
     notices += excluded_summary(run.record["excluded"])
-    whole = f"of all {len(set(data.movies))} movies kept in"
-    notices += [f"{name} {whole} {folder / file.name}" for name, file in kept.items()]
-    click.echo("\n".join([*notices, f"run kept in {folder}"]), err=True)
+    if output.out is not None:
+        files = {"report.md": markdown(report), "report.tex": latex(report)}
+        with new_run(run, output.out, files, force=output.force) as unnamed:
+            kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
+        whole = f"of all {len(set(data.movies))} movies kept in"
+        notices += [f"{name} {whole} {output.out / file.name}" for name, file in kept.items()]
+    where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
+    click.echo("\n".join([*notices, f"run {where}"]), err=True)
 
 
-def _read_texts(path: Path, data: "Dataset", target: "Target") -> "tuple[str, list[ModelSpec]]":
-    """Return the fingerprint of a store of texts, and the zero-shot models that it makes."""
+def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
+    """Make the zero-shot models of a store of texts."""
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":
         raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
-    texts = of.open_store(path)
-    return texts.fingerprint, zero_shot_models(data, texts, target)
+    return zero_shot_models(data, of.open_store(path), target)
 
 
 @click.command()

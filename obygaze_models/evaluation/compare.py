@@ -1,5 +1,6 @@
 """Compare two models tested on the same clips, paired by movie."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
@@ -138,8 +139,10 @@ def compare(a: Side, b: Side) -> Comparison:
     return Comparison(a, b, movies, metrics)
 
 
-def by_movie(predictions: Predictions) -> pd.DataFrame:
-    """Compute every metric of every movie: columns metric, movie and value, the mean over seeds."""
+def by_movie(predictions: Predictions, metrics: Mapping[str, Metric] | None = None) -> pd.DataFrame:
+    """Compute metrics of every movie: columns metric, movie and value, the mean over seeds."""
+    if metrics is None:
+        metrics = LEVEL_METRICS if predictions.n_classes > 2 else METRICS
     table = predictions.table.assign(called=predictions.called)
     seeds_of = {
         movie: [
@@ -150,7 +153,7 @@ def by_movie(predictions: Predictions) -> pd.DataFrame:
     }
     return pd.DataFrame(
         {"metric": name, "movie": movie, "value": float(np.mean([metric(*seed) for seed in seeds]))}
-        for name, metric in (LEVEL_METRICS if predictions.n_classes > 2 else METRICS).items()
+        for name, metric in metrics.items()
         for movie, seeds in seeds_of.items()
     )
 

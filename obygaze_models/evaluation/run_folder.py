@@ -1,8 +1,7 @@
 """Write and read the folder of a run; the same run gives the same bytes."""
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,11 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.io import json_bytes, whole_folder, write_whole
-from obygaze_features.store import Store
-from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ObygazeError, RunError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import Run, check_document
 from obygaze_models.evaluation.summary import by_seed
-from obygaze_models.protocol.targets import Target
 
 FILES = (
     "predictions.csv",
@@ -101,36 +97,6 @@ def document(run: Run) -> dict[str, object]:
 def to_json(run: Run) -> str:
     """Write a run's record and metrics as JSON text."""
     return json_bytes(document(run)).decode()
-
-
-def run_name(
-    data: Dataset,
-    store: Store,
-    train: Target,
-    test: Target,
-    *,
-    policy: str,
-    seed: int,
-    n_seeds: int = 1,
-    seen: bool = False,
-    settings: Sequence[str] = (),
-) -> str:
-    """Name a run's folder from its settings, so that different runs get different folders.
-
-    Parameters
-    ----------
-    data : Dataset
-        Its store's content, backbone, array and pooling are in the name's last part, six digits of a digest.
-    settings : sequence of str
-        Whatever else a run depends on: the manifest's digest, the models asked for.
-    """
-    seeds = f"seed{seed}" if n_seeds == 1 else f"seeds{seed}to{seed + n_seeds - 1}"
-    parts = [store.name, *([data.backbone] if len(store.names) > 1 else []), store.version]
-    parts += [train.name, test.name, *(["seen"] if seen else []), policy, seeds]
-    reduced = () if data.reduction is None else (data.reduction.rule,)
-    rest = "/".join((data.store, data.backbone, data.features, data.pool, *reduced, *settings))
-    name = "-".join((*parts, hashlib.sha256(rest.encode("utf-8")).hexdigest()[:6]))
-    return name.replace(":", "_").replace(" ", "_")
 
 
 def check_free(folder: Path, *, force: bool) -> None:
@@ -217,4 +183,4 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
         except ObygazeError as error:
             failure = error
     if failure is not None:
-        raise failure
+        raise type(failure)(f"{failure}; the run is kept in {folder}") from failure

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle  # nothing is read with it
 import re
 import zipfile
 from collections.abc import Mapping
@@ -273,9 +274,11 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
+        remedy = "one made of scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
+        if _has_trees(estimator):
+            remedy = "skops does not trust its trees: give it to_arrays and from_arrays (docs/predict.md)"
         raise ModelError(
-            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; "
-            "one made of scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
+            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; {remedy}"
         ) from None
     try:
         data = skops.dumps(estimator)
@@ -288,6 +291,15 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
     return EstimatorState("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
+
+
+def _has_trees(estimator: Any) -> bool:
+    """Whether an estimator holds trees, which skops would not trust either."""
+    try:
+        state = pickle.dumps(estimator)
+    except Exception:  # noqa: BLE001 - whatever a foreign object raises
+        return False
+    return any(name in state for name in (b"sklearn.tree._tree", b"TreePredictor", b"KDTree", b"BallTree"))
 
 
 def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:

@@ -1,11 +1,13 @@
 """Train the models of an evaluation on the clips of all movies, and save them."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -15,15 +17,15 @@ from obygaze_features.text import file_name
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Dataset
-from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.errors import ConceptError, ModelError, ObygazeError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.grouped_selection import GroupedSelection
-from obygaze_models.models.registry import models_for
-from obygaze_models.models.spec import ModelSpec, fit
+from obygaze_models.models.registry import BUILTIN_MODELS, models_for
+from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, Population, family
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, platt
@@ -35,6 +37,9 @@ BANK = "bank"
 """Name of a saved concept bank without a classifier."""
 
 SUFFIX = ".model"
+
+HANDFUL = 6
+"""Movies, of which two clips a class are what `check_can_be_saved` fits models on."""
 
 
 def save_models(
@@ -97,8 +102,8 @@ def save_models(
     wanted = list(dict.fromkeys(names))
     paths = {name: folder / f"{file_name(name)}{SUFFIX}" for name in wanted}
     refuse_existing(*paths.values(), force=force)
-    validate_licence(licence)
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
+    check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)
     made = {
         name: train_bank(data, run, licence=licence, citation=citation)
         if spec is None
@@ -108,6 +113,53 @@ def save_models(
     for name, model in made.items():
         save_model(model, paths[name])
     return paths
+
+
+def check_can_be_saved(
+    specs: Iterable[ModelSpec], data: Dataset, target: Target, licence: str = NO_LICENCE
+) -> None:
+    """Refuse models that can't be saved, before they are evaluated.
+
+    Those of other packages are fitted on a handful of clips and converted; one that can't be fitted on so
+    few is converted for the first time when it is saved.
+
+    Raises
+    ------
+    ModelError
+        Naming the first that can't be saved.
+    StoreError
+        The licence is not valid.
+    """
+    validate_licence(licence)
+    learnt = target.of(data.labels)
+    keys = pd.DataFrame({"movie": data.movies, "label": learnt})[learnt != NOT_ASKED]
+    few = keys[keys["movie"].isin(np.unique(keys["movie"])[:HANDFUL])].groupby(["movie", "label"]).head(2)
+    rows = few.index.to_numpy()
+    for spec in specs:
+        if not spec.looks_at_features:
+            raise ModelError(
+                f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep"
+            )
+        if target.kind == "ordinal":
+            raise ModelError(
+                f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
+                "file: evaluate a task of two classes, and keep that"
+            )
+        if spec.name in BUILTIN_MODELS:
+            continue
+        given = {"movies": data.movies[rows], "present": data.present.loc[rows]}
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                fitted = fit(spec, 0, data.read(spec.reads)[rows], learnt[rows], **given)
+        except ObygazeError:
+            continue
+        to_state(_inner(fitted), spec.name)
+
+
+def _inner(fitted: Fitted) -> Any:
+    """Return a model's estimator without the selection around it."""
+    estimator = fitted.estimator
+    return estimator.estimator_ if isinstance(estimator, GroupedSelection) else estimator
 
 
 def train_final(
@@ -130,18 +182,9 @@ def train_final(
     Raises
     ------
     ModelError
-        The model uses no feature, is one of ordered levels, or cannot be saved.
+        The model cannot be saved.
     """
-    if not spec.looks_at_features:
-        raise ModelError(
-            f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep"
-        )
     target = _target(run.record["train"])
-    if target.kind == "ordinal":
-        raise ModelError(
-            f"model {spec.name} of ordered levels is several binary models, which can't be kept in a file: "
-            "evaluate a task of two classes, and keep that"
-        )
     learnt = target.of(data.labels)
     requests = spec.requests()
     own = np.flatnonzero(learnt != NOT_ASKED)
@@ -161,9 +204,7 @@ def train_final(
     inner = getattr(fitted.estimator, "inner_scores_", None)
     inside = (inner, y[in_task], movies[in_task], data.clip_ids[own])
     calibration, population = _calibrated(run, data, target, spec.name, inside)
-    estimator = fitted.estimator
-    if isinstance(estimator, GroupedSelection):
-        estimator = estimator.estimator_
+    estimator = _inner(fitted)
     kept, pooled = to_state(estimator, spec.name), spec.reads == "pooled"
     card = _card(
         data,

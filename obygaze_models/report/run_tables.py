@@ -2,16 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from obygaze_models.evaluation.compare import Comparison, Side
-from obygaze_models.evaluation.intervals import CAPTIONS
+from obygaze_models.evaluation.compare import Comparison, Side, by_movie
+from obygaze_models.evaluation.intervals import CAPTIONS, Interval, t_interval
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
-from obygaze_models.evaluation.predictions import records
-from obygaze_models.evaluation.run import Run
+from obygaze_models.evaluation.predictions import Predictions, records
+from obygaze_models.evaluation.run import SEEN, Run
+from obygaze_models.models.registry import BASELINES, BUILTIN_MODELS, HOMES
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.blocks import (
     NOTHING,
@@ -27,6 +29,9 @@ from obygaze_models.report.blocks import (
 
 POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
 """Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
+
+SHORT = ("auc", "average_precision", "f1_pos", "mean_absolute_error", "spearman", "quadratic_kappa")
+"""Metrics that `short_report` shows by movie, if available, the first with its interval."""
 
 BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman", "mean_absolute_error")
 """Metrics that have a table by movie, if available."""
@@ -54,12 +59,7 @@ def run_report(run: Run) -> Report:
     """
     metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
     blocks = []
-    for task, own in run.metrics.groupby("task", sort=False):
-        models = {
-            str(model): part.set_index("metric").to_dict(orient="index")
-            for model, part in own.groupby("model", sort=False)
-        }
-        before = f"{task}: " if run.metrics["task"].nunique() > 1 else ""
+    for before, models in _tasks(run):
         blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
         blocks.append(_pooled(models, metrics, before))
     if len(run.record["seeds"]) > 1:
@@ -69,12 +69,95 @@ def run_report(run: Run) -> Report:
     return Report(
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
-        notes=tuple(_notes(run)),
+        notes=(*_answers(run), *_notes(run)),
         blocks=tuple(blocks),
         data=run.metrics,
         record=record,
         titles=run.titles,
     )
+
+
+def short_report(run: Run) -> Report:
+    """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
+    metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
+    first, *others = [name for name in SHORT if name in metrics]
+    headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
+    blocks = []
+    for before, models in _tasks(run):
+        shown = {name: values for name, values in models.items() if name not in HOMES[BASELINES]} or models
+        rows = [
+            (
+                name,
+                interval(*(values[first][key] for key in ("movie_mean", "movie_low", "movie_high"))),
+                *(number(values[metric]["movie_mean"]) for metric in others),
+            )
+            for name, values in shown.items()
+        ]
+        any_model = next(iter(models.values()))
+        rows.append(("(chance)", *(number(any_model[name]["movie_chance"]) for name in (first, *others))))
+        title = f"{before}by movie, mean of {int(any_model[first]['n_movies'])}"
+        blocks.append(Block(title, headers, tuple(rows)))
+    return replace(run_report(run), notes=(*_answers(run), *_warnings(run)), blocks=tuple(blocks))
+
+
+def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
+    """Yield the beginning of each task's titles, and its models' metrics by model and metric."""
+    several = run.metrics["task"].nunique() > 1
+    for task, own in run.metrics.groupby("task", sort=False):
+        yield (
+            f"{task}: " if several else "",
+            {
+                str(model): part.set_index("metric").to_dict(orient="index")
+                for model, part in own.groupby("model", sort=False)
+            },
+        )
+
+
+def _is_control(name: str) -> bool:
+    return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
+
+
+def _answers(run: Run) -> list[str]:
+    """Say of each task which models beat the baselines, and the best of them on how many movies.
+
+    A model beats them if the interval of its difference to each lies above 0. As the best of several models
+    is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
+    wider than those of the trained models.
+    """
+    n_classes = run.predictions.n_classes
+    metric = METRICS["auc"] if n_classes == 2 else LEVEL_METRICS["mean_absolute_error"]
+    several = run.metrics["task"].nunique() > 1
+    answers = []
+    for task, own in run.predictions.table.groupby("task", sort=False):
+        tables = {str(name): Predictions(rows, n_classes) for name, rows in own.groupby("model", sort=False)}
+        values = {
+            name: by_movie(table, {metric.name: metric}).set_index("movie")["value"]
+            for name, table in tables.items()
+        }
+        baselines = [name for name in values if name in HOMES[BASELINES]]
+        models = [name for name in values if name not in baselines and not _is_control(name)]
+        found: dict[str, tuple[Interval, str, int]] = {}
+        for name in models:
+            for other in baselines:
+                difference = (values[name] - values[other]) * (1 if metric.higher_is_better else -1)
+                above = t_interval(difference, 1 - 0.05 / len(models), covers="method")
+                if name not in found or not above.low > found[name][0].low:
+                    found[name] = above, other, int((difference > 0).sum())
+        if not found:
+            continue
+        beating = [name for name in models if found[name][0].low > 0]
+        best = max(beating or models, key=lambda name: found[name][0].mean)
+        above, other, n_better = found[best]
+        claim = f"better than every baseline: {', '.join(beating)}"
+        together = f" for {len(models)} models together" if len(models) > 1 else ""
+        answers.append(
+            (f"{task}: " if several else "")
+            + (claim if beating else "no model is shown to be better than every baseline")
+            + f"; {best} is ahead of the nearest, {other}, by "
+            f"{interval(above.mean, above.low, above.high, signed=True)} in {metric.title} by movie, on "
+            f"{n_better} of {above.n_movies} movies (95 %{together}, of the method)"
+        )
+    return answers
 
 
 def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
@@ -140,7 +223,7 @@ def _notes(run: Run) -> list[str]:
             f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
             f"features: {features}"
         ),
-        f"protocol {record['protocol']}",
+        *([f"protocol {record['protocol']}"] if record["protocol"] != SEEN else []),
         f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
         f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
         (
@@ -153,15 +236,7 @@ def _notes(run: Run) -> list[str]:
         lines.append(
             f"{clips['seen_score']} clips judged with a model's score in sight: trained on, not tested"
         )
-    lines += _starts_notes(run)
-    if record["untrained"]:
-        lines.append(
-            f"UNTRAINED: the weights of {record['backbone']} are random; "
-            "these numbers say nothing of the published network"
-        )
-    if clips.get("partial"):
-        lines.append(f"{clips['partial']} clips are partial: a part of their video could not be read")
-    lines += [f"{model} left out: {reason}" for model, reason in record["models_left_out"].items()]
+    lines += [*_starts_notes(run), *_warnings(run)]
     dropped = Counter(name for fold in record["folds"] for name in fold["concepts_left_out"])
     if dropped and any("pcbm" in model for model in record["models"]):
         lines.append(
@@ -173,6 +248,22 @@ def _notes(run: Run) -> list[str]:
         "docs/evaluation.md has the measured coverage of each"
     )
     return lines
+
+
+def _warnings(run: Run) -> list[str]:
+    """Print what limits all numbers of a run."""
+    record = run.record
+    lines = [f"protocol {SEEN}"] * (record["protocol"] == SEEN)
+    if record["untrained"]:
+        lines.append(
+            f"UNTRAINED: the weights of {record['backbone']} are random; "
+            "these numbers say nothing of the published network"
+        )
+    if record["clips"].get("partial"):
+        lines.append(
+            f"{record['clips']['partial']} clips are partial: a part of their video could not be read"
+        )
+    return [*lines, *(f"{model} left out: {reason}" for model, reason in record["models_left_out"].items())]
 
 
 def _starts_notes(run: Run) -> list[str]:

@@ -175,21 +175,21 @@ doctor out/store --json
 =evaluate {PLANTED} --save linear --out out/run --html out/run.html --licence MIT
     0 out/run/linear.model out/run/metrics.csv out/run.html | 1 excluded: failed: the file is empty (0 bytes)
 evaluate {CORPUS} --task calm_violent --model mlp --seeds 3 --out out/three
-    0 out/three/seeds.csv | standard deviation between 3 seeds
+    0 out/three/seeds.csv | by movie, mean of 6
 evaluate {CORPUS} --task calm_violent --model mlp --imbalance subsample --out out/mlp --json
     0 | "imbalance": "'subsample'"
 evaluate {PLANTED} --seen --out out/seen
 evaluate {CORPUS} --negative calm --positive violent --model linear --out out/ad-hoc
 evaluate in/films.csv in/films --task concept:Gun --model linear
-    0 runs | Gun, present or not | run kept in runs/films-1.0.0-concept
+    0 | Gun, present or not | run not kept
 evaluate in/marked.csv in/frames --task levels --model linear --policy paper {POOLED} --json
     0 | "pool": "mean" | clips changed level
 evaluate in/marked.csv in/frames --task concept:Body --model attention --save attention --out out/attention
     0 | attention of all 4 movies kept in out/attention/attention.model | would make EN of
 evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/texts --out out/zero
     0 out/zero/report.tex
-evaluate in/marked.csv in/backbones --task concept:Body --backbone vivit --model linear
-    0 | run kept in runs/backbones-vivit-1.0.0-
+evaluate in/marked.csv in/backbones --task concept:Body --backbone vivit --model linear --out out/vivit
+    0 | run kept in out/vivit
 =compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
     0 out/compared/compare.csv out/compared/compare.tex
 compare out/three out/mlp

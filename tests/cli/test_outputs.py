@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import h5py
@@ -236,16 +237,39 @@ def test_an_audits_json_is_the_document_that_is_kept_and_its_rows_are_the_tables
     assert [list(row) for row in table] == [list(row) for row in document["rows"]]
 
 
-def test_runs_that_differ_have_folders_that_do(ok, run, place):
-    command = "evaluate in/marked.csv in/frames --task concept:Body --model mlp"
-    options = ("", "--features frames", "--policy paper", "--seed 1", "--imbalance weights")
-    for more in options:
-        ok(f"{command} {more}")
-    moved = (place / "in/marked.csv").read_text("utf-8").replace("m3-09,m3,", "m3-09,m2,")
-    (place / "in/marked.csv").write_text(moved, encoding="utf-8")
-    ok(command)
-    assert len(list((place / "runs").iterdir())) == len(options) + 1
-    assert "holds a run already: give --force" in run(command, place)[2]
+def test_an_evaluation_answers_in_a_table_and_a_sentence_and_keeps_nothing_unless_asked(ok, place):
+    before = files_below(place)
+    command = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
+    answer = ok(command)
+    assert files_below(place) == before
+    assert re.findall(r"([a-z()]+) \d\.\d{3} ", answer) == ["linear", "mlp", "(chance)"]
+    assert ok(f"{command} --out out/again") == answer
+    assert "AP by movie" in (place / "out/again/report.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "--out in/films.csv/run",
+        "--html in/films.csv/page.html",
+        "--model planted_forest:make --save planted_forest:make --out out/run",
+        "--model linear --save linear --licence a,b --out out/run",
+        "--model linear --save linear",
+    ],
+)
+def test_what_cannot_be_kept_is_found_before_anything_is_trained(run, place, monkeypatch, more):
+    monkeypatch.setattr("obygaze_models.evaluate", None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (place / "planted_forest.py").write_text(
+        "from sklearn.ensemble import RandomForestClassifier\n\n\n"
+        "def make():\n    return RandomForestClassifier(5)\n",
+        encoding="utf-8",
+    )
+    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {more}", place)
+    assert code in {1, 2}
+    assert out == ""
+    assert not (place / "out/run").exists()
+    assert "pip install" not in err
 
 
 def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place):

@@ -1,0 +1,56 @@
+"""A run's answer: one row for each model, and a sentence that claims no more than its films show."""
+
+import re
+
+import pytest
+
+from obygaze_models.evaluation import compare, saved, side
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.models import linear_probe
+from obygaze_models.report import plain
+from obygaze_models.report.run_tables import run_report, short_report
+from tests.conftest import planted
+
+
+@pytest.mark.parametrize(("direction", "beats"), [(2.0, True), (0.0, False)])
+def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(direction, beats):
+    run = evaluate(planted(direction=direction), {"linear": linear_probe()}, task="hn_s", test="enhn_s")
+    report = short_report(run)
+    (sentence,) = report.notes
+    assert ("better than every baseline: linear;" in sentence) == beats
+    assert ("no model is shown" in sentence) != beats
+    # The same by `compare`, against the baseline that the sentence names.
+    other = re.search(r"nearest, (\w+),", sentence)[1]
+    by_film = compare(side(saved(run), "linear"), side(saved(run), other)).movies.query("metric == 'auc'")
+    above = t_interval(by_film["difference"], covers="method")
+    assert f"by {above.mean:+.3f} [{above.low:+.3f}, {above.high:+.3f}]" in sentence
+    assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
+    assert run_report(run).notes[0] == sentence
+    (block,) = report.blocks
+    assert [row[0] for row in block.rows] == ["linear", "(chance)"]
+    auc = run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
+    assert block.rows[0][1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
+    assert len(plain(report).splitlines()) <= 11
+
+
+def test_the_more_models_the_less_one_interval_is_worth():
+    """Of many models without knowledge the best is ahead by chance."""
+    data = planted(direction=0.0)
+    models = {f"copy{i}": linear_probe() for i in range(4)}
+    one, four = (
+        re.search(r"by .* in AUC", short_report(evaluate(data, some, task="hn_s")).notes[0])[0]
+        for some in ({"copy0": linear_probe()}, models)
+    )
+    alone, together = ([float(number) for number in re.findall(r"[+-]\d\.\d+", text)] for text in (one, four))
+    assert alone[0] == together[0]
+    assert together[1] < alone[1] < alone[2] < together[2]
+
+
+def test_levels_are_answered_by_their_error_and_seen_movies_are_said_to_be_seen():
+    data = planted(direction=3.0)
+    report = short_report(evaluate(data, {"linear": linear_probe()}, task="levels"))
+    assert "MAE" in report.notes[0]
+    assert report.blocks[0].headers[0] == "model"
+    seen = short_report(evaluate(data, {"linear": linear_probe()}, task="hn_s", seen=True))
+    assert any("SEEN" in note for note in seen.notes)
