@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -57,6 +55,8 @@ def gc(folder: Path, yes: bool) -> None:
       obygaze store gc
       obygaze store gc /data/features --yes
     """
+    from obygaze_features.store.growth import still_needed
+
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
     removable = []
@@ -65,7 +65,7 @@ def gc(folder: Path, yes: bool) -> None:
             continue
         try:
             _kind(path)
-            reason = _still_needed(path)
+            reason = still_needed(path)
         except (StoreError, OSError) as error:
             reason = str(error)
         if reason:
@@ -101,32 +101,9 @@ def _kind(path: Path) -> str:
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
-def _still_needed(path: Path) -> str:
-    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
-    from obygaze_features.store import read_stage
-
-    stage = read_stage(path)
-    if left := len(stage.missing()):
-        return f"{left} of {len(stage.clips)} clips are still to do"
-    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
-    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
-    status = stage.status()
-    for folder in sealed:
-        try:
-            store = of.open_store(folder)
-        except (StoreError, OSError):
-            continue
-        clips = {clip.clip_id: clip for clip in store.clips}
-        if all(
-            (clip := clips.get(clip_id)) is not None
-            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests(stage.layout.names)))
-            for clip_id, entry in status.items()
-        ):
-            return ""
-    return "no sealed store has all of its clips" if sealed else "it is not sealed"
-
-
 def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
+    from obygaze_features.store.growth import discard
+
     rows = [(str(path), what, f"{_size(path) / 1e6:.1f} MB") for path, what in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
     if not yes:
@@ -134,10 +111,7 @@ def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
             raise click.UsageError("nothing was removed: give --yes")
         click.confirm("Remove for good?", abort=True, err=True)
     for path, _ in removable:
-        # Renamed first, so that a partly removed store is not read as a store.
-        doomed = path.with_name(f".{path.name}.{os.getpid()}.removing")
-        path.rename(doomed)
-        shutil.rmtree(doomed)  # does not follow links
+        discard(path)
         click.echo(f"removed {path}")
 
 
