@@ -18,7 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, PATH, GroupedCommand, json_option, removed_option
+from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, removed_option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -44,6 +44,12 @@ GROUPS = {
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append no-seal citation json",
 }
+
+
+def _backbones(_: click.Context) -> Sequence[str]:
+    from obygaze_features.backbones import backbone_names
+
+    return backbone_names()
 
 
 def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -72,6 +78,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "names",
     multiple=True,
     default=["descriptors"],
+    shell_complete=completed(_backbones),
     help="Backbone to run; repeatable.",
 )
 @click.option(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
-from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, json_option, removed_option, show
+from obygaze_features.options import LOCAL, Result, json_option, prints_result, removed_option, show
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -27,7 +27,8 @@ YES = click.option("--yes", is_flag=True, help="Remove without asking.")
 @click.command()
 @click.argument("places", metavar="STORE|STAGE...", nargs=-1, required=True, type=LOCAL)
 @YES
-def rm(places: tuple[Path, ...], yes: bool) -> None:
+@prints_result
+def rm(places: tuple[Path, ...], yes: bool) -> Result:
     """Remove sealed stores and staging folders after confirmation.
 
     Other folders, links and stages in use by a process are refused. Nothing outside
@@ -38,13 +39,15 @@ def rm(places: tuple[Path, ...], yes: bool) -> None:
       obygaze store rm stores/films.staging
       obygaze store rm stores/films-1.0.0 stores/films.staging --yes
     """
-    _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+    removed = _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+    return {"removed": removed}, "\n".join(f"removed {path}" for path in removed)
 
 
 @click.command()
 @click.argument("folder", default="stores", type=LOCAL)
 @YES
-def gc(folder: Path, yes: bool) -> None:
+@prints_result
+def gc(folder: Path, yes: bool) -> Result:
     """Remove staging folders in FOLDER (default: stores) whose clips are all in a sealed store.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
@@ -59,7 +62,7 @@ def gc(folder: Path, yes: bool) -> None:
 
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
-    removable = []
+    removable, kept = [], {}
     for path in sorted(folder.iterdir()):
         if not path.name.endswith(STAGING_SUFFIX) or not (path / PLAN).is_file():
             continue
@@ -70,12 +73,12 @@ def gc(folder: Path, yes: bool) -> None:
             reason = str(error)
         if reason:
             click.echo(f"kept {path}: {reason}", err=True)
+            kept[str(path)] = reason
         else:
             removable.append((path, "stage, sealed"))
-    if not removable:
-        click.echo(f"nothing to remove in {folder}")
-        return
-    _remove(removable, yes=yes)
+    removed = _remove(removable, yes=yes) if removable else []
+    lines = [f"removed {path}" for path in removed] or [f"nothing to remove in {folder}"]
+    return {"removed": removed, "kept": kept}, "\n".join(lines)
 
 
 def _kind(path: Path) -> str:
@@ -101,7 +104,7 @@ def _kind(path: Path) -> str:
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
-def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
+def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> list[str]:
     from obygaze_features.store.growth import discard
 
     rows = [(str(path), what, f"{_size(path) / 1e6:.1f} MB") for path, what in removable]
@@ -112,7 +115,7 @@ def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
         click.confirm("Remove for good?", abort=True, err=True)
     for path, _ in removable:
         discard(path)
-        click.echo(f"removed {path}")
+    return [str(path) for path, _ in removable]
 
 
 def _size(folder: Path) -> int:
@@ -270,7 +273,8 @@ def _shown(value: object) -> str:
 @click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
 )
-def seal(name: Path, **stated: Any) -> None:
+@prints_result
+def seal(name: Path, **stated: Any) -> Result:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -289,7 +293,7 @@ def seal(name: Path, **stated: Any) -> None:
 
     with progress_bar("seal", "row") as progress:
         path = seal_stage(None, name, progress=progress, **stated)
-    say_sealed(path)
+    return sealed_result(path)
 
 
 @click.command()

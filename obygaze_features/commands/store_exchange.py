@@ -11,10 +11,10 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, LocalPath, Output, output
+from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
@@ -160,6 +160,7 @@ SHOWN = 5
 @click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
+@prints_result
 def import_(
     manifest: Path,
     source: Path,
@@ -173,7 +174,7 @@ def import_(
     dtype: str | None,
     corpus: str | None,
     **stated: Any,
-) -> None:
+) -> Result:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
     The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
@@ -238,7 +239,7 @@ def import_(
             progress=progress,
             **stated,
         )
-    say_sealed(path)
+    return sealed_result(path)
 
 
 @click.command()
@@ -257,7 +258,8 @@ def import_(
     type=click.Path(path_type=Path),
     help="Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5).",
 )
-def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> None:
+@prints_result
+def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Result:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
     Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
@@ -282,7 +284,8 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
         if unknown:
             click.echo(f"no labels for {unknown} clips: {manifest} does not have them", err=True)
     written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file, labels)
-    click.echo(f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+    document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
+    return document, f"{file}: {written} clips of {backbone}; {left_out} without features left out"
 
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
@@ -301,7 +304,8 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 @click.option("--citation", help="How to cite the store, if not as recorded in it.")
 @click.option("--url", help="URL of the store's folder, for croissant.json.")
 @output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
-def card(store: str, output: Output, **stated: str | None) -> None:
+@prints_result
+def card(store: str, output: Output, **stated: str | None) -> Result:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -316,8 +320,8 @@ def card(store: str, output: Output, **stated: str | None) -> None:
 
     files, out = card_files(of.open_store(store), **stated), output.out
     if out is None:
-        click.echo(files["README.md"].decode(), nl=False)
-        return
+        texts = {name: data.decode() for name, data in files.items()}
+        return texts, texts["README.md"].removesuffix("\n")
     if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
@@ -326,4 +330,5 @@ def card(store: str, output: Output, **stated: str | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)
-        click.echo(str(out / name))
+    written = [str(out / name) for name in files]
+    return {"files": written}, "\n".join(written)
