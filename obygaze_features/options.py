@@ -29,6 +29,7 @@ __all__ = [
     "prints_result",
     "removed_option",
     "show",
+    "site",
 ]
 
 Result = tuple[object, str]
@@ -58,6 +59,12 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 LOCAL = LocalPath(path_type=Path, readable=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def site(name: str) -> dict[str, Any]:
+    """Return settings of an option that a site sets once, in the environment: docs/command-line.md."""
+    return {"envvar": f"OBYGAZE_{name}", "show_envvar": True}
+
 
 html_option = click.option(
     "--html",

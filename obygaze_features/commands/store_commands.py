@@ -12,7 +12,7 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, Result, json_option, prints_result, removed_option, show
+from obygaze_features.options import LOCAL, Result, json_option, prints_result, removed_option, show, site
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -44,11 +44,11 @@ def rm(places: tuple[Path, ...], yes: bool) -> Result:
 
 
 @click.command()
-@click.argument("folder", default="stores", type=LOCAL)
+@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
 @YES
 @prints_result
 def gc(folder: Path, yes: bool) -> Result:
-    """Remove staging folders in FOLDER (default: stores) whose clips are all in a sealed store.
+    """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
     failure. Stages that are unfinished, in use, or not sealed stay; the reason is printed.
@@ -128,10 +128,10 @@ LONGEST_LIST = 8
 
 
 @click.command()
-@click.argument("folder", default="stores", type=LOCAL)
+@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
 @json_option
 def ls(folder: Path, as_json: bool) -> None:
-    """List the stores, packed stores and stages in a folder (default: stores).
+    """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
 
     \b
     Examples:
@@ -261,14 +261,19 @@ def _shown(value: object) -> str:
 
 @click.command()
 @click.argument("name", type=LOCAL)
-@click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
+@click.option(
+    "--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.", **site("LICENCE")
+)
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
 @removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 @removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
+    "--workers",
+    type=click.IntRange(1),
+    help="Number of files to write at a time.  [default: usable cores]",
+    **site("WORKERS"),
 )
 @click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."

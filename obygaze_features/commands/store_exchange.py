@@ -14,7 +14,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result
+from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
@@ -155,7 +155,9 @@ SHOWN = 5
 )
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
 @click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
-@click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
+@click.option(
+    "--licence", required=True, help="SPDX expression of the features, or NOASSERTION.", **site("LICENCE")
+)
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store.")

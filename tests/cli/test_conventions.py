@@ -1,13 +1,17 @@
-"""What people expect of every command: `-` for standard input and output, completion of values."""
+"""What people expect of every command: pipes, `-` for a file, completion, options of a site."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+from PIL import Image
 
+from obygaze_features.store import open_store
 from tests.cli.test_contents import HEAVY, modules_after
+from tests.terminal import in_terminal
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 
@@ -88,3 +92,46 @@ def test_completing_a_value_loads_no_large_library(line):
         "with contextlib.suppress(SystemExit): obygaze.cli.main()"
     )
     assert not modules_after(code) & (HEAVY - {"numpy"})
+
+
+def test_options_that_a_site_sets_once_yield_to_what_is_typed(piped, tmp_path):
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    assert piped("manifest import images . --out a.csv")[0] == 0
+    site = {
+        "OBYGAZE_LICENCE": "MIT",
+        "OBYGAZE_WORKERS": "1",
+        "OBYGAZE_DEVICE": "cpu",
+        "OBYGAZE_STORES": "there",
+    }
+    assert piped("extract a.csv there/a", **site)[0] == 0  # of a backbone without a network, so of no device
+    assert piped("extract a.csv there/b --licence CC0-1.0 --no-seal", **site)[0] == 0
+    assert piped("store seal there/b", **site)[0] == 0
+    assert {row["name"] for row in json.loads(piped("store ls --json", **site)[1])} >= {"a-1.0.0", "b-1.0.0"}
+    assert open_store(tmp_path / "there/a").attributes["licence"] == "MIT"
+    assert piped("extract a.csv there/c --workers none", **site)[0] == 2
+    (tmp_path / "texts.txt").write_text("a cat\n")
+    code, _, err = piped("extract texts.txt there/t --backbone sentence --weights nowhere", **site)
+    assert (code, "--workers" in err) == (1, False)  # the site has workers for videos, and texts need none
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "codebook show --json", "codebook texts obygaze12 --out -", "manifest inspect no.csv"],
+)
+def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path, command):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    words = [sys.executable, "-m", "obygaze", *command.split()]
+    done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(theirs)
+    assert done.returncode == (1 if "no.csv" in command else 141)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
+def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
+    assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
+
+
+def test_the_version_has_a_letter(piped):
+    assert piped("-V") == piped("--version")
