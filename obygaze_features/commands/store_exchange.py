@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 
 @contextmanager
 def open_source(
-    source: Path, kind: str, ids: str | None
+    source: Path, kind: str, ids: str | None, key: str | None
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -82,6 +83,8 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    if key is not None and kind != "pth":
+        raise click.UsageError("--key is for --from pth, whose files may hold a dict of tensors")
     if kind == "hdf5":
         with hdf5_items(source) as content:
             yield content
@@ -89,11 +92,12 @@ def open_source(
         with table_items(source, ids) as table:
             yield table
     else:
-        yield files_below(source, f".{kind}", read_npy if kind == "npy" else read_pth), {}
+        pth = (".pth", ".pt"), partial(read_pth, key=key)
+        yield files_below(source, *(pth if kind == "pth" else ((".npy",), read_npy))), {}
 
 
-def read_pth(path: Path) -> "NDArray[Any]":
-    """Read one tensor saved by torch; unpickles nothing else.
+def read_pth(path: Path, key: str | None = None) -> "NDArray[Any]":
+    """Read one tensor saved by torch, or that of a dict under a key; unpickles nothing else.
 
     bfloat16, which numpy lacks, becomes float32, which holds every one of its values.
     """
@@ -109,6 +113,11 @@ def read_pth(path: Path) -> "NDArray[Any]":
             raise
         reason = first_line(error, 200)
         raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
+    if isinstance(tensor, dict):
+        if key not in tensor:
+            names = ", ".join(map(str, tensor))
+            raise StoreError(f"{path}: holds a dict; name a tensor of it with --key, one of {names}")
+        tensor = tensor[key]
     if not isinstance(tensor, torch.Tensor):
         raise StoreError(f"{path}: holds a {type(tensor).__name__}; expected one tensor")
     if tensor.layout != torch.strided:
@@ -131,7 +140,7 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="pth, npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
+    help="pth (.pt too), npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
     "one file with a row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
 )
 @click.option(
@@ -140,6 +149,7 @@ SHOWN = 5
     help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
     "clip_id, clip_ids, id or ids; obs names of AnnData]",
 )
+@click.option("--key", help="For --from pth: the tensor's name in files that hold a dict.")
 @click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
 @click.option(
     "--array",
@@ -149,8 +159,8 @@ SHOWN = 5
 )
 @click.option(
     "--pattern",
-    help="Names of the files or groups, without suffix, built from the manifest's columns; "
-    "{video} is the video's name without folder and suffix.  [default: {video}; "
+    help="Names of the files or groups, built from the manifest's columns; {video} is the video's name "
+    "without folder. Suffixes, also a video's, are left out.  [default: {video}; "
     "for hdf5 and table {clip_id}]",
 )
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
@@ -169,6 +179,7 @@ def import_(
     store: Path,
     kind: str,
     ids: str | None,
+    key: str | None,
     backbone: str | None,
     array: str,
     pattern: str | None,
@@ -199,6 +210,7 @@ def import_(
     """
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
+    from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
     from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
@@ -208,7 +220,7 @@ def import_(
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
-    with open_source(source, kind, ids) as (items, about), progress_bar("import") as progress:
+    with open_source(source, kind, ids, key) as (items, about), progress_bar("import") as progress:
         known: dict[str, object] = {}
         if declared is not None:
             known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
@@ -217,7 +229,7 @@ def import_(
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
-        matched = match(items, wanted)
+        matched = match(items, wanted, VIDEO_SUFFIXES)
         if matched.unknown and not matched.features:
             raise StoreError(
                 f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "

@@ -222,5 +222,7 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
         return as_spec(name, offer)
     known = [*builtin, *offered]
     near = get_close_matches(name, known, n=1)
+    if "," in name:
+        raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
     raise ModelError(f"unknown model {name!r}: {hint}")
