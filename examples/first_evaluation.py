@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
     for clip in data.excluded:
         print(f"  {clip.clip_id}: {clip.reason}")
 
-    # Trained on HN vs S, tested on (EN u HN) vs S: the movie tested is never trained on.
+    # Trained on HN vs S, tested on (EN or HN) vs S: the movie tested is never trained on.
     run = om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s", test="enhn_s")
     print(plain(om.run_report(run)))
 

@@ -250,7 +250,7 @@ def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def table_of_contents() -> Contents:
     """Build the root command."""
     version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
+        ["-V", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
     )
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
     return Contents("", read_contents(CONTENTS), help=HELP, params=[version], context_settings=settings)

@@ -9,10 +9,12 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -25,6 +27,7 @@ __all__ = [
     "NO_LICENCE",
     "NO_SUCH_FILE",
     "PARTIAL_SUFFIX",
+    "STANDARD",
     "LineJournal",
     "checked_entry",
     "csv_line",
@@ -39,6 +42,7 @@ __all__ = [
     "make_folder",
     "naming",
     "open_binary",
+    "read_bytes",
     "read_lines",
     "refuse_existing",
     "refuse_unwritable",
@@ -67,6 +71,9 @@ NO_LICENCE: Final = "NOASSERTION"
 NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or not visible from this machine."""
 
+STANDARD: Final = Path("-")
+"""Standard input where a table is read, standard output where a file is written."""
+
 SYNC_THREADS = 16
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux, for renameat2
 QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
@@ -74,6 +81,16 @@ QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
 
 # --- one file, one folder
 # ---------------------------------------------------------------------------
+def read_bytes(path: Path) -> bytes:
+    """Read a file, or standard input, which is kept for whoever reads it again."""
+    return _standard_input() if path == STANDARD else path.read_bytes()
+
+
+@cache
+def _standard_input() -> bytes:
+    return sys.stdin.buffer.read()
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield the path of a new file to write; it replaces `path` if the block succeeds.
@@ -85,6 +102,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     OSError
         Naming `path`.
     """
+    if path == STANDARD:
+        with tempfile.TemporaryDirectory() as folder:
+            yield (partial := Path(folder, "out"))
+            sys.stdout.flush()
+            sys.stdout.buffer.write(partial.read_bytes())
+            sys.stdout.buffer.flush()
+        return
     partial = _temporary(path, "partial")
     try:
         partial.unlink(missing_ok=True)

@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
-from obygaze_features.io import refuse_existing
+from obygaze_features.io import STANDARD, refuse_existing
 
 __all__ = [
     "FILE",
@@ -19,14 +20,20 @@ __all__ = [
     "Command",
     "GroupedCommand",
     "Output",
+    "Result",
+    "completed",
     "html_option",
     "join_options",
     "json_option",
     "output",
+    "prints_result",
     "removed_option",
     "show",
+    "site",
 ]
 
+Result = tuple[object, str]
+"""What a command prints: as a JSON document, and as text."""
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -53,11 +60,29 @@ LOCAL = LocalPath(path_type=Path, readable=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
+
+def site(name: str) -> dict[str, Any]:
+    """Return settings of an option that a site sets once, in the environment: docs/command-line.md."""
+    return {"envvar": f"OBYGAZE_{name}", "show_envvar": True}
+
+
 html_option = click.option(
     "--html",
     type=FILE,
     help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
 )
+
+
+def completed(
+    names: Callable[[click.Context], Iterable[str]], *, files: bool = False
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Make the `shell_complete` of an argument or option: these names; with `files`, those of files too."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
+        return [*([CompletionItem(incomplete, type="file")] * files), *found]
+
+    return complete
 
 
 class GroupedCommand(click.Command):
@@ -145,9 +170,20 @@ class Output:
 
 
 def show(document: object, text: Callable[[], str], *, as_json: bool) -> None:
-    """Print a JSON document, or a text."""
+    """Print a JSON document, or a text; on stderr if stdout gets the file of --out."""
     shown = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text()
-    click.echo(shown)
+    click.echo(shown, err=click.get_current_context().params.get("out") == STANDARD)
+
+
+def prints_result(command: Callable[..., Result]) -> Callable[..., None]:
+    """Add `--json` to a command that returns its result, and print that."""
+
+    @wraps(command)
+    def printed(*arguments: object, as_json: bool, **given: object) -> None:
+        document, text = command(*arguments, **given)
+        show(document, lambda: text, as_json=as_json)
+
+    return json_option(printed)
 
 
 def output(
@@ -178,10 +214,12 @@ def output(
         json_option if json is True else None,
     ]
 
+    names = ("out", "html", "force", *(["as_json"] if json else []))
+
     def decorate(command: Command) -> Command:
         @wraps(command)
         def gathered(*arguments: object, **given: Any) -> object:
-            own = {name: given.pop(name) for name in ("out", "html", "force", "as_json") if name in given}
+            own = {name: given.pop(name) for name in names if name in given}
             return command(*arguments, output=Output(**own), **given)
 
         return cast("Command", join_options(*filter(None, options))(gathered))

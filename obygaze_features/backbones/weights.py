@@ -8,12 +8,15 @@ records the source.
 import hashlib
 import json
 import re
+import socket
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.io import NO_LICENCE
@@ -428,8 +431,9 @@ def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path |
         RemoteEntryNotFoundError,
     )
 
+    absent = _no_network()
     try:
-        return Path(hf_hub_download(repository, name, revision=revision))
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(absent)))
     except RemoteEntryNotFoundError:
         return None
     except (OSError, HTTPError, EntryNotFoundError, HFValidationError) as error:
@@ -437,8 +441,21 @@ def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path |
             return None
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {first_line(error)}"
+            f"and {name} cannot be had from the hub: {absent or first_line(error)}"
         ) from None
+
+
+def _no_network() -> str:
+    """Say why the hub's name cannot be resolved, which its client tries for a minute; empty if it can."""
+    from huggingface_hub.constants import ENDPOINT  # noqa: PLC0415 - obygaze[extract]
+
+    if getproxies() or _offline():
+        return ""
+    try:
+        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, None)
+    except OSError as error:
+        return f"{urlsplit(ENDPOINT).hostname}: {error.strerror}"
+    return ""
 
 
 def _offline() -> bool:

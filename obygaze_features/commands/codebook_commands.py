@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features import manifest as manifests
+from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import csv_line, write_whole
-from obygaze_features.options import FILE, Output, json_option, output
+from obygaze_features.options import (
+    FILE,
+    Output,
+    Result,
+    json_option,
+    output,
+    prints_result,
+)
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]")
+@click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]", shell_complete=complete_codebook)
 @json_option
 def show(what: str | None, as_json: bool) -> None:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
@@ -56,7 +64,8 @@ def show(what: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def check(file: Path) -> None:
+@prints_result
+def check(file: Path) -> Result:
     """Check a codebook file and report its content, or the error, in one line.
 
     \b
@@ -64,12 +73,14 @@ def check(file: Path) -> None:
       obygaze codebook check violence.toml
     """
     codebook = manifests.load_codebook(file)
-    click.echo(f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
+    document = {"file": str(file), **codebook.record(), "digest": codebook.digest()}
+    return document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}"
 
 
 @click.command()
 @click.option("--out", required=True, type=FILE, help="File to write (.toml).")
-def init(out: Path) -> None:
+@prints_result
+def init(out: Path) -> Result:
     """Write a commented template of a codebook. An existing file is never replaced.
 
     \b
@@ -85,13 +96,14 @@ def init(out: Path) -> None:
             stream.write(starter())
     except FileExistsError:
         raise ManifestError(f"{out} is there already; choose another --out") from None
-    click.echo(f"{out}: edit it, then run: obygaze codebook check {out}")
+    return {"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}"
 
 
 @click.command()
-@click.argument("what", metavar="NAME|FILE|MANIFEST")
+@click.argument("what", metavar="NAME|FILE|MANIFEST", shell_complete=complete_codebook)
 @output("CSV file to write: text_id, concept, kind, text.", kind=FILE, required=True)
-def texts(what: str, output: Output) -> None:
+@prints_result
+def texts(what: str, output: Output) -> Result:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
     Definitions (or names, where there is none), names of instances and their examples.
@@ -111,7 +123,8 @@ def texts(what: str, output: Output) -> None:
     rows = [("text_id", "concept", "kind", "text")]
     rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
     write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
-    click.echo(f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}")
+    document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
+    return document, f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}"
 
 
 def _codebook_of(what: str) -> "Codebook":

@@ -18,7 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, PATH, GroupedCommand, json_option, removed_option
+from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, removed_option, site
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -44,6 +44,12 @@ GROUPS = {
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append no-seal citation json",
 }
+
+
+def _backbones(_: click.Context) -> Sequence[str]:
+    from obygaze_features.backbones import backbone_names
+
+    return backbone_names()
 
 
 def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -72,6 +78,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "names",
     multiple=True,
     default=["descriptors"],
+    shell_complete=completed(_backbones),
     help="Backbone to run; repeatable.",
 )
 @click.option(
@@ -95,7 +102,12 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 )
 @click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
-@click.option("--device", metavar="auto|cpu|cuda[:N]", help="Device to run networks on.  [default: auto]")
+@click.option(
+    "--device",
+    metavar="auto|cpu|cuda[:N]",
+    help="Device to run networks on.  [default: auto]",
+    **site("DEVICE"),
+)
 @click.option(
     "--dtype",
     type=click.Choice(list(PRECISIONS)),
@@ -121,7 +133,10 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
 )
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+    "--workers",
+    type=click.IntRange(1),
+    help="Number of decoding processes.  [default: the usable cores]",
+    **site("WORKERS"),
 )
 @click.option(
     "--gpus",
@@ -162,7 +177,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 )
 @click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
 @click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
-@click.option("--licence", default=NO_LICENCE, help="SPDX licence of the features.")
+@click.option("--licence", default=NO_LICENCE, help="SPDX licence of the features.", **site("LICENCE"))
 @click.option("--citation", default="", show_default=False, help="How to cite the store.")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the sealed store.")
 @click.option(
@@ -233,6 +248,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
+    from obygaze_features.backbones import backbone_options
     from obygaze_features.extraction import prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
 
@@ -246,6 +262,9 @@ def extract(
         _refuse_options_of_frames(ctx, names)
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
     compute = {option: settings.pop(option) for option in COMPUTE}
+    if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
+        takers = [name for name in names if "compute" in backbone_options(name)]
+        compute["device"] = compute["device"] if takers else None
     recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
@@ -281,7 +300,7 @@ def extract(
 
 
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
-    default = (ParameterSource.DEFAULT, None)
+    default = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT, None)
     given = [_option(name) for name in OF_FRAMES if ctx.get_parameter_source(name) not in default]
     if given:
         raise click.UsageError(f"{', '.join(given)}: about frames, and {', '.join(names)} reads texts")

@@ -7,7 +7,7 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.options import FILE, Output, output
+from obygaze_features.options import FILE, Output, completed, output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sized
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
 
+complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 codebook_option = click.option(
     "--codebook",
     metavar="NAME|FILE",
+    shell_complete=complete_codebook,
     help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
 )
 videos_option = click.option(
@@ -25,7 +27,7 @@ videos_option = click.option(
     type=click.Path(path_type=Path),
     help="Folder of the video files that the manifest refers to.",
 )
-manifest_output = output("Manifest to write.", kind=FILE, required=True)
+manifest_output = output("Manifest to write.", kind=FILE, required=True, json=True)
 
 
 def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
@@ -56,8 +58,9 @@ def write_imported(
     *,
     empty_is_3: bool = False,
     beside: "Mapping[Path, bytes] | None" = None,
+    more: "Mapping[str, object] | None" = None,
 ) -> None:
-    """Write a manifest; print its size to stdout, unless as JSON, and what was left out to stderr.
+    """Write a manifest; print its size to stdout, and what was left out to stderr.
 
     Parameters
     ----------
@@ -65,15 +68,23 @@ def write_imported(
         Exit with 3 if it has no clips.
     beside
         Files that are written with it.
+    more
+        What else the document of --json says.
     """
     written = manifests.write_manifest(imported.manifest, output.path, beside=beside)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    if output.as_json:
-        return
     clips, movies = _count(written, "clip"), _count(written.movies, "movie")
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
-    click.echo(f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
+    document = {
+        "manifest": str(output.path),
+        "clips": len(written),
+        "movies": len(written.movies),
+        "levels": level_counts(written, "none"),
+        "notices": imported.notices,
+        **(more or {}),
+    }
+    output.show(document, lambda: f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
     if not written.clips and empty_is_3:
         click.get_current_context().exit(3)
 

@@ -1,6 +1,5 @@
 """`obygaze manifest import film`: cut whole films into windows or scenes, and find their shots."""
 
-import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -10,10 +9,10 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_file import folder_for, write_imported
+from obygaze_features.commands.manifest_file import folder_for, manifest_output, write_imported
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import refuse_existing
-from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.io import STANDARD, refuse_existing
+from obygaze_features.options import PATH, Output
 from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
     "--shots' finds them on the frames that it decodes anyway.",
 )
-@output("Manifest to write.", kind=FILE, required=True, json=True)
+@manifest_output
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
@@ -105,6 +104,8 @@ def film(
     """
     folder = folder_for(output)
     beside = None if shots == "none" else manifests.shots_file(output.path)
+    if beside is not None and output.path == STANDARD:
+        raise click.UsageError("--out - has no place for shots: give --shots none, or --out FILE")
     refuse_existing(beside, force=output.force)
     window_s = _window_s(window, model, store, scenes)
     probed = [(path, of.probe(path)) for path in films]
@@ -117,17 +118,17 @@ def film(
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    write_imported(imported, output, beside=None if beside is None else {beside: table})
-    if beside is not None and not output.as_json:
-        click.echo(f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})")
-    if output.as_json:
-        clips = Counter(clip.movie for clip in imported.manifest)
-        cut = [
-            {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
-            for movie, seconds in imported.remainder_s.items()
-        ]
-        record = {"manifest": str(output.path), "shots": beside and str(beside), "films": cut}
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+    clips = Counter(clip.movie for clip in imported.manifest)
+    cut = [
+        {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
+        for movie, seconds in imported.remainder_s.items()
+    ]
+    more = {"shots": beside and str(beside), "films": cut}
+    write_imported(imported, output, beside=None if beside is None else {beside: table}, more=more)
+    if beside is not None:
+        click.echo(
+            f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})", err=output.as_json
+        )
 
 
 def _window_s(

@@ -8,6 +8,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import (
     codebook_option,
+    complete_codebook,
     folder_for,
     manifest_output,
     videos_option,
@@ -88,6 +89,7 @@ def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None
     "--codebook",
     default="obygaze12",
     metavar="NAME|FILE",
+    shell_complete=complete_codebook,
     help="Codebook of the spans' levels and concepts: a built-in name or your own file.",
 )
 @click.option(

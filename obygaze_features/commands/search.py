@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.options import json_option, show
+from obygaze_features.options import json_option, show, site
 from obygaze_features.screen import table
 
 
@@ -25,7 +25,9 @@ from obygaze_features.screen import table
     "names on the hub]",
 )
 @click.option("--top", type=click.IntRange(1), default=10, help="Number of clips to print.")
-@click.option("--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.")
+@click.option(
+    "--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.", **site("DEVICE")
+)
 @json_option
 def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
     """Find the clips of STORE (a path or URL) whose pooled vectors are nearest to the text QUERY.

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 import obygaze_features as of
-from obygaze_features.commands.store_output import say_sealed
-from obygaze_features.options import LOCAL, show
+from obygaze_features.commands.store_output import sealed_result
+from obygaze_features.options import LOCAL, Result, json_option, prints_result, show
 from obygaze_features.screen import progress_bar
 
 DIFFERS = 3
@@ -17,7 +17,7 @@ SHOWN = 5
 @click.command()
 @click.argument("first")
 @click.argument("second")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip.")
+@json_option
 @click.pass_context
 def diff(context: click.Context, first: str, second: str, as_json: bool) -> None:
     """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
@@ -48,7 +48,8 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
 @click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
 @click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
 @click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")
-def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> None:
+@prints_result
+def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Result:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
     Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
@@ -78,4 +79,4 @@ def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> None:
                 click.echo(
                     f"left out: the stores' {field} of {name} differs, so the result has none", err=True
                 )
-    say_sealed(path)
+    return sealed_result(path)

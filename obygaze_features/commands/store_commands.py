@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
-from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, json_option, removed_option, show
+from obygaze_features.options import LOCAL, Result, json_option, prints_result, removed_option, show, site
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -29,7 +27,8 @@ YES = click.option("--yes", is_flag=True, help="Remove without asking.")
 @click.command()
 @click.argument("places", metavar="STORE|STAGE...", nargs=-1, required=True, type=LOCAL)
 @YES
-def rm(places: tuple[Path, ...], yes: bool) -> None:
+@prints_result
+def rm(places: tuple[Path, ...], yes: bool) -> Result:
     """Remove sealed stores and staging folders after confirmation.
 
     Other folders, links and stages in use by a process are refused. Nothing outside
@@ -40,14 +39,16 @@ def rm(places: tuple[Path, ...], yes: bool) -> None:
       obygaze store rm stores/films.staging
       obygaze store rm stores/films-1.0.0 stores/films.staging --yes
     """
-    _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+    removed = _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+    return {"removed": removed}, "\n".join(f"removed {path}" for path in removed)
 
 
 @click.command()
-@click.argument("folder", default="stores", type=LOCAL)
+@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
 @YES
-def gc(folder: Path, yes: bool) -> None:
-    """Remove staging folders in FOLDER (default: stores) whose clips are all in a sealed store.
+@prints_result
+def gc(folder: Path, yes: bool) -> Result:
+    """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
     failure. Stages that are unfinished, in use, or not sealed stay; the reason is printed.
@@ -57,25 +58,27 @@ def gc(folder: Path, yes: bool) -> None:
       obygaze store gc
       obygaze store gc /data/features --yes
     """
+    from obygaze_features.store.growth import still_needed
+
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
-    removable = []
+    removable, kept = [], {}
     for path in sorted(folder.iterdir()):
         if not path.name.endswith(STAGING_SUFFIX) or not (path / PLAN).is_file():
             continue
         try:
             _kind(path)
-            reason = _still_needed(path)
+            reason = still_needed(path)
         except (StoreError, OSError) as error:
             reason = str(error)
         if reason:
             click.echo(f"kept {path}: {reason}", err=True)
+            kept[str(path)] = reason
         else:
             removable.append((path, "stage, sealed"))
-    if not removable:
-        click.echo(f"nothing to remove in {folder}")
-        return
-    _remove(removable, yes=yes)
+    removed = _remove(removable, yes=yes) if removable else []
+    lines = [f"removed {path}" for path in removed] or [f"nothing to remove in {folder}"]
+    return {"removed": removed, "kept": kept}, "\n".join(lines)
 
 
 def _kind(path: Path) -> str:
@@ -101,32 +104,9 @@ def _kind(path: Path) -> str:
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
-def _still_needed(path: Path) -> str:
-    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
-    from obygaze_features.store import read_stage
+def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> list[str]:
+    from obygaze_features.store.growth import discard
 
-    stage = read_stage(path)
-    if left := len(stage.missing()):
-        return f"{left} of {len(stage.clips)} clips are still to do"
-    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
-    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
-    status = stage.status()
-    for folder in sealed:
-        try:
-            store = of.open_store(folder)
-        except (StoreError, OSError):
-            continue
-        clips = {clip.clip_id: clip for clip in store.clips}
-        if all(
-            (clip := clips.get(clip_id)) is not None
-            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests(stage.layout.names)))
-            for clip_id, entry in status.items()
-        ):
-            return ""
-    return "no sealed store has all of its clips" if sealed else "it is not sealed"
-
-
-def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
     rows = [(str(path), what, f"{_size(path) / 1e6:.1f} MB") for path, what in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
     if not yes:
@@ -134,11 +114,8 @@ def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> None:
             raise click.UsageError("nothing was removed: give --yes")
         click.confirm("Remove for good?", abort=True, err=True)
     for path, _ in removable:
-        # Renamed first, so that a partly removed store is not read as a store.
-        doomed = path.with_name(f".{path.name}.{os.getpid()}.removing")
-        path.rename(doomed)
-        shutil.rmtree(doomed)  # does not follow links
-        click.echo(f"removed {path}")
+        discard(path)
+    return [str(path) for path, _ in removable]
 
 
 def _size(folder: Path) -> int:
@@ -151,10 +128,10 @@ LONGEST_LIST = 8
 
 
 @click.command()
-@click.argument("folder", default="stores", type=LOCAL)
+@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
 @json_option
 def ls(folder: Path, as_json: bool) -> None:
-    """List the stores, packed stores and stages in a folder (default: stores).
+    """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
 
     \b
     Examples:
@@ -284,19 +261,25 @@ def _shown(value: object) -> str:
 
 @click.command()
 @click.argument("name", type=LOCAL)
-@click.option("--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.")
+@click.option(
+    "--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.", **site("LICENCE")
+)
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
 @removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
 @removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of files to write at a time.  [default: usable cores]"
+    "--workers",
+    type=click.IntRange(1),
+    help="Number of files to write at a time.  [default: usable cores]",
+    **site("WORKERS"),
 )
 @click.option(
     "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
 )
-def seal(name: Path, **stated: Any) -> None:
+@prints_result
+def seal(name: Path, **stated: Any) -> Result:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -315,7 +298,7 @@ def seal(name: Path, **stated: Any) -> None:
 
     with progress_bar("seal", "row") as progress:
         path = seal_stage(None, name, progress=progress, **stated)
-    say_sealed(path)
+    return sealed_result(path)
 
 
 @click.command()

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.store_output import say_sealed
+from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, LocalPath, Output, output
+from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
@@ -73,7 +74,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 
 @contextmanager
 def open_source(
-    source: Path, kind: str, ids: str | None
+    source: Path, kind: str, ids: str | None, key: str | None
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -82,6 +83,8 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    if key is not None and kind != "pth":
+        raise click.UsageError("--key is for --from pth, whose files may hold a dict of tensors")
     if kind == "hdf5":
         with hdf5_items(source) as content:
             yield content
@@ -89,11 +92,12 @@ def open_source(
         with table_items(source, ids) as table:
             yield table
     else:
-        yield files_below(source, f".{kind}", read_npy if kind == "npy" else read_pth), {}
+        pth = (".pth", ".pt"), partial(read_pth, key=key)
+        yield files_below(source, *(pth if kind == "pth" else ((".npy",), read_npy))), {}
 
 
-def read_pth(path: Path) -> "NDArray[Any]":
-    """Read one tensor saved by torch; unpickles nothing else.
+def read_pth(path: Path, key: str | None = None) -> "NDArray[Any]":
+    """Read one tensor saved by torch, or that of a dict under a key; unpickles nothing else.
 
     bfloat16, which numpy lacks, becomes float32, which holds every one of its values.
     """
@@ -109,6 +113,11 @@ def read_pth(path: Path) -> "NDArray[Any]":
             raise
         reason = first_line(error, 200)
         raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
+    if isinstance(tensor, dict):
+        if key not in tensor:
+            names = ", ".join(map(str, tensor))
+            raise StoreError(f"{path}: holds a dict; name a tensor of it with --key, one of {names}")
+        tensor = tensor[key]
     if not isinstance(tensor, torch.Tensor):
         raise StoreError(f"{path}: holds a {type(tensor).__name__}; expected one tensor")
     if tensor.layout != torch.strided:
@@ -131,7 +140,7 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="pth, npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
+    help="pth (.pt too), npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
     "one file with a row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
 )
 @click.option(
@@ -140,6 +149,7 @@ SHOWN = 5
     help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
     "clip_id, clip_ids, id or ids; obs names of AnnData]",
 )
+@click.option("--key", help="For --from pth: the tensor's name in files that hold a dict.")
 @click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
 @click.option(
     "--array",
@@ -149,23 +159,27 @@ SHOWN = 5
 )
 @click.option(
     "--pattern",
-    help="Names of the files or groups, without suffix, built from the manifest's columns; "
-    "{video} is the video's name without folder and suffix.  [default: {video}; "
+    help="Names of the files or groups, built from the manifest's columns; {video} is the video's name "
+    "without folder. Suffixes, also a video's, are left out.  [default: {video}; "
     "for hdf5 and table {clip_id}]",
 )
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
 @click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
-@click.option("--licence", required=True, help="SPDX expression of the features, or NOASSERTION.")
+@click.option(
+    "--licence", required=True, help="SPDX expression of the features, or NOASSERTION.", **site("LICENCE")
+)
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
+@prints_result
 def import_(
     manifest: Path,
     source: Path,
     store: Path,
     kind: str,
     ids: str | None,
+    key: str | None,
     backbone: str | None,
     array: str,
     pattern: str | None,
@@ -173,7 +187,7 @@ def import_(
     dtype: str | None,
     corpus: str | None,
     **stated: Any,
-) -> None:
+) -> Result:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
     The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
@@ -196,6 +210,7 @@ def import_(
     """
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
+    from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
     from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
@@ -205,7 +220,7 @@ def import_(
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
-    with open_source(source, kind, ids) as (items, about), progress_bar("import") as progress:
+    with open_source(source, kind, ids, key) as (items, about), progress_bar("import") as progress:
         known: dict[str, object] = {}
         if declared is not None:
             known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
@@ -214,7 +229,7 @@ def import_(
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
-        matched = match(items, wanted)
+        matched = match(items, wanted, VIDEO_SUFFIXES)
         if matched.unknown and not matched.features:
             raise StoreError(
                 f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
@@ -238,7 +253,7 @@ def import_(
             progress=progress,
             **stated,
         )
-    say_sealed(path)
+    return sealed_result(path)
 
 
 @click.command()
@@ -257,7 +272,8 @@ def import_(
     type=click.Path(path_type=Path),
     help="Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5).",
 )
-def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> None:
+@prints_result
+def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Result:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
     Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
@@ -282,7 +298,8 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
         if unknown:
             click.echo(f"no labels for {unknown} clips: {manifest} does not have them", err=True)
     written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file, labels)
-    click.echo(f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+    document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
+    return document, f"{file}: {written} clips of {backbone}; {left_out} without features left out"
 
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
@@ -301,7 +318,8 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 @click.option("--citation", help="How to cite the store, if not as recorded in it.")
 @click.option("--url", help="URL of the store's folder, for croissant.json.")
 @output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
-def card(store: str, output: Output, **stated: str | None) -> None:
+@prints_result
+def card(store: str, output: Output, **stated: str | None) -> Result:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -316,8 +334,8 @@ def card(store: str, output: Output, **stated: str | None) -> None:
 
     files, out = card_files(of.open_store(store), **stated), output.out
     if out is None:
-        click.echo(files["README.md"].decode(), nl=False)
-        return
+        texts = {name: data.decode() for name, data in files.items()}
+        return texts, texts["README.md"].removesuffix("\n")
     if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
@@ -326,4 +344,5 @@ def card(store: str, output: Output, **stated: str | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)
-        click.echo(str(out / name))
+    written = [str(out / name) for name in files]
+    return {"files": written}, "\n".join(written)

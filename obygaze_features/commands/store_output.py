@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
 import obygaze_features as of
+from obygaze_features.options import Result
 from obygaze_features.screen import progress_bar
 
 
@@ -23,8 +22,8 @@ def fingerprint(path: Path) -> str:
     return of.open_store(path).fingerprint
 
 
-def say_sealed(path: Path) -> None:
-    """Print what a newly made store holds."""
+def sealed_result(path: Path) -> Result:
+    """Return what a newly made store holds."""
     from obygaze_features.store import STATUSES
     from obygaze_features.store.records import absent_counts
 
@@ -34,4 +33,12 @@ def say_sealed(path: Path) -> None:
     parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
     parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
     counts = ", ".join(parts)
-    click.echo(f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {store.fingerprint}")
+    document = {
+        "store": str(path),
+        "groups": store.names,
+        "clips": statuses,
+        "absent": absent_counts(store.clips),
+        "fingerprint": store.fingerprint,
+    }
+    text = f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {store.fingerprint}"
+    return document, text

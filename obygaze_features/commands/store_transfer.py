@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from obygaze_features.commands.store_output import files_bar, fingerprint
-from obygaze_features.options import LOCAL
+from obygaze_features.options import LOCAL, Result, prints_result
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("store", type=LOCAL)
 @click.option("--out", type=LOCAL, help="Zip file to write.  [default: STORE.zip]")
-def pack(store: Path, out: Path | None) -> None:
+@prints_result
+def pack(store: Path, out: Path | None) -> Result:
     """Pack a sealed store into one read-only zip; the same store gives the same bytes.
 
     It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
@@ -31,13 +32,16 @@ def pack(store: Path, out: Path | None) -> None:
 
     with progress_bar("pack", "B", scaled=True) as progress:
         path = pack_store(store, out, progress)
-    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, fingerprint {fingerprint(path)}")
+    size, made = path.stat().st_size, fingerprint(path)
+    document = {"file": str(path), "bytes": size, "fingerprint": made}
+    return document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}"
 
 
 @click.command()
 @click.argument("packed", metavar="ZIP", type=LOCAL)
 @click.option("--out", type=LOCAL, help="Folder to write.  [default: NAME-VERSION beside ZIP]")
-def unpack(packed: Path, out: Path | None) -> None:
+@prints_result
+def unpack(packed: Path, out: Path | None) -> Result:
     """Unpack a store into a folder, checking every file against its digest.
 
     \b
@@ -51,7 +55,7 @@ def unpack(packed: Path, out: Path | None) -> None:
     files = open_zip(packed)
     with files_bar("unpack") as progress:
         done = download(files, out or packed.with_name(files.name), progress=progress)
-    _tell(done)
+    return _downloaded(done)
 
 
 @click.command()
@@ -65,11 +69,12 @@ def unpack(packed: Path, out: Path | None) -> None:
 )
 @click.option(
     "--clips",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
     help="Copy frames and tokens of these clips only: a file with one id per line, "
     "or a table with a column clip_id.",
 )
-def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> None:
+@prints_result
+def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> Result:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
     URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
@@ -91,13 +96,14 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
     wanted = None if clips is None else read_ids(clips)
     with files_bar("pull") as progress:
         done = pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=progress)
-    _tell(done)
+    return _downloaded(done)
 
 
 @click.command()
 @click.argument("store", type=LOCAL)
 @click.argument("destination", metavar="DEST")
-def push(store: Path, destination: str) -> None:
+@prints_result
+def push(store: Path, destination: str) -> Result:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
     A store without a licence is refused. A stopped upload resumes. Credentials are found as the clients
@@ -113,10 +119,20 @@ def push(store: Path, destination: str) -> None:
 
     with files_bar("push") as progress:
         url = push_store(store, destination, progress)
-    click.echo(f"{url}: fingerprint {fingerprint(store)}")
+    made = fingerprint(store)
+    return {"url": url, "fingerprint": made}, f"{url}: fingerprint {made}"
 
 
-def _tell(done: "Downloaded") -> None:
+def _downloaded(done: "Downloaded") -> Result:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
-    click.echo(f"{done.path}: {came}; fingerprint {fingerprint(done.path)}")
+    made = fingerprint(done.path)
+    document = {
+        "store": str(done.path),
+        "files": done.files,
+        "bytes": done.octets,
+        "kept": done.kept,
+        "left_out": done.left,
+        "fingerprint": made,
+    }
+    return document, f"{done.path}: {came}; fingerprint {made}"

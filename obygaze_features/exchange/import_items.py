@@ -8,7 +8,7 @@ import atexit
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -80,8 +80,10 @@ class MatchedItems:
     absent: tuple[str, ...]
 
 
-def match(items: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> MatchedItems:
-    """Match features to clips by exact name.
+def match(
+    items: Mapping[str, ImportItem], wanted: Mapping[str, str], suffixes: Collection[str] = ()
+) -> MatchedItems:
+    """Match features to clips by name.
 
     Parameters
     ----------
@@ -89,6 +91,8 @@ def match(items: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> Matched
         Path without suffix -> features.
     wanted
         Clip id -> name. If no name has a '/', only the last part of the paths is compared.
+    suffixes
+        Endings, such as those of videos, without which a path matches that does not as it is.
 
     Raises
     ------
@@ -105,6 +109,9 @@ def match(items: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> Matched
     unknown = []
     for path, item in items.items():
         name = path if deep else path.rpartition("/")[2]
+        stem, _, suffix = name.rpartition(".")
+        if name not in clips and f".{suffix.lower()}" in suffixes:
+            name = stem
         if name not in clips:
             unknown.append(path)
         elif name in twins:
@@ -125,11 +132,13 @@ def match(items: Mapping[str, ImportItem], wanted: Mapping[str, str]) -> Matched
 
 # --- one file per clip
 # ---------------------------------------------------------------------------
-def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]]) -> dict[str, ImportItem]:
+def files_below(
+    folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], NDArray[Any]]
+) -> dict[str, ImportItem]:
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
     if not folder.is_dir():
         raise StoreError(
-            f"{folder}: is a file; --from {suffix[1:]} reads a folder with a file per clip. "
+            f"{folder}: is a file; --from {suffixes[0][1:]} reads a folder with a file per clip. "
             "One matrix with a row per clip: --from table --ids FILE"
         )
     items = {}
@@ -137,11 +146,13 @@ def files_below(folder: Path, suffix: str, read: Callable[[Path], NDArray[Any]])
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
-            if name.endswith(suffix) and path.is_file():
-                key = path.relative_to(folder).as_posix().removesuffix(suffix)
+            if path.suffix in suffixes and path.is_file():
+                key = path.relative_to(folder).with_suffix("").as_posix()
+                if key in items:
+                    raise StoreError(f"{items[key].where} and {path}: both are of {key!r}; remove one")
                 items[key] = ImportItem(str(path), partial(_single, read, path))
     if not items:
-        raise StoreError(f"{folder}: no file {suffix} in it or below")
+        raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below")
     return items
 
 

@@ -34,6 +34,7 @@ from obygaze_features.exchange.import_items import (
     read_apart,
     refuse_giants,
 )
+from obygaze_features.io import read_bytes
 from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
@@ -92,7 +93,7 @@ def read_ids(path: Path) -> list[str]:
     if path.suffix.lower() == ".npy":
         return _texts(map_npy(path), str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
     lines = text.splitlines()

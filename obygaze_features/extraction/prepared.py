@@ -15,10 +15,11 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import OnCommit, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.locks import locked
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
-from obygaze_features.store.growth import Growth, plan_growth
+from obygaze_features.store.growth import Growth, discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.records import StoredClip
@@ -102,7 +103,7 @@ class Extraction:
             self.note(obstacle)
         growth = self._growth()
         clips = self.job.planned_clips() if growth is None else growth.clips
-        if self.stage_path.exists():
+        if self.stage_path.exists() and not self._outlived():
             missing = self._missing(read_stage(self.stage_path))
         else:
             ids = sorted(clip.clip_id for clip in clips)
@@ -136,6 +137,10 @@ class Extraction:
     def _parent_clips(self) -> Sequence[StoredClip]:
         return () if self.append is None else open_store(self.append).clips
 
+    def _outlived(self) -> bool:
+        """Whether the stage is that of a store, in whose place one that grows a store is begun."""
+        return self.append is not None and is_outlived(self.stage_path, self.append)
+
     def _growth(self) -> Growth | None:
         if self.append is None:
             return None
@@ -148,6 +153,11 @@ class Extraction:
             parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
             return Stage.open(self.stage_path, *parts)
         parent = open_store(self.append).path
+        if self._outlived():
+            with locked(self.stage_path.parent, wait=True):  # as stages are made, by other shards too
+                if self._outlived():
+                    discard(self.stage_path)
+                    self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:

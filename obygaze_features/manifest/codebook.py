@@ -228,7 +228,9 @@ class Codebook:
         raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
 
     def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:
-        hint = suggestion(text, known) or f" (it has no {kind}s)"
+        parts = text.split(",")
+        several = len(parts) > 1 and all(plain(part) in known for part in parts)
+        hint = " (separate several by ;)" if several else suggestion(text, known) or f" (it has no {kind}s)"
         return ManifestError(f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}", column)
 
 

@@ -143,9 +143,9 @@ class Task:
 
     @property
     def title(self) -> str:
-        """The task as the papers write it, e.g. ``(EN u HN) vs S``."""
-        sides = [" u ".join(side) for side in (self.negatives, self.positives)]
-        return " vs ".join(f"({side})" if " u " in side else side for side in sides)
+        """The task as the papers write it, e.g. ``(EN or HN) vs S``."""
+        sides = [" or ".join(side) for side in (self.negatives, self.positives)]
+        return " vs ".join(f"({side})" if " or " in side else side for side in sides)
 
     def holds(self, levels: NDArray[np.str_]) -> NDArray[np.bool_]:
         """Mark each level of ``levels`` [N] that is in the task."""

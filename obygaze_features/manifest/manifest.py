@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import write_together
+from obygaze_features.io import STANDARD, write_together
 from obygaze_features.manifest.clip import Clip, Collected, absolute, canonical_bytes, clip_of, stored_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
@@ -273,6 +273,10 @@ def write_manifest(
                 f"{codebook}: lies beside {path.name} and is not its codebook {placed.codebook.name!r}: "
                 "remove it, or choose another name for the manifest"
             )
+    elif path == STANDARD:
+        raise ManifestError(
+            f"the codebook {placed.codebook.name!r} is written beside the manifest: name a file"
+        )
     elif not holds_codebook(codebook, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
         files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line
+from obygaze_features.io import csv_line, read_bytes
 from obygaze_features.text import as_written, unsuitable
 
 FIELDS: tuple[str, ...] = (
@@ -168,7 +168,7 @@ def text_of(path: Path) -> str:
     """Read a UTF-8 text file, with or without a byte order mark; a ManifestError names what is wrong."""
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a text file was expected")
-    content = path.read_bytes()
+    content = read_bytes(path)
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
     if content.startswith(b"PK\3\4"):

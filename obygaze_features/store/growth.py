@@ -1,15 +1,20 @@
-"""Grow a sealed store: plan a stage that adds clips to it."""
+"""Grow a sealed store: plan a stage that adds clips to it, in the place of one that is sealed."""
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import STATUSES
+from obygaze_features.io import remove_tree
+from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
-from obygaze_features.store.store import Store
+from obygaze_features.store.stage import Parent, read_stage
+from obygaze_features.store.store import Store, open_store
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,44 @@ def plan_growth(
         tuple(_grown(parent, group) for group in groups),
         {**corpus, **about} if whole else dict(about),
     )
+
+
+def is_outlived(path: Path, parent: Path) -> bool:
+    """Whether a stage is not one that grows `parent`, and has no clip that is not sealed."""
+    if not path.is_dir():
+        return False
+    stage = read_stage(path)
+    return stage.grows != Parent.of(parent) and not stage.n_writers() and not still_needed(path)
+
+
+def still_needed(path: Path) -> str:
+    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
+    stage = read_stage(path)
+    if left := len(stage.missing()):
+        return f"{left} of {len(stage.clips)} clips are still to do"
+    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
+    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
+    status = stage.status()
+    for folder in sealed:
+        try:
+            store = open_store(folder)
+        except (StoreError, OSError):
+            continue
+        clips = {clip.clip_id: clip for clip in store.clips}
+        if all(
+            (clip := clips.get(clip_id)) is not None
+            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests(stage.layout.names)))
+            for clip_id, entry in status.items()
+        ):
+            return ""
+    return "no sealed store has all of its clips" if sealed else "it is not sealed"
+
+
+def discard(folder: Path) -> None:
+    """Remove a store or a stage; renamed first, so that what is partly removed is not read as one."""
+    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.removing")
+    folder.rename(doomed)
+    remove_tree(doomed)
 
 
 def _apart(before: PlannedClip, now: PlannedClip) -> str:

@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import refuse_existing, whole_folder
-from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +42,10 @@ QUALITY = 80
 )
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
+@prints_result
 def report(
     folders: tuple[Path, ...], top: int, thumbnails: Path | None, language: str, output: Output
-) -> None:
+) -> Result:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
@@ -81,7 +82,7 @@ def report(
     write_film_page(films, out, force=output.force, top=top, language=language, rates=rates, stills=stills)
     for film in films:
         click.echo(film.heading, err=True)
-    click.echo(out)
+    return {"page": str(out), "films": [film.movie for film in films]}, str(out)
 
 
 @click.command()
@@ -102,7 +103,8 @@ def report(
     help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
 @output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
-def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
+@prints_result
+def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> Result:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -135,7 +137,7 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
         click.echo(notice, err=True)
     if KNOWN[kind].loses:
         click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
-    click.echo(path)
+    return {"file": str(path), "format": kind, "movie": film.movie}, str(path)
 
 
 def _rate(text: str) -> Fraction:
@@ -152,7 +154,8 @@ def _rate(text: str) -> Fraction:
 @click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
 @click.option("--scored", type=PATH, required=True, help="What 'obygaze film score' wrote.")
 @output("Folder to write: MOVIE/RANK.jpg.", required=True)
-def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> None:
+@prints_result
+def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> Result:
     """Save a small picture of each segment's highest point, for 'obygaze film report --thumbnails'.
 
     FILMs are your own copies. Pictures are at most 160 pixels wide. Nothing else of a film is saved.
@@ -178,7 +181,9 @@ def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> None:
             folder.mkdir()
             for rank, picture in _pictures(film, peaks[film.stem]).items():
                 (folder / f"{rank}.jpg").write_bytes(picture)
-    click.echo(f"{out}: pictures of {sum(map(len, peaks.values()))} segments")
+    pictures = {movie: len(ranks) for movie, ranks in peaks.items()}
+    document = {"folder": str(out), "pictures": pictures}
+    return document, f"{out}: pictures of {sum(pictures.values())} segments"
 
 
 def _peaks(known: "Mapping[str, Timeline]", film: Path, scored: Path) -> dict[int, float]:

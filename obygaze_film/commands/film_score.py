@@ -10,7 +10,7 @@ import obygaze_film
 from obygaze_features.commands import codebook_option, folder_for, manifest_output, write_imported
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
@@ -210,9 +210,10 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
 @output("Manifest to write, to be filled in.", required=True)
+@prints_result
 def next_(
     folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
-) -> None:
+) -> Result:
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
@@ -240,13 +241,13 @@ def next_(
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
-    click.echo(
-        f"{out}: {len(clips)} windows of {movies} film{'' if movies == 1 else 's'}, {random} drawn at random"
-    )
+    document = {"manifest": str(out), "windows": len(clips), "films": movies, "random": random}
     if draw["blind"]:
         click.echo(
             "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
         )
+    films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
+    return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
 
 
 def _codebook(name: str, path: Path | None) -> "Codebook":

@@ -11,7 +11,7 @@ from obygaze_features.io import NO_LICENCE, refuse_existing, refuse_unwritable
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import TASK_OPTIONS, finish, write_page
+from obygaze_models.commands.inputs import TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset, Pool
@@ -35,6 +35,7 @@ GROUPS = {
     "models",
     multiple=True,
     metavar="NAME|MODULE:FACTORY",
+    shell_complete=complete_model,
     help="Model of the zoo, of an installed package or of a module; repeatable. "
     "Baselines are always added.  [default: the whole zoo]",
 )
@@ -102,6 +103,7 @@ GROUPS = {
     "save",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_model,
     help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
     "for `obygaze predict`; repeatable.",
 )

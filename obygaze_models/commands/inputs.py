@@ -1,7 +1,7 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,24 +10,48 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
-from obygaze_features.options import Output, join_options, removed_option
+from obygaze_features.errors import ManifestError
+from obygaze_features.options import Output, completed, join_options, removed_option
 from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from obygaze_features.manifest import Manifest
     from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
     from obygaze_models.report import Report
 
 
+def _tasks(ctx: click.Context) -> Iterator[str]:
+    """List the tasks of the codebook of the manifest on the line, if it can be read; none otherwise."""
+    words = [
+        path for path in (ctx.params.get("manifest"), *ctx.args) if path
+    ]  # click stops at what it completes
+    with suppress(OSError, ManifestError):
+        codebook = manifests.read_manifest(words[0]).codebook if words else manifests.default_codebook()
+        yield from (task.name for task in codebook.tasks)
+        yield from (f"concept:{concept.name}" for concept in codebook.concepts)
+        yield from (f"scale:{scale.name}" for scale in codebook.scales)
+        yield "levels"
+
+
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """List the models of the zoo and of installed packages."""
+    from obygaze_models.models.names import model_names
+
+    return completed(lambda _: model_names())(ctx, param, incomplete)
+
+
 TASK_OPTIONS = join_options(
     click.option(
         "--task",
+        shell_complete=completed(_tasks),
         help="Task to train on: a task of the manifest's codebook, concept:NAME, "
         "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
         "the codebook's only task]",
     ),
-    click.option("--test", help="Task to test on.  [default: as trained]"),
+    click.option("--test", shell_complete=completed(_tasks), help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
     removed_option("--test-negative", "--test takes a task of the codebook", value=True),

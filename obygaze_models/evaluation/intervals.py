@@ -40,7 +40,7 @@ NAN = float("nan")
 CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
     "method": "95 % intervals of this method, retrained, on movies like these (Nadeau and Bengio 2003)",
-    "near bound": "intervals of a by-movie AP above .9 cover .89 to .95",
+    "near bound": "of a by-movie AP above .9, 89 to 95 % of these intervals hold the true value",
     "across models": (
         "compares scores of different folds' models, which are lower where the tested movie has more "
         "positive clips: a model without knowledge lies below chance"

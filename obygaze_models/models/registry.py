@@ -13,38 +13,8 @@ from typing import Any
 
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
+from obygaze_models.models.names import BASELINES, ENTRY_POINTS, HOMES
 from obygaze_models.models.spec import Kind, ModelSpec
-
-BASELINES = "obygaze_models.models.baselines"
-
-HOMES: Mapping[str, tuple[str, ...]] = {
-    "obygaze_models.models.linear": ("linear",),
-    "obygaze_models.models.mlp": ("mlp",),
-    "obygaze_models.models.attention": (
-        "attention",
-        "attention_time",
-        "attention_uniform",
-        "attention_exchanged",
-        "attention_shuffled",
-        "mean_frames",
-        "max_frames",
-    ),
-    "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
-    "obygaze_models.concepts.bank": ("cav",),
-    BASELINES: (
-        "always_positive",
-        "always_negative",
-        "random_prevalence",
-        "random_half",
-        "movie_prior",
-        "median_level",
-        "random_level",
-    ),
-}
-"""The zoo's models by the module whose `SPECS` describe them, in the order of every table."""
-
-ENTRY_POINTS = "obygaze.models"
-"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
 
 SEEDS = ("seed", "random_state")
 """Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
@@ -252,5 +222,7 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
         return as_spec(name, offer)
     known = [*builtin, *offered]
     near = get_close_matches(name, known, n=1)
+    if "," in name:
+        raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
     raise ModelError(f"unknown model {name!r}: {hint}")

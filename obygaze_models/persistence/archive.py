@@ -94,7 +94,7 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
             return _read(archive, len(data))
     except _DAMAGED as error:
         raise ModelError(
-            f"{name}: not a whole model file ({first_line(error, 200)}); get it anew or train it again"
+            f"{name}: not a whole model file ({first_line(error, 200)}); get it again, or train it again"
         ) from error
 
 

@@ -18,7 +18,8 @@ from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
-from obygaze_models.models.registry import ENTRY_POINTS, as_spec
+from obygaze_models.models.names import ENTRY_POINTS
+from obygaze_models.models.registry import as_spec
 from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
 from obygaze_models.persistence.estimators import (

@@ -179,7 +179,8 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     first = rows[0]
     undefined = int(first["n_undefined"])
     near = metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows)
-    notes = [f"{undefined} movies have not the classes that define it and are left out"] if undefined else []
+    movies = "1 movie" if undefined == 1 else f"{undefined} movies"
+    notes = [f"left out: {movies} without both classes"] if undefined else []
     notes += [CAPTIONS["near bound"]] if near else []
     columns: list[Column] = [
         ("model", "model", str),

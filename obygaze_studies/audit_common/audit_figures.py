@@ -135,9 +135,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         places = range(len(rows))
         bands = [critical_d(row["n_x"], row["n_y"]) for row in rows]
         lefts = [-band for band in bands]
-        axes.barh(
-            places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="p from .05 on"
-        )
+        axes.barh(places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="p ≥ .05")
         axes.axvline(0, color="black", linewidth=0.8)
         printed = [row["published_d"] for row in rows if row["published_d"] is not None]
         looks = [("", "d", "o", OURS), *([("published_", "published", "d", PRINTED)] if printed else [])]
@@ -148,7 +146,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
                 if row[f"{before}d"] is not None and row[f"{before}star"] is starred
             }
             # A star is a normal p below .05 in either tail.
-            label = f"{what}, p below .05 in either tail" if starred else f"{what}, p from .05 on"
+            label = f"{what}, p below .05 in either tail" if starred else f"{what}, p ≥ .05"
             face = colour if starred else "white"
             x, y = list(points.values()), list(points)
             axes.plot(x, y, marker, color=colour, markerfacecolor=face, label=label)
@@ -158,7 +156,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(
             "effect size d, in standard deviations\n"
-            "\N{LEFTWARDS ARROW} Y closer to A, against B      X closer to A, against B \N{RIGHTWARDS ARROW}"
+            "\N{LEFTWARDS ARROW} Y closer to A      X closer to A \N{RIGHTWARDS ARROW}"
         )
         figure.legend(loc="outside upper right", ncols=3, frameon=False)
 

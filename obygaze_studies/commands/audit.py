@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, removed_option
+from obygaze_features.options import PATH, Result, prints_result, removed_option
 from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ ONE_BACKBONE = "a store of several backbones is not read: extract the one to aud
 TEXTS_BACKBONE = removed_option("--texts-backbone", ONE_BACKBONE, value=True)
 
 
-def write_rows(rows: "Iterable[Sequence[str]]", path: Path, what: str, *, force: bool) -> None:
-    """Write a table of texts, its header first, as CSV, and say so."""
+def write_rows(rows: "Iterable[Sequence[str]]", path: Path, what: str, *, force: bool) -> str:
+    """Write a table of texts, its header first, as CSV, and return what to say of it."""
     from obygaze_features.io import csv_line, refuse_existing, write_whole
 
     lines = [csv_line(list(cells)) for cells in rows]
     refuse_existing(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(lines))
-    click.echo(f"{len(lines) - 1} {what} kept in {path}", err=True)
+    return f"{len(lines) - 1} {what} kept in {path}"
 
 
 def list_texts_of(texts: "Iterable[str]", path: Path, what: str, *, force: bool) -> None:
     """Write texts that need embeddings, each with an id."""
     listed = ((f"t{number:06}", text) for number, text in enumerate(texts))
-    write_rows([("text_id", "text"), *listed], path, what, force=force)
+    click.echo(write_rows([("text_id", "text"), *listed], path, what, force=force), err=True)
 
 
 def required(**values: Path | None) -> dict[str, Path]:
@@ -328,7 +328,8 @@ def _tests(tests: str) -> "tuple[EatTest, ...]":
 @VARIANT
 @click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
 @FORCE
-def prompts(variant: str, out: Path, force: bool) -> None:
+@prints_result
+def prompts(variant: str, out: Path, force: bool) -> Result:
     """Write the prompts of the paper's tests, as input of `obygaze extract`.
 
     \b
@@ -339,4 +340,5 @@ def prompts(variant: str, out: Path, force: bool) -> None:
     from obygaze_studies.eat.eat_tests import prompt_rows
 
     rows = prompt_rows(variant)
-    write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
+    table = [list(rows[0]), *(list(row.values()) for row in rows)]
+    return {"file": str(out), "prompts": len(rows)}, write_rows(table, out, "prompts", force=force)

@@ -181,7 +181,7 @@ def _policy_text(policy: str, counted: "Statistics", n_read: int, printed: "Mapp
     ]
     tables = [
         (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
-        (["share or mean", "ours", *(["printed"] if printed else [])], numbers),
+        (["share or mean", *(["ours", "printed"] if printed else ["value"])], numbers),
     ]
     if counted.codebook.concepts:
         with_any = [level for level in levels if any(counted.with_concept[level].values())]

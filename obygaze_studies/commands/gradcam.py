@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, json_option, removed_option, show
+from obygaze_features.options import PATH, json_option, removed_option, show, site
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 )
 @removed_option("--network", "map a CLIP, with --backbone and --weights", value=True)
 @click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu|cuda[:N]", help="Device to run on."
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda[:N]",
+    help="Device to run on.",
+    **site("DEVICE"),
 )
 @click.option("--force", is_flag=True, help="Replace existing maps.")
 @json_option

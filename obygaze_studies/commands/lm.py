@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.options import PATH
+from obygaze_features.options import PATH, site
 
 
 @click.command()
@@ -17,7 +17,13 @@ from obygaze_features.options import PATH
     help="Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] on the hub.",
 )
 @click.option("--out", type=PATH, required=True, help="CSV file to write; a JSON record goes beside it.")
-@click.option("--device", default="auto", show_default=True, help="Device: auto, cpu, cuda or cuda:NUMBER.")
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="Device: auto, cpu, cuda or cuda:NUMBER.",
+    **site("DEVICE"),
+)
 @click.option("--force", is_flag=True, help="Replace existing files and start again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
 def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
-from obygaze_features.options import PATH, Output, json_option, removed_option, show
+from obygaze_features.options import PATH, Output, Result, json_option, prints_result, removed_option, show
 from obygaze_features.screen import table
 from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
 
@@ -26,7 +26,8 @@ TRUTH_ALONE = "runs are scored against a truth: give --truth with --run"
     "--pivots", type=PATH, help="Table of judgements of clips without scores: clip, axis, pivot, above."
 )
 @FORCE
-def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
+@prints_result
+def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
     """Convert valence and arousal scores to classes.
 
     SCORES is a table with columns clip, valence, arousal; others are kept. Scores in [-1, 1] below -0.15 are
@@ -49,7 +50,13 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> None:
     for clip_id, axis in made.rejected.items():
         click.echo(f"left out {clip_id}: its judgements on {axis} contradict each other", err=True)
     unknown = ", ".join(f"{number} without {axis}" for axis, number in made.unlabelled.items())
-    click.echo(f"{out}: {len(made.rows):,} clips ({unknown}), {len(made.rejected)} left out")
+    document = {
+        "file": str(out),
+        "clips": len(made.rows),
+        "unlabelled": made.unlabelled,
+        "left_out": [*made.rejected],
+    }
+    return document, f"{out}: {len(made.rows):,} clips ({unknown}), {len(made.rejected)} left out"
 
 
 @click.command()

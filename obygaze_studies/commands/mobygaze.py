@@ -58,7 +58,7 @@ def import_(
     if texts is not None:
         lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
         write_whole(texts, "".join(lines).encode())
-        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments")
+        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments", err=output.as_json)
     elif imported.texts:
         click.echo(
             f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True

@@ -15,7 +15,7 @@ from obygaze_models.commands import write_page
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
-FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 

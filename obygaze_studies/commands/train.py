@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.options import LOCAL, json_option, removed_option
+from obygaze_features.options import LOCAL, json_option, removed_option, site
 
 PUBLISHED_RATES = (
     "the published learning rates are taken; obygaze_studies.lsmdc.train takes others in its LsmdcSettings"
@@ -75,7 +75,10 @@ class Share(click.ParamType[float]):
     "--save-every", type=click.IntRange(1), default=200, show_default=True, help="Steps between saved states."
 )
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of decoding processes.  [default: the usable cores]"
+    "--workers",
+    type=click.IntRange(1),
+    help="Number of decoding processes.  [default: the usable cores]",
+    **site("WORKERS"),
 )
 @click.option(
     "--device",

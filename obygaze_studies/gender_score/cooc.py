@@ -142,9 +142,11 @@ def read_objects_list(path: Path) -> tuple[str, ...]:
     Raises
     ------
     AuditError
-        There is none.
+        There is none, or the file is a table.
     """
     labels = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
     if not labels:
         raise AuditError(f"{path} lists no object")
+    if "," in labels[0]:
+        raise AuditError(f"{path}: begins with {labels[0][:60]!r}, as a table; expected an object per line")
     return labels

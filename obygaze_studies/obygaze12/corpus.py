@@ -178,8 +178,8 @@ class PaperCorpus:
             STRICT,
             POLICIES[self.policy],
             (
-                f"{len(self.clips)} clips of {n_movies} movies; {len(self.clips.excluded)} excluded for want "
-                f"of features, from all models alike; with {n_movies} movies an interval is wide"
+                f"{len(self.clips)} clips of {n_movies} movies; {len(self.clips.excluded)} without features "
+                f"left out of all models; with {n_movies} movies an interval is wide"
             ),
             *self._source_notes(),
         ]

@@ -116,7 +116,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         if panels:
             caption = f"{TITLE} under the paper protocol, {result.source.title}: {leak_caption(folds)}"
             if unshown:
-                caption += f"; not drawn, for want of failures or of successes: {', '.join(unshown)}"
+                caption += f"; not drawn, without failures or without successes: {', '.join(unshown)}"
             pictures.append(
                 Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
             )
@@ -124,7 +124,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         TITLE,
         (
             (
-                "train HN vs S, test (EN u HN) vs S; of each film's models the one "
+                "train HN vs S, test (EN or HN) vs S; of each film's models the one "
                 "whose weighted F1 is nearest their mean, the papers' average model; "
                 "regression with scikit-learn's penalty (C = 1), which the papers do not print"
             ),
@@ -211,7 +211,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     return corpus.report(
         TITLE,
         (
-            "train HN vs S, test (EN u HN) vs S; the MLP's out-of-fold calls at its tuned threshold",
+            "train HN vs S, test (EN or HN) vs S; the MLP's out-of-fold calls at its tuned threshold",
             TUNED,
             (
                 "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; "

@@ -152,7 +152,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         TITLE,
         (
             (
-                "MLP, train HN vs S, test (EN u HN) vs S; chance level: "
+                "MLP, train HN vs S, test (EN or HN) vs S; chance level: "
                 "of AP a random ranking of a movie's clips, of F1 the best constant, of AUC 0.5"
             ),
             (

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import socket
 
 import pytest
 from click.testing import CliRunner
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import load_backbone, weights
 from obygaze_features.backbones.weights import fetch, find_weights
 from obygaze_features.commands.weights_commands import verify
 from obygaze_features.errors import BackboneError
@@ -66,7 +67,26 @@ def test_a_hub_that_cannot_be_asked_never_counts_as_one_without_the_file(monkeyp
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
+    monkeypatch.setattr(weights, "_no_network", lambda: "")
     with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
+        find_weights("lab/net")
+
+
+def test_without_a_network_the_cache_alone_is_asked_at_once(monkeypatch, hub):
+    def unknown(*_):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    def download(_, name, *, local_files_only, **__):
+        assert local_files_only  # else the client tries five times
+        if name == "config.json":
+            return f"/cache/{hub.name}/config.json"
+        raise LocalEntryNotFoundError("not in the cache")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(weights, "getproxies", dict)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    with pytest.raises(BackboneError, match="Name or service not known"):
         find_weights("lab/net")
 
 

@@ -5,6 +5,8 @@ there; `=` before a command: a second run is refused, and makes the same bytes w
 No file that a command makes, and nothing it prints, holds a path that nobody typed, or a secret.
 """
 
+import json
+
 import click
 import pytest
 
@@ -35,8 +37,8 @@ manifest import folder in/videos --spans in/spans.csv --out out/spans.csv
 manifest import folder in/videos --spans in/codes.csv --rate 24 --out out/codes.csv
 manifest import folder in/videos --spans in/fights.csv --codebook {BOOK} --out out/fights.csv
     0 out/fights.codebook.toml | out/fights.csv: 2 clips of 1 movie (1 unsure, 1 violent)
-manifest import images in/stills --out out/stills.csv
-    0 | 2 clips of 1 movie
+manifest import images in/stills --out out/stills.csv --json
+    0 | "clips": 2
 manifest import film in/video.mp4 --window 1 --shots none --out out/windows.csv --json
     0 out/windows.csv | "remainder_s"
 manifest import film in/video.mp4 --window 2 --out out/shots.csv
@@ -71,6 +73,8 @@ codebook show obygaze12
     0 | label policies: paper, released, raw | Voyeurism (character watching another one
 codebook show in/films.csv --json
     0 | "name": "violence"
+codebook init --out out/json.toml --json
+codebook check out/json.toml --json
 codebook init --out out/mine.toml
     0 out/mine.toml | edit it, then run: obygaze codebook check
 codebook check out/mine.toml
@@ -115,8 +119,8 @@ store seal in/stores/whole --licence CC-BY-4.0 --citation Us
     0 in/stores/whole-1.0.0 | 3 clips of toy (2 ok, 1 failed), fingerprint
 store ls in/stores --json
     0 | "failed": 1
-store seal in/stores/late --licence MIT --allow-missing --store-version 2.0.0
-    0 in/stores/late-2.0.0
+store seal in/stores/late --licence MIT --allow-missing --store-version 2.0.0 --json
+    0 in/stores/late-2.0.0 | "missing": 2
 store inspect in/stores/whole
     0 | clips.failed | 3 x 2 | decoder.on_damage
 store inspect in/stores/whole --json
@@ -132,19 +136,29 @@ store diff in/stores/left in/stores/right --json
     3 | "arrays"
 store diff in/stores/right in/stores/other
     3 | layer is
+store merge in/stores/left in/stores/right --out out/both-json --json
+    0 out/both-json-1.0.0
 store merge in/stores/left in/stores/right --out out/both --store-version 1.1.0
     0 out/both-1.1.0 | 4 clips of toy (4 ok), fingerprint
 store pack in/stores/left --out out/left.zip
     0 out/left.zip | MB, fingerprint
+store pack in/stores/right --out out/right.zip --json
+    0 | "bytes"
+store unpack out/right.zip --out out/right-1.0.0 --json
 store verify out/left.zip --full
 store unpack out/left.zip --out out/left-1.0.0
     0 out/left-1.0.0/bagit.txt | fingerprint
 store pull in/frames-1.0.0 out/part-1.0.0 --arrays frames --clips in/two.csv
     0 out/part-1.0.0/fetch.txt | left out (fetch.txt)
+store pull in/frames-1.0.0 out/whole-1.0.0 --json
+    0 | "left_out": 0
 store pull in/frames-1.0.0 out/part-1.0.0
     0 -out/part-1.0.0/fetch.txt | were here
 store push in/stores/left out/pushed-1.0.0
     0 out/pushed-1.0.0 | fingerprint
+store push in/stores/right out/pushed-right-1.0.0 --json
+store export in/films out/json.h5 --to hdf5 --json
+    0 | "clips": 179
 store export in/films out/films.h5 --to hdf5
     0 out/films.h5 | 179 clips of descriptors; 1 without features left out
 store export in/films out/films.h5ad --to h5ad --manifest in/more.csv
@@ -154,12 +168,20 @@ store import in/films.csv out/films.h5 out/back --from hdf5 --licence CC0-1.0 --
 store import in/films.csv out/films.h5ad out/again --from table --licence CC0-1.0 --allow-missing
 store import in/films.csv in/rows.npy out/lab --from table --ids in/ids.txt {LAB}
     0 out/lab-1.0.0 | 180 clips of lab (180 ok)
+store import in/films.csv in/rows.npy out/json --from table --ids in/ids.txt {LAB} --json
+    0 | "ok": 180
 store import in/films.csv in/npy out/npy --from npy --pattern {{clip_id}} {ALLOWED}
     0 | left out: 1 that belong to no clip of the manifest: stray
+store card in/films --json
+    0 | "croissant.json"
 store card in/films
     0 | license: cc0-1.0
 =store card in/films --out out/card --url https://example.org/films
     0 out/card/README.md out/card/croissant.json
+store rm out/json-1.0.0 --yes --json
+    0 -out/json-1.0.0
+store gc in/npy --yes --json
+    0 | "removed": []
 store rm out/left-1.0.0 out/both-1.1.0 --yes
     0 -out/left-1.0.0 -out/both-1.1.0 | removed
 store gc in/stores --yes
@@ -224,6 +246,7 @@ film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
 film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
+film next out/scored --n 4 --codebook {BOOK} --out out/next-json.csv --json
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
@@ -239,6 +262,8 @@ manifest import eaf out/film.eaf --out out/eaf.csv
 film export out/scored --as eaf --out out/film.eaf
 manifest import eaf out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
     3
+manifest import judgements out/next.csv --codebook {BOOK} --out out/judged-json.csv --json
+    3
 manifest import judgements out/next.csv --codebook {BOOK} --out out/judged.csv
     3 | 4 rows without a level
 """,
@@ -247,6 +272,7 @@ manifest import judgements out/next.csv --codebook {BOOK} --out out/judged.csv
     0 out/eat.csv out/eat.json out/eat.md out/eat.tex out/eat.svg | emotion_angry_high
 audit eat {EAT} --items in/own.csv --tests in/tests.json --out out/own.csv
     0 | mine 2 2
+audit eat prompts --out out/prompts-json.csv --json
 audit eat prompts --out out/code.csv
     0 out/code.csv | 240 prompts
 audit eat prompts --variant paper --out out/paper.csv
@@ -292,6 +318,7 @@ paper table2 {PUBLISHED} --out out/table2
     0 out/table2
 paper table4 {PUBLISHED} --out out/table4
     0 out/table4
+task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels-json.csv --json
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
     0 | 60 clips (0 without valence, 0 without arousal), 0 left out
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
@@ -326,8 +353,8 @@ extract in/drawn.csv out/described --workers 1 --licence CC0-1.0
 evaluate in/drawn.csv out/described --task calm_violent --model linear --save linear --out out/drawn-run
 film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --shots none --out in/ran --workers 1
     0,3 in/ran/report.html in/ran/film-run.json | The page:
-film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails
-    0 out/thumbnails | pictures of
+film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails --json
+    0 out/thumbnails | "pictures"
 paper all {RELEASED} --protocol strict --out out/strict
     0 out/strict/index.md out/strict/table2-strict.tex out/strict/figure6-strict.json
 paper all in/published.csv in/marked --protocol paper --out out/published
@@ -379,8 +406,12 @@ def test_commands_do_what_the_table_says(name, place, run, request, monkeypatch)
             made = contents(place / "out")
             assert run(row.command, place)[:2] == (1, ""), row.command
             assert contents(place / "out") == made, row.command
-            assert run(f"{row.command} --force", place)[0] == code, row.command
+            again = "" if "--json" in row.command else " --json"
+            forced, out, _ = run(f"{row.command} --force{again}", place)
+            assert forced == code, row.command
             assert contents(place / "out") == made, row.command
+        if code != 1 and (row.forced or "--json" in row.command):
+            assert json.loads(out) is not None, row.command
     assert not marked(files_below(place / "out", place / "runs", place / "in/ran"))
 
 
@@ -390,6 +421,16 @@ COMMANDS = {
     if context.parent and (not isinstance(command, click.Group) or command.invoke_without_command)
 }
 URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
+
+
+def test_every_command_prints_its_result_as_json_too():
+    """But for those that print other commands as they run them."""
+    others = {
+        name
+        for name, command in COMMANDS.items()
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert others == {"demo", "film run"}
 
 
 def test_every_command_has_a_row():

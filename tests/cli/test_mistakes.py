@@ -102,6 +102,8 @@ MISTAKES = f"""
     178 of 180 clips have no features to import, the first is f0-14
 1 store import in/segments.csv in/npy x {HEADS} --pattern {{clip_id}}
     none of its 3 names is a clip's: it has 'f0-00', and by --pattern
+2 store import in/films.csv in/npy x {HEADS} --key pooled
+    --key is for --from pth
 2 weights verify in/video.mp4 --sha256 12
     '12' is not 64 hexadecimal digits
 1 weights fetch descriptors
@@ -206,6 +208,8 @@ MISTAKES = f"""
     nothing.csv: No such file
 1 evaluate {RELEASED} --task hn_s --model lnear
     lnear
+1 evaluate {RELEASED} --task hn_s --model linear,mlp
+    give each model a --model of its own
 1 evaluate {RELEASED} --task hn_s --negative HN --positive S
     --task names a task and --negative and --positive make one
 2 evaluate {RELEASED} --task hn_s --imbalance smote
@@ -258,6 +262,8 @@ MISTAKES = f"""
     --mode ge
 1 audit objects --objects-list in/objects.txt --images in/sobem --texts in/prompted --out out/o.csv
     in/prompted-1.0.0, group toy does not carry its texts
+1 audit cooc --captions in/captions.csv --objects-list in/captions.csv --out out/c.csv
+    as a table; expected an object per line
 1 paper table2 {RELEASED} --out out/t --protocol paper
     no folds in a column
 2 paper figure5 {RELEASED} --out out/t --depth 10

@@ -193,8 +193,12 @@ def test_a_pth_is_one_tensor_and_never_unpickled(ok, run, place):
         code, out, err = run(command, place)
         assert (code, out, "in/pth/b.pth: " in err) == (1, "", True)
     assert not (place / "pwned").exists()
-    torch.save(torch.arange(4).to(torch.bfloat16), place / "in/pth/b.pth")
-    ok(command)
+    (place / "in/pth/b.pth").unlink()
+    for clip, name in (("a", "a.pth"), ("b", "b.pt"), ("c", "c.pth")):
+        row = torch.arange(4) if clip == "b" else torch.full((1, 4), 0.5)
+        torch.save({"feature": row.to(torch.bfloat16), "fps": 25.0}, place / "in/pth" / name)
+    assert "--key, one of feature, fps" in run(command, place)[2]
+    ok(f"{command} --key feature")
     rows = open_store(place / "out/lab")["b"]
     assert [rows.read(clip, "pooled").tolist() for clip in "ab"] == [[0.5] * 4, [0, 1, 2, 3]]
     assert rows.provenance["imported"] is True
@@ -357,4 +361,4 @@ def test_one_index_links_all_that_is_there_and_untrained_weights_are_said(ok, pl
     for stem in ("table2", "table4", "figure3", "figure5", "figure6"):
         text = (place / "out/all" / f"{stem}-strict.md").read_text(encoding="utf-8")
         assert "vivit (untrained)" in text
-        assert "63 clips of 4 movies; 1 excluded for want of features, from all models alike" in text
+        assert "63 clips of 4 movies; 1 without features left out of all models" in text

@@ -13,6 +13,8 @@ from obygaze_features.store import same_numerics, verify
 from ..store.toy_stores import provenance
 from .lab_features import D, imported, row
 
+VIDEOS = (".avi", ".mkv", ".mp4")
+
 
 def items(**values):
     return {
@@ -143,14 +145,14 @@ def test_npy_files_are_found_and_never_unpickled(tmp_path):
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", row("x"))
     (tmp_path / "m1/notes.txt").touch()
-    found = files_below(tmp_path, ".npy", read_npy)
+    found = files_below(tmp_path, (".npy",), read_npy)
     assert list(found) == ["m1/x"]
     assert np.array_equal(found["m1/x"].load()[""], row("x"))
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(StoreError, match=r"evil\.npy"):
         read_npy(tmp_path / "evil.npy")
     with pytest.raises(StoreError):
-        files_below(tmp_path, ".pth", read_npy)
+        files_below(tmp_path, (".pth", ".pt"), read_npy)
 
 
 def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allocated(tmp_path):
@@ -169,3 +171,23 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
         path.write_bytes(data[:cut])
         with pytest.raises(StoreError, match=r"x\.npy"):
             read_npy(path)
+
+
+def test_two_files_of_one_name_and_two_suffixes_are_refused(tmp_path):
+    for name in ("a.pth", "a.pt"):
+        (tmp_path / name).touch()
+    with pytest.raises(StoreError, match=r"a\.pt.*a\.pth"):
+        files_below(tmp_path, (".pth", ".pt"), read_npy)
+
+
+def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_called_so():
+    named = {"tt1_scene_1.avi": row("a"), "tt1_scene_2.MP4": row("b"), "c.mp4": row("c"), "d.txt": row("d")}
+    matched = match(items(**named), {"1": "tt1_scene_1", "2": "tt1_scene_2", "3": "c.mp4", "4": "d"}, VIDEOS)
+    assert [matched.features[clip].where for clip in "123"] == [
+        "tt1_scene_1.avi.npy",
+        "tt1_scene_2.MP4.npy",
+        "c.mp4.npy",
+    ]
+    assert (matched.unknown, matched.absent) == (("d.txt",), ("4",))
+    with pytest.raises(StoreError, match="both"):
+        match(items(**{"a.avi": row("a"), "a.mkv": row("b")}), {"1": "a"}, VIDEOS)

@@ -114,3 +114,24 @@ def test_only_the_new_clips_are_extracted_and_licence_and_corpus_are_kept(here, 
     assert (store.version, store.attributes["licence"]) == ("1.1.0", "CC0-1.0")
     assert store.attributes["corpus"]["name"] == "old"
     assert verify(store, "full").ok
+
+
+def test_a_stage_that_is_wholly_sealed_makes_way_for_the_next_version_and_no_other_does(here, obygaze):
+    def extract(clips, *words):
+        rows = (here / "new.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+        (here / "some.csv").write_text("".join(rows[: clips + 1]), encoding="utf-8")
+        return obygaze(here, "extract", "some.csv", "stores/s", "--workers", 1, "--json", *words)
+
+    def append(clips, old, new):
+        return extract(clips, "--append", f"stores/s-{old}", "--store-version", new)
+
+    assert extract(2).returncode == 0
+    dry = extract(3, "--append", "stores/s-1.0.0", "--store-version", "1.1.0", "--dry-run")
+    assert json.loads(dry.stdout)["clips"] == 1
+    for clips, old, new in ((3, "1.0.0", "1.1.0"), (3, "1.0.0", "1.1.0"), (4, "1.1.0", "1.2.0")):
+        done = append(clips, old, new)
+        assert done.returncode == 0, done.stderr
+    assert [clip.clip_id for clip in open_store(here / "stores/s-1.2.0").clips] == ["c0", "c1", "c2", "c3"]
+    assert extract(5, "--append", "stores/s-1.2.0", "--store-version", "1.3.0", "--no-seal").returncode == 0
+    assert append(4, "1.1.0", "1.4.0").returncode == 1
+    assert (here / "stores/s.staging").is_dir()

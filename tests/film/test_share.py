@@ -104,7 +104,7 @@ def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
     assert (card.target["name"], card.n_clips) == ("hn_s", counts["HN"] + counts["S"])
     assert card.population == {
         "task": "enhn_s",
-        "title": "(EN u HN) vs S",
+        "title": "(EN or HN) vs S",
         "clips": counts,
         "n_movies": len(FILMS),
         "levels_left_out": [],

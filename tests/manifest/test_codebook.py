@@ -176,3 +176,8 @@ def test_a_file_larger_than_any_codebook_is_refused_unread(tmp_path):
     path.write_text("a" + ".a" * 40_000 + " = 1\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="64 KB"):
         load_codebook(path)
+
+
+def test_concepts_with_a_comma_between_them_are_told_the_separator():
+    with pytest.raises(ManifestError, match="by ;"):
+        builtin_codebook("obygaze12").concept_spelled("Activity, body")

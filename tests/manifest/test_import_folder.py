@@ -59,6 +59,16 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
     )
 
 
+@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa_13013.mp4", "nasa_1303.mp4"])
+def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
+    films = tmp_path / "films"
+    films.mkdir()
+    (films / "nasa_13013.mp4").touch()
+    (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
+    notices = import_folder(films, tmp_path, tmp_path / "spans.csv").notices
+    assert any("'nasa_13013.mp4'" in notice for notice in notices)
+
+
 @pytest.mark.parametrize(
     ("text", "rate", "expected"),
     [

@@ -5,6 +5,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
@@ -290,7 +291,8 @@ def _spans(
     missing = [path for path in sorted(named) if not path.is_file()]
     _refuse_manifest(spans, source, table.rows, all_missing=len(missing) == len(named))
     if missing:
-        shown = ", ".join(str(path) for path in missing[:3]) + (", ..." if len(missing) > 3 else "")
+        shown = ", ".join(f"{path}{_nearest(path, videos)}" for path in missing[:3])
+        shown += ", ..." if len(missing) > 3 else ""
         notices.append(
             f"{len(missing):,} of {counted(len(named), 'named video')} "
             f"{'is' if len(missing) == 1 else 'are'} missing on disk: {shown}"
@@ -299,6 +301,13 @@ def _spans(
     if unnamed:
         notices.append(f"left out {counted(unnamed, 'video')} that {spans.name} does not name")
     return collected.clips, notices
+
+
+def _nearest(path: Path, videos: Sequence[PurePosixPath]) -> str:
+    """Propose the video whose name without folder, suffix and case is nearest."""
+    stems = {video.stem.casefold(): video for video in videos}
+    near = get_close_matches(path.stem.casefold(), stems, n=1, cutoff=0.9)
+    return f" (did you mean '{stems[near[0]]}'?)" if near else ""
 
 
 def _refuse_manifest(spans: Path, source: Path, rows: Sequence[Row], *, all_missing: bool) -> None:

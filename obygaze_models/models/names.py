@@ -1,0 +1,41 @@
+"""List the names of models without importing any: their modules take a second."""
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+
+BASELINES = "obygaze_models.models.baselines"
+
+HOMES: Mapping[str, tuple[str, ...]] = {
+    "obygaze_models.models.linear": ("linear",),
+    "obygaze_models.models.mlp": ("mlp",),
+    "obygaze_models.models.attention": (
+        "attention",
+        "attention_time",
+        "attention_uniform",
+        "attention_exchanged",
+        "attention_shuffled",
+        "mean_frames",
+        "max_frames",
+    ),
+    "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
+    "obygaze_models.concepts.bank": ("cav",),
+    BASELINES: (
+        "always_positive",
+        "always_negative",
+        "random_prevalence",
+        "random_half",
+        "movie_prior",
+        "median_level",
+        "random_level",
+    ),
+}
+"""The zoo's models by the module whose `SPECS` describe them, in the order of every table."""
+
+ENTRY_POINTS = "obygaze.models"
+"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
+
+
+def model_names() -> list[str]:
+    """List the models of the zoo and of installed packages."""
+    ours = [name for names in HOMES.values() for name in names]
+    return [*ours, *(point.name for point in entry_points(group=ENTRY_POINTS))]
