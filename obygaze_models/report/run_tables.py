@@ -134,8 +134,9 @@ def _answers(run: Run) -> list[str]:
             name: by_movie(table, {metric.name: metric}).set_index("movie")["value"]
             for name, table in tables.items()
         }
-        baselines = [name for name in values if name in HOMES[BASELINES]]
-        models = [name for name in values if name not in baselines and not _is_control(name)]
+        models = [name for name in values if name not in HOMES[BASELINES] and not _is_control(name)]
+        # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
+        baselines = [name for name in values if name in HOMES[BASELINES] and not name.startswith("random_")]
         found: dict[str, tuple[Interval, str, int]] = {}
         for name in models:
             for other in baselines:
@@ -155,7 +156,7 @@ def _answers(run: Run) -> list[str]:
             + (claim if beating else "no model is shown to be better than every baseline")
             + f"; {best} is ahead of the nearest, {other}, by "
             f"{interval(above.mean, above.low, above.high, signed=True)} in {metric.title} by movie, on "
-            f"{n_better} of {above.n_movies} movies (95 %{together}, of the method)"
+            f"{n_better} of {above.n_movies} movies (95 %{together}, retrained)"
         )
     return answers
 

@@ -132,7 +132,10 @@ def stats(
         "codebook": clips.codebook.name,
         "policies": {name: counts.record(printed) for name, counts in counted.items()},
     }
-    shown = (_policy_text(name, counts, len(clips), printed) for name, counts in counted.items())
+    named: dict[str, list[str]] = {}  # the same numbers once, under the names of all policies that give them
+    for name, counts in counted.items():
+        named.setdefault(_policy_text(counts, len(clips), printed), []).append(name)
+    shown = (f"label policy {', '.join(names)}: {text}" for text, names in named.items())
     output.show(document, lambda: "\n".join(shown))
 
 
@@ -165,14 +168,14 @@ def clips_onto(annotations: "Manifest", onto: Path | None, window: float | None)
     return windows(annotations, seconds), f"windows of {seconds:g} s"
 
 
-def _policy_text(policy: str, counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> str:
+def _policy_text(counted: "Statistics", n_read: int, printed: "Mapping[str, str]") -> str:
     """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
     from obygaze_studies.columns import share
     from obygaze_studies.obygaze12.statistics import count_table
 
     levels, visual = counted.codebook.level_names, counted.codebook.visual_concepts
     title = (
-        f"label policy {policy}: {counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
+        f"{counted.n_clips:,} clips, {counted.unlabelled:,} without level, "
         f"{n_read - counted.n_clips:,} left out by the policy"
     )
     numbers = [

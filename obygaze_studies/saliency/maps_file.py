@@ -182,7 +182,7 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
     sides = ("y0", "x0", "y1", "x1")
     regions: dict[str, tuple[Region, ...]] = {}
     for row in read_rows(path, ["image_id", "roi", *sides], unique=["image_id", "roi"]):
-        box = [int(row[side]) if row[side].isdecimal() else -1 for side in sides]
+        box = [int(row[side]) if row[side].isdecimal() and len(row[side]) < 4 else -1 for side in sides]
         region = Region(row["roi"], *box)
         if not (0 <= region.y0 < region.y1 <= SIDE and 0 <= region.x0 < region.x1 <= SIDE):
             raise AuditError(

@@ -11,7 +11,7 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 193),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 797,
+    "film-run": 1597,
     **dict.fromkeys(("grow", "evaluate"), 397),
     "cut": 23,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),

@@ -5,7 +5,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
@@ -304,10 +303,9 @@ def _spans(
 
 
 def _nearest(path: Path, videos: Sequence[PurePosixPath]) -> str:
-    """Propose the video whose name without folder, suffix and case is nearest."""
-    stems = {video.stem.casefold(): video for video in videos}
-    near = get_close_matches(path.stem.casefold(), stems, n=1, cutoff=0.9)
-    return f" (did you mean '{stems[near[0]]}'?)" if near else ""
+    """Propose the video of the same name but for folder, suffix and case: clips' names differ by a digit."""
+    near = next((video for video in videos if video.stem.casefold() == path.stem.casefold()), None)
+    return f" (did you mean '{near}'?)" if near else ""
 
 
 def _refuse_manifest(spans: Path, source: Path, rows: Sequence[Row], *, all_missing: bool) -> None:

@@ -10,8 +10,10 @@ def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["local", "ray"])
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    ("state", "engine"),
+    [*((state, "local") for state in STATES), ("decoding", "ray"), ("sending", "ray")],
+)
 def test_twenty_kills_leave_the_sealed_bytes_as_they_are(survives, state, engine):
     """Only here do workers die in every state of theirs while films are really extracted."""
     if engine == "ray":

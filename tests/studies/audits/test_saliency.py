@@ -123,7 +123,7 @@ def test_an_image_without_regions_is_named(planted):
     assert summary["n_images_with_regions_only"] == 1
 
 
-@pytest.mark.parametrize("box", ["5,0,5,9", "0,0,225,9", "-1,0,5,9", "0,0,5.5,9"])
+@pytest.mark.parametrize("box", ["5,0,5,9", "0,0,225,9", "-1,0,5,9", "0,0,5.5,9", f"0,0,{9:05000},9"])
 def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
     path = tmp_path / "roi.csv"
     path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")

@@ -1,0 +1,56 @@
+"""The commands of "Your first hour" print what the page says."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "first-hour.md"
+BLOCK = r"^```console\n\$ obygaze (.*)\n((?s:.*?))^```$"
+BLOCKS = re.findall(BLOCK, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+DECIMAL = r"[+-]?\d+\.\d+"
+EXITS = {"extract": 3}
+"""Two clips were planted to fail."""
+
+
+def agree(printed, said):
+    """Compare a command's output with a page's: '...' stands for anything, figures may differ by rounding."""
+    pattern = re.escape(re.sub(DECIMAL, "FIGURE", said)).replace(re.escape("..."), "(?s:.*)")
+    found = re.fullmatch(pattern.replace("FIGURE", f"({DECIMAL})"), printed)
+    if found is None:
+        return False
+    figures = [float(figure) for figure in re.findall(DECIMAL, said)]
+    return [float(figure) for figure in found.groups()] == pytest.approx(figures, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [("AUC 0.93, 6 films", True), ("AUC 0.97, 6 films", False), ("AUC 0.93, 5 films", False)],
+)
+def test_figures_of_a_page_may_differ_by_rounding_and_counts_may_not(printed, same):
+    assert agree(printed, "AUC 0.94, 6 ...") == same
+
+
+@pytest.mark.long
+def test_the_first_hour_is_as_its_page_says(tmp_path, request):
+    """Only here is the way of a newcomer gone from films to a page, with all that is printed on it."""
+    (tmp_path / "obygaze-demo").symlink_to(request.getfixturevalue("demo_folder"))
+    assert len(BLOCKS) == 10
+    for words, said in BLOCKS:
+        arguments = shlex.split(words)
+        done = subprocess.run(
+            [sys.executable, "-m", "obygaze", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == (0 if "--dry-run" in arguments else EXITS.get(arguments[0], 0)), done.stdout
+        assert agree(done.stdout, said), done.stdout
+    assert (tmp_path / "seventh" / "report.html").is_file()
