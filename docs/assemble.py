@@ -29,25 +29,25 @@ BESIDE = {
 """File of the repository -> its place in the site."""
 
 NAVIGATION = {
-    "In Python": (
-        *("python", "gallery/index"),
+    "First hour": ("first-hour", "installing"),
+    "How to": (
+        *("corpora", "codebooks", "shots", "backbones", "gpu", "slurm", "large", "lsmdc"),
+        *("sharing", "models", "predict", "text-search"),
+        *("film-page", "film-programmers", "python", "gallery/index"),
+    ),
+    "Reference": (
+        *("command-line", "manifests", "stores", "store-format", "decoding"),
         *("api/obygaze_features/index", "api/obygaze_models/index"),
         *("api/obygaze_film/index", "api/obygaze_studies/index"),
     ),
-    "Guide": (
-        "command-line",
-        *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "text-search", "gpu"),
-        *("lsmdc", "slurm", "large"),
-        *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
-        *("film", "film-page", "film-programmers"),
-    ),
+    "Explanation": ("film", "evaluation", "leak", "when", "decisions", "architecture"),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
         *("audits/gender-score", "audits/cooc", "tasks/mediaeval15"),
     ),
     "Project": (
         *("contributing", "code-of-conduct", "security", "changelog"),
-        *("architecture", "decisions", "releasing", "tests", "benchmarks"),
+        *("releasing", "tests", "benchmarks"),
     ),
 }
 PACKAGES = ("obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")

@@ -35,6 +35,13 @@ def test_figures_of_a_page_may_differ_by_rounding_and_counts_may_not(printed, sa
     assert agree(printed, "AUC 0.94, 6 ...") == same
 
 
+def test_the_readme_shows_what_the_page_does():
+    readme = PAGE.parents[1].joinpath("README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^    ((?:linear|pcbm_\w+|\(chance\)) .*?)(?: +#.*)?$", readme, re.MULTILINE)
+    assert len(rows) == 4
+    assert all(row in BLOCKS[5][1] for row in rows)
+
+
 @pytest.mark.long
 def test_the_first_hour_is_as_its_page_says(tmp_path, request):
     """Only here is the way of a newcomer gone from films to a page, with all that is printed on it."""
