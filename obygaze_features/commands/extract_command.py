@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
+import obygaze_features as of
 from obygaze_features.commands.extract_output import (
     logs_as_notes,
     note,
@@ -46,12 +47,6 @@ GROUPS = {
 }
 
 
-def _backbones(_: click.Context) -> Sequence[str]:
-    from obygaze_features.backbones import backbone_names
-
-    return backbone_names()
-
-
 def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
     """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
     if value is None:
@@ -78,7 +73,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "names",
     multiple=True,
     default=["descriptors"],
-    shell_complete=completed(_backbones),
+    shell_complete=completed(lambda _: of.backbone_names()),
     help="Backbone to run; repeatable.",
 )
 @click.option(

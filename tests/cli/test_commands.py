@@ -151,7 +151,7 @@ store unpack out/left.zip --out out/left-1.0.0
 store pull in/frames-1.0.0 out/part-1.0.0 --arrays frames --clips in/two.csv
     0 out/part-1.0.0/fetch.txt | left out (fetch.txt)
 store pull in/frames-1.0.0 out/whole-1.0.0 --json
-    0 | "left_out": 0
+    0 | "left": 0
 store pull in/frames-1.0.0 out/part-1.0.0
     0 -out/part-1.0.0/fetch.txt | were here
 store push in/stores/left out/pushed-1.0.0
