@@ -259,7 +259,7 @@ def extract(
     compute = {option: settings.pop(option) for option in COMPUTE}
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
         takers = [name for name in names if "compute" in backbone_options(name)]
-        compute["device"] = compute["device"] if takers else None
+        compute["device"] = compute["device"] if takers and not settings["gpus"] else None
     recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
