@@ -1,6 +1,5 @@
 """`obygaze codebook show | check | init | texts`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from obygaze_features.options import (
     FILE,
     Output,
     Result,
-    json_option,
     output,
     prints_result,
 )
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]", shell_complete=complete_codebook)
-@json_option
-def show(what: str | None, as_json: bool) -> None:
+@prints_result
+def show(what: str | None) -> Result:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 
     The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
@@ -42,24 +40,12 @@ def show(what: str | None, as_json: bool) -> None:
       obygaze codebook show violence.toml
       obygaze codebook show films.csv --json
     """
-    if what is None:
-        built_in = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
-        if as_json:
-            _echo_json([{**codebook.record(), "digest": codebook.digest()} for codebook in built_in])
-        else:
-            _echo_table(
-                [
-                    [codebook.name, codebook.version, _counts(codebook), codebook.source]
-                    for codebook in built_in
-                ],
-                ["name", "version", "holds", "source"],
-            )
-        return
-    codebook = _codebook_of(what)
-    if as_json:
-        _echo_json({**codebook.record(), "digest": codebook.digest()})
-    else:
-        _show(codebook)
+    if what is not None:
+        codebook = _codebook_of(what)
+        return _record(codebook), _text(codebook)
+    books = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
+    rows = [[book.name, book.version, _counts(book), book.source] for book in books]
+    return [*map(_record, books)], _table(rows, ["name", "version", "holds", "source"])
 
 
 @click.command()
@@ -73,7 +59,7 @@ def check(file: Path) -> Result:
       obygaze codebook check violence.toml
     """
     codebook = manifests.load_codebook(file)
-    document = {"file": str(file), **codebook.record(), "digest": codebook.digest()}
+    document = {"file": str(file), **_record(codebook)}
     return document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}"
 
 
@@ -175,11 +161,14 @@ def _cell(thing: object, name: str) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def _show(codebook: "Codebook") -> None:
+def _record(codebook: "Codebook") -> dict[str, object]:
+    return {**codebook.record(), "digest": codebook.digest()}
 
-    click.echo(f"{codebook.name} {codebook.version}  {codebook.source}".rstrip())
-    click.echo(f"digest {codebook.digest()}")
-    click.echo(f"label policies: {', '.join(manifests.policies_of(codebook))}\n")
+
+def _text(codebook: "Codebook") -> str:
+    lines = [f"{codebook.name} {codebook.version}  {codebook.source}".rstrip()]
+    policies = ", ".join(manifests.policies_of(codebook))
+    lines += [f"digest {codebook.digest()}", f"label policies: {policies}\n"]
     for things, columns in (
         (codebook.levels, LEVELS),
         (codebook.concepts, CONCEPTS),
@@ -187,11 +176,11 @@ def _show(codebook: "Codebook") -> None:
         (codebook.scales, SCALES),
     ):
         if things:
-            _echo_table([[_cell(thing, name) for name in columns.values()] for thing in things], [*columns])
+            rows = [[_cell(thing, name) for name in columns.values()] for thing in things]
+            lines.append(_table(rows, [*columns]))
     if codebook.sub_constructs:
-        click.echo(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
-    for line in _instances(codebook):
-        click.echo(line)
+        lines.append(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
+    return "\n".join([*lines, *_instances(codebook)])
 
 
 def _instances(codebook: "Codebook") -> "Iterator[str]":
@@ -203,12 +192,8 @@ def _instances(codebook: "Codebook") -> "Iterator[str]":
             yield f"  {instance.name}{examples}"
 
 
-def _echo_table(rows: "Sequence[list[str]]", headers: list[str]) -> None:
-    """Print a table without its empty columns."""
+def _table(rows: "Sequence[list[str]]", headers: list[str]) -> str:
+    """Lay out a table without its empty columns."""
     kept = [column for column in range(len(headers)) if any(row[column] for row in rows)]
     cells = [[row[column] for column in kept] for row in rows]
-    click.echo(table(cells, [headers[column] for column in kept]) + "\n")
-
-
-def _echo_json(document: object) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    return table(cells, [headers[column] for column in kept]) + "\n"

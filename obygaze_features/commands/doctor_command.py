@@ -1,12 +1,11 @@
 """`obygaze doctor`: find problems of this machine that would make a long extraction fail."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from obygaze_features.options import json_option
+from obygaze_features.options import json_option, show
 
 
 @click.command()
@@ -34,10 +33,8 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 
     findings = examine(path)
     faults = sum(finding.level == "fault" for finding in findings)
-    if as_json:
-        click.echo(json.dumps({"faults": faults, "findings": [asdict(finding) for finding in findings]}))
-    else:
-        width = max(len(finding.about) for finding in findings)
-        for finding in findings:
-            click.echo(f"{finding.level:5}  {finding.about:{width}}  {finding.text}")
+    width = max(len(finding.about) for finding in findings)
+    lines = [f"{finding.level:5}  {finding.about:{width}}  {finding.text}" for finding in findings]
+    document = {"faults": faults, "findings": [asdict(finding) for finding in findings]}
+    show(document, lambda: "\n".join(lines), as_json=as_json)
     ctx.exit(3 if faults else 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
+import obygaze_features as of
 from obygaze_features.commands.extract_output import (
     logs_as_notes,
     note,
@@ -46,12 +47,6 @@ GROUPS = {
 }
 
 
-def _backbones(_: click.Context) -> Sequence[str]:
-    from obygaze_features.backbones import backbone_names
-
-    return backbone_names()
-
-
 def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
     """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
     if value is None:
@@ -78,7 +73,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "names",
     multiple=True,
     default=["descriptors"],
-    shell_complete=completed(_backbones),
+    shell_complete=completed(lambda _: of.backbone_names()),
     help="Backbone to run; repeatable.",
 )
 @click.option(
@@ -264,7 +259,7 @@ def extract(
     compute = {option: settings.pop(option) for option in COMPUTE}
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
         takers = [name for name in names if "compute" in backbone_options(name)]
-        compute["device"] = compute["device"] if takers else None
+        compute["device"] = compute["device"] if takers and not settings["gpus"] else None
     recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals

@@ -76,14 +76,8 @@ def write_imported(
         click.echo(notice, err=True)
     clips, movies = _count(written, "clip"), _count(written.movies, "movie")
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
-    document = {
-        "manifest": str(output.path),
-        "clips": len(written),
-        "movies": len(written.movies),
-        "levels": level_counts(written, "none"),
-        "notices": imported.notices,
-        **(more or {}),
-    }
+    document = {"manifest": str(output.path), "clips": len(written), "movies": len(written.movies)}
+    document |= {"levels": level_counts(written, "none"), "notices": imported.notices, **(more or {})}
     output.show(document, lambda: f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
     if not written.clips and empty_is_3:
         click.get_current_context().exit(3)

@@ -32,13 +32,6 @@ def sealed_result(path: Path) -> Result:
     statuses = Counter(clip.status for clip in store.clips)
     parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
     parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
-    counts = ", ".join(parts)
-    document = {
-        "store": str(path),
-        "groups": store.names,
-        "clips": statuses,
-        "absent": absent_counts(store.clips),
-        "fingerprint": store.fingerprint,
-    }
-    text = f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {store.fingerprint}"
-    return document, text
+    counts, made = ", ".join(parts), store.fingerprint
+    document = {"store": str(path), "clips": statuses, "groups": store.names, "fingerprint": made}
+    return document, f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {made}"

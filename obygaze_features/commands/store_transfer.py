@@ -1,5 +1,6 @@
 """`obygaze store pack, unpack, push, pull`: pack and transfer stores."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,12 +128,5 @@ def _downloaded(done: "Downloaded") -> Result:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
     made = fingerprint(done.path)
-    document = {
-        "store": str(done.path),
-        "files": done.files,
-        "bytes": done.octets,
-        "kept": done.kept,
-        "left_out": done.left,
-        "fingerprint": made,
-    }
+    document = {**asdict(done), "path": str(done.path), "fingerprint": made}
     return document, f"{done.path}: {came}; fingerprint {made}"

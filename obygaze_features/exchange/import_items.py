@@ -141,7 +141,7 @@ def files_below(
             f"{folder}: is a file; --from {suffixes[0][1:]} reads a folder with a file per clip. "
             "One matrix with a row per clip: --from table --ids FILE"
         )
-    items = {}
+    items: dict[str, ImportItem] = {}
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):

@@ -13,10 +13,9 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Output, completed, join_options, removed_option
 from obygaze_features.screen import progress_bar
+from obygaze_models.models.names import model_names
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from obygaze_features.manifest import Manifest
     from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
@@ -36,13 +35,7 @@ def _tasks(ctx: click.Context) -> Iterator[str]:
         yield "levels"
 
 
-def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """List the models of the zoo and of installed packages."""
-    from obygaze_models.models.names import model_names
-
-    return completed(lambda _: model_names())(ctx, param, incomplete)
-
-
+complete_model = completed(lambda _: model_names())
 TASK_OPTIONS = join_options(
     click.option(
         "--task",

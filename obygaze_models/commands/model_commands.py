@@ -122,8 +122,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
         notices.append(f"{partial} clips are partial: a part of their video could not be read")
     for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
         notices.append(
-            f"{movie}: {count} of {int((table['movie'] == movie).sum())} clips "
-            "are unlike any that the model was trained on, and get no probability"
+            f"{movie}: no probability for {count} of {int((table['movie'] == movie).sum())} clips, "
+            "unlike any that the model was trained on"
         )
     if model.out_of_distribution is None:
         notices.append(

@@ -219,8 +219,14 @@ def _notes(run: Run) -> list[str]:
         features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
     shares = ", ".join(f"{value:.3f}" for value in record["prevalence"].values() if value is not None)
     prevalence = f", prevalence {shares}" if shares else ""
+    counts = {
+        "of other levels": clips["other_levels"],
+        "of a level in no task": clips.get("in_no_task", 0),
+        "without a level": clips.get("unlabelled", 0),
+        "without features": excluded,
+    }
+    left_out = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     lines = [
-        f"train {record['train']['title']}; test {', '.join(target['title'] for target in record['tests'])}",
         (
             f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
             f"features: {features}"
@@ -228,11 +234,7 @@ def _notes(run: Run) -> list[str]:
         *([f"protocol {record['protocol']}"] if record["protocol"] != SEEN else []),
         f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
         f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
-        (
-            f"of {clips.get('manifest', clips['tested'])} clips in the manifest {clips['other_levels']} are "
-            f"of other levels, {clips.get('in_no_task', 0)} of a level in no task, "
-            f"{clips.get('unlabelled', 0)} without a level, {excluded} without features"
-        ),
+        f"left out of {clips.get('manifest', clips['tested'])} clips in the manifest: {left_out or 'none'}",
     ]
     if clips.get("seen_score"):
         lines.append(

@@ -151,7 +151,7 @@ store unpack out/left.zip --out out/left-1.0.0
 store pull in/frames-1.0.0 out/part-1.0.0 --arrays frames --clips in/two.csv
     0 out/part-1.0.0/fetch.txt | left out (fetch.txt)
 store pull in/frames-1.0.0 out/whole-1.0.0 --json
-    0 | "left_out": 0
+    0 | "left": 0
 store pull in/frames-1.0.0 out/part-1.0.0
     0 -out/part-1.0.0/fetch.txt | were here
 store push in/stores/left out/pushed-1.0.0
@@ -219,7 +219,7 @@ compare out/three out/mlp
 compare out/run out/run --model linear --against movie_prior --json
     0 | "n_movies": 6
 =predict in/models/pcbm_lr.model in/more in/alien --manifest in/more.csv --out out/p.csv
-    0 out/p.csv | 30 clips are of films that the model was trained on | g8: 29 of 29 clips are unlike any
+    0 out/p.csv | 30 clips are of films that the model was trained on | g8: no probability for 29 of 29 clips
 predict in/models/linear.model in/more --json
     0 | "name": "violence"
 predict in/models/linear.model in/more

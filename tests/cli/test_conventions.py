@@ -9,8 +9,11 @@ import sys
 import pytest
 from PIL import Image
 
+from obygaze_features import extraction
+from obygaze_features.errors import ExtractError
 from obygaze_features.store import open_store
 from tests.cli.test_contents import HEAVY, modules_after
+from tests.command import obygaze
 from tests.terminal import in_terminal
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
@@ -131,6 +134,23 @@ def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path, command):
 @pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
 def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
     assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "device"),
+    [("", "cpu"), ("--device cuda", "cuda"), ("--gpus 0", None), ("--backbone descriptors", None)],
+)
+def test_a_device_of_the_site_yields_to_what_excludes_it(monkeypatch, typed, device):
+    def prepare(_manifest, _store, recipes, **_):
+        found.extend(recipe.options.get("compute") for recipe in recipes)
+        raise ExtractError("enough")
+
+    found = []
+    monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
+    monkeypatch.setattr(extraction, "prepare", prepare)
+    backbone = () if "--backbone" in typed else ("--backbone", "xclip")
+    assert obygaze("extract", "a.csv", "store", *backbone, *typed.split()) == 1
+    assert [compute and compute.device for compute in found] == [device]
 
 
 def test_the_version_has_a_letter(piped):
