@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError, first_line
+from obygaze_features.errors import StoreError, first_line, install_command
 from obygaze_features.io import make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
@@ -275,7 +275,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     except ModuleNotFoundError:
         raise ModelError(
             f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; "
-            "one made of scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
+            f"one made of scikit-learn's parts can be, with: {install_command('obygaze[skops]')}"
         ) from None
     try:
         data = skops.dumps(estimator)
