@@ -35,6 +35,7 @@ NAVIGATION = {
         *("api/obygaze_film/index", "api/obygaze_studies/index"),
     ),
     "Guide": (
+        "installing",
         *("corpora", "manifests", "codebooks", "decoding", "shots", "backbones", "text-search", "gpu"),
         *("lsmdc", "slurm", "large"),
         *("stores", "store-format", "sharing", "evaluation", "models", "predict", "when", "leak"),
