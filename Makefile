@@ -8,7 +8,7 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long fuzz smoke lint types walls docs schema check constraints hashes clean
+.PHONY: demo test test-long test-windows fuzz smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -24,6 +24,10 @@ test: .venv/with-dev
 # Two processes more than there are cores: half of their time is waiting for Slurm's, Ray's and the kernel's timers.
 test-long: .venv/with-dev
 	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile -m long
+
+# What laptops do, as a simulated Windows has it (tests/simulated).
+test-windows: .venv/with-dev
+	SIMULATED=windows PYTHONPATH=tests/simulated:. $(PYTEST) -n auto --dist loadfile -m 'not long' @tests/laptop.txt
 
 # The properties again, on examples of chance and many more of them: what it finds becomes a test, or an @example.
 fuzz: .venv/with-dev

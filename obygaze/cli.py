@@ -337,7 +337,10 @@ def _run(arguments: list[str] | None) -> object:
 def _missing(error: Exception) -> str | None:
     """Say what to install after an import failed; None if the error is another one."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"this needs {error.name}; install it with: pip install 'obygaze[{EXTRAS[error.name]}]'"
+        from obygaze_features.errors import install_command  # noqa: PLC0415 - as above
+
+        command = install_command(f"obygaze[{EXTRAS[error.name]}]")
+        return f"this needs {error.name}; install it with: {command}"
     reason: BaseException | None = error
     while reason is not None:
         # torchvision says so, and transformers, which imports it whenever it is there, passes it on.

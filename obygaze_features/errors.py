@@ -3,6 +3,7 @@
 Any other exception is a bug and keeps its traceback.
 """
 
+import sys
 from pathlib import Path
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "VideoError",
     "WorkerError",
     "first_line",
+    "install_command",
 ]
 
 
@@ -120,3 +122,18 @@ def first_line(error: BaseException | str, longest: int | None = None) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:longest]
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that adds a package, or an extra of obygaze, to this environment.
+
+    Environments of pipx and uv may have no pip. `uv tool install` would take away the extras of before.
+    """
+    config = Path(sys.prefix, "pyvenv.cfg")
+    if Path(sys.prefix, "pipx_metadata.json").is_file():
+        command = "pipx inject obygaze"
+    elif config.is_file() and "\nuv = " in config.read_text(encoding="utf-8", errors="replace"):
+        command = f'uv pip install --python "{sys.executable}"'
+    else:
+        command = "pip install"
+    return f'{command} "{requirement}"'  # cmd.exe knows no other quotes

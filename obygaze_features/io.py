@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Final
 
 from obygaze_features.errors import OutputError
-from obygaze_features.text import not_a_formula
+from obygaze_features.text import file_name, not_a_formula
 
 __all__ = [
     "NO_LICENCE",
@@ -35,6 +35,7 @@ __all__ = [
     "digests_of",
     "empty",
     "encode_line",
+    "file_names",
     "file_sha256",
     "force_to_disk",
     "is_temporary",
@@ -317,6 +318,24 @@ def refuse_unwritable(*paths: Path | None) -> None:
             except OSError as error:
                 error.filename = str(path)
                 raise
+
+
+def file_names(texts: Iterable[str]) -> dict[str, str]:
+    """Map texts to names of files that differ also where case does not count.
+
+    Raises
+    ------
+    OutputError
+        Two texts would have one name.
+    """
+    names: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for text in texts:
+        names[text] = file_name(text)
+        other = first.setdefault(names[text].casefold(), text)
+        if other != text:
+            raise OutputError(f"{other!r} and {text!r} would both be called {names[text]!r}: rename one")
+    return names
 
 
 def csv_line(cells: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
         while True:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-            except OSError:
+            except PermissionError:
                 if not wait:
                     return False
                 time.sleep(POLL_S)

@@ -9,7 +9,16 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["as_written", "file_name", "masked", "not_a_formula", "unescaped", "unsuitable", "visible"]
+__all__ = [
+    "as_written",
+    "composed",
+    "file_name",
+    "masked",
+    "not_a_formula",
+    "unescaped",
+    "unsuitable",
+    "visible",
+]
 
 
 # Controls (Cc), the twelve with the property Bidi_Control, halves of surrogate pairs (Cs).
@@ -55,6 +64,17 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     return f"holds the {kind} U+{ord(match[0]):04X}, which must be removed"
 
 
+def composed(text: str) -> str:
+    """Write accents as Unicode's form NFC does, whatever a disk or a keyboard makes of them.
+
+    Examples
+    --------
+    >>> composed("Ame\u0301lie")
+    'Amélie'
+    """
+    return unicodedata.normalize("NFC", text)
+
+
 def file_name(text: str) -> str:
     """Return a name for a file or folder that all systems take, made of a text without control characters.
 
@@ -63,7 +83,7 @@ def file_name(text: str) -> str:
     >>> file_name("Alien: Resurrection?"), file_name("Nul"), file_name("..")
     ('Alien_ Resurrection_', 'Nul_', '_')
     """
-    name = _NOT_IN_A_NAME.sub("_", unicodedata.normalize("NFC", text)).lstrip(".").rstrip(". ")
+    name = _NOT_IN_A_NAME.sub("_", composed(text)).lstrip(".").rstrip(". ")
     return _RESERVED.sub(r"\1_", name, count=1) if _RESERVED.match(name) else name or "_"
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.errors import first_line
-from obygaze_features.io import sha256_of
-from obygaze_features.text import file_name, unsuitable
+from obygaze_features.io import file_names, sha256_of
+from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     COLUMNS,
@@ -51,20 +51,12 @@ def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
 
     Raises
     ------
-    FilmError
+    OutputError
         Two films would have one folder, also on a file system that does not tell case apart.
     """
     if len(movies) == 1:
         return {movies[0]: out}
-    first: dict[str, str] = {}
-    for movie in movies:
-        other = first.setdefault(file_name(movie).casefold(), movie)
-        if other != movie:
-            raise FilmError(
-                f"films {other!r} and {movie!r} would both lie in folder {file_name(movie)}: "
-                "rename one in the manifest"
-            )
-    return {movie: out / file_name(movie) for movie in movies}
+    return {movie: out / name for movie, name in file_names(movies).items()}
 
 
 def link(source: str | Path, target: str | Path) -> None:

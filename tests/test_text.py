@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line, sheet_line
+from obygaze_features.errors import ManifestError, OutputError
+from obygaze_features.io import csv_line, file_names, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
 from obygaze_features.manifest.text_tables import read_texts
-from obygaze_features.text import as_written, file_name, masked, not_a_formula, unsuitable, visible
+from obygaze_features.text import (
+    as_written,
+    file_name,
+    masked,
+    not_a_formula,
+    unsuitable,
+    visible,
+)
 from tests.command import obygaze
 from tests.files import written
 from tests.terminal import in_terminal
@@ -153,3 +160,10 @@ def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
 )
 def test_a_name_of_a_file_is_one_that_all_systems_take(text, name):
     assert file_name(text) == name
+
+
+@pytest.mark.parametrize("second", ["alien", "Alien?", "Alie\u0301n"])
+def test_two_files_of_one_name_are_refused_also_where_case_does_not_count(second):
+    assert file_names(["Alien", "Aliens"]) == {"Alien": "Alien", "Aliens": "Aliens"}
+    with pytest.raises(OutputError):
+        file_names(["Alien", "Alien_", "Ali\u00e9n", second])

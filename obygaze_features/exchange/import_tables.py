@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError, first_line
+from obygaze_features.errors import StoreError, first_line, install_command
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -144,7 +144,7 @@ def _csv(path: Path, ids: str | None) -> Iterator[FileContent]:
 
 def _parquet(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
     if find_spec("pyarrow") is None:
-        raise StoreError(f"{path}: Parquet needs pyarrow (pip install pyarrow); or save a CSV")
+        raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
     return read_apart("Parquet", parquet_rows, path, ids)
 
 

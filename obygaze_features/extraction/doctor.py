@@ -13,7 +13,7 @@ from typing import Literal
 from packaging.requirements import Requirement
 
 from obygaze_features.cores import NODE_GPUS, usable_cores
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, install_command
 from obygaze_features.locks import hold
 from obygaze_features.store.disk_usage import existing_folder, free_space
 from obygaze_features.store.missing_videos import host_name
@@ -97,7 +97,7 @@ def versions() -> Iterator[Finding]:
             texts.append(f"{package.name} {version or '(not installed)'}")
             if not version or not package.specifier.contains(version, prereleases=True):
                 level: Level = "fault" if version or extra in NEEDED else "note"
-                remedy = f"needed: {package}; pip install --upgrade 'obygaze[{extra or NEEDED[1]}]'"
+                remedy = f"needed: {package}; {install_command(f'obygaze[{extra or NEEDED[1]}]')}"
                 yield Finding(package.name, level, f"{version or 'not installed'}, {remedy}")
         yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts))
 

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError, first_line
+from obygaze_features.errors import (
+    InterruptedTransferError,
+    NoRangesError,
+    StoreError,
+    first_line,
+    install_command,
+)
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_within
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, named, refuse_giants
 
@@ -87,7 +93,7 @@ def naming_extra(url: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"{url}: this needs {error.name}; install it with: pip install 'obygaze[remote]'"
+            f"{url}: this needs {error.name}; install it with: {install_command('obygaze[remote]')}"
         ) from error
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import StoreError, install_command
 from obygaze_features.store.format import DONE
 from obygaze_features.store.records import StoredClip
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NOT_IN_MANIFEST = "not in the manifest"
-NO_XARRAY = "to_xarray needs xarray: pip install xarray"
 
 
 class LabelledClip(Protocol):
@@ -138,6 +137,11 @@ def _left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
     return NOT_IN_MANIFEST if labels is not None and clip.clip_id not in labels.by_id else None
 
 
+def no_xarray() -> StoreError:
+    """Return the error of an environment without xarray."""
+    return StoreError(f"to_xarray needs xarray: {install_command('xarray')}")
+
+
 def dataset_of(
     arrays: Mapping[str, LazyArray], clips: Sequence[StoredClip], attributes: Mapping[str, Any]
 ) -> xr.Dataset:
@@ -153,7 +157,7 @@ def dataset_of(
         from xarray.backends import BackendArray  # noqa: PLC0415 - optional
         from xarray.core import indexing  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise StoreError(NO_XARRAY) from error
+        raise no_xarray() from error
 
     class Backend(BackendArray):
         """Rows of a store, read by slices of clips."""

@@ -36,7 +36,7 @@ from obygaze_features.store.format import (
     is_newer,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.labelled import NO_XARRAY, html_table
+from obygaze_features.store.labelled import html_table, no_xarray
 from obygaze_features.store.records import StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, gone, guarded, parse_info, whole
 
@@ -239,7 +239,7 @@ class Store:
         try:
             import xarray as xr  # noqa: PLC0415 - optional
         except ImportError as error:
-            raise StoreError(NO_XARRAY) from error
+            raise no_xarray() from error
         tree = xr.DataTree.from_dict({name: self[name].to_xarray() for name in self}, name=self.name)
         tree.attrs.update(store=self.where, version=self.version)
         return tree

@@ -17,7 +17,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
-from obygaze_features.errors import ShotError
+from obygaze_features.errors import ShotError, install_command
 
 SMALL = (96, 54)
 """Width and height of the pictures that are compared."""
@@ -315,7 +315,8 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
 def _require(module: str, name: str) -> None:
     """Raise if the package of a detector is not installed."""
     if find_spec(module) is None:
-        raise ShotError(f"--shots {name} needs a package: pip install 'obygaze[shots]', or use --shots own")
+        install = install_command("obygaze[shots]")
+        raise ShotError(f"--shots {name} needs a package: {install}, or use --shots own")
 
 
 DETECTORS: dict[str, Callable[[], Detector]] = {

@@ -10,6 +10,7 @@ import obygaze_film
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.text import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,7 +124,6 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
     """
-    from obygaze_features.text import file_name
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
 
@@ -167,19 +167,17 @@ def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> Result:
     """
     output.refuse_existing()
     out = output.path
-    known = {film.movie: film for film in obygaze_film.read_films([scored])}
-    peaks = {film.stem: _peaks(known, film, scored) for film in films}
+    known = {file_name(film.movie): film for film in obygaze_film.read_films([scored])}
+    peaks = {file_name(film.stem): _peaks(known, film, scored) for film in films}
     click.echo(
         f"warning: {out} will contain frames of films: pass them on only where you have the right to",
         err=True,
     )
-    from obygaze_features.text import file_name
-
     with whole_folder(out) as partial:
         for film in films:
             folder = partial / file_name(film.stem)
             folder.mkdir()
-            for rank, picture in _pictures(film, peaks[film.stem]).items():
+            for rank, picture in _pictures(film, peaks[folder.name]).items():
                 (folder / f"{rank}.jpg").write_bytes(picture)
     pictures = {movie: len(ranks) for movie, ranks in peaks.items()}
     document = {"folder": str(out), "pictures": pictures}
@@ -188,9 +186,11 @@ def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> Result:
 
 def _peaks(known: "Mapping[str, Timeline]", film: Path, scored: Path) -> dict[int, float]:
     """Find the time of each segment's highest point by rank; of the first model, which the page shows."""
-    if film.stem not in known:
-        raise OutputError(f"{scored} is of film {', '.join(known)}, not of {film.stem!r}")
-    segments = known[film.stem].segments()
+    timeline = known.get(file_name(film.stem))
+    if timeline is None:
+        movies = ", ".join(each.movie for each in known.values())
+        raise OutputError(f"{scored} is of film {movies}, not of {film.stem!r}")
+    segments = timeline.segments()
     return dict(zip(segments["rank"].astype(int), segments["peak_s"].astype(float), strict=True))
 
 

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+from obygaze_features.errors import install_command
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Exported, TierSpan
 
@@ -42,7 +43,7 @@ def _written(made: Exported, adapter: str) -> str:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise FilmError(
-            "this format needs OpenTimelineIO: install it with: pip install 'obygaze[interchange]'"
+            f"this format needs OpenTimelineIO: install it with: {install_command('obygaze[interchange]')}"
         ) from error
     rate = float(made.rate)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError, first_line
+from obygaze_features.errors import StoreError, first_line, install_command
 from obygaze_features.io import make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
@@ -275,7 +275,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
-        remedy = "one made of scikit-learn's parts can be, with: pip install 'obygaze[skops]'"
+        remedy = f"one made of scikit-learn's parts can be, with: {install_command('obygaze[skops]')}"
         if _has_trees(estimator):
             remedy = "skops does not trust its trees: give it to_arrays and from_arrays (docs/predict.md)"
         raise ModelError(

@@ -11,9 +11,8 @@ import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from obygaze_features.io import NO_LICENCE, refuse_existing
+from obygaze_features.io import NO_LICENCE, file_names, refuse_existing
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.text import file_name
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset import Dataset
@@ -100,7 +99,7 @@ def save_models(
     ['linear.model']
     """
     wanted = list(dict.fromkeys(names))
-    paths = {name: folder / f"{file_name(name)}{SUFFIX}" for name in wanted}
+    paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values(), force=force)
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
     check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)

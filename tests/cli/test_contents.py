@@ -10,6 +10,7 @@ import click
 import pytest
 
 from obygaze.cli import Contents, main
+from obygaze_features.errors import install_command
 from tests.cli.walk import all_commands
 
 HEAVY = {"numpy", "zarr", "torch", "sklearn", "pandas", "av", "tqdm", "h5py", "matplotlib", "transformers"}
@@ -59,7 +60,21 @@ def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
     monkeypatch.setattr(Contents, "get_command", without_av)
     with pytest.raises(SystemExit):
         main(["frames", "film.mp4"])
-    assert "pip install 'obygaze[video]'" in capsys.readouterr().err
+    assert install_command("obygaze[video]") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "command"),
+    [
+        ("pyvenv.cfg", "home = /usr/bin\n", "pip install"),
+        ("pyvenv.cfg", "home = /usr/bin\nuv = 0.13.9\n", f'uv pip install --python "{sys.executable}"'),
+        ("pipx_metadata.json", "{}", "pipx inject obygaze"),
+    ],
+)
+def test_what_to_install_fits_the_tool_that_made_the_environment(tmp_path, monkeypatch, file, text, command):
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert install_command("obygaze[video]") == f'{command} "obygaze[video]"'
 
 
 def test_a_torchvision_of_another_build_is_one_line(monkeypatch, capsys):

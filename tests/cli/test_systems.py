@@ -11,7 +11,10 @@ import pytest
 from tests.private import files_below
 
 ROOT = Path(__file__).parents[2]
-GROUPS = [("windows", "manifests"), ("windows", "stores"), ("windows", "zoo"), ("macos", "stores")]
+GROUPS = [
+    *(("windows", group) for group in ("manifests", "stores", "zoo", "audits")),
+    ("macos", "stores"),
+]
 OF_ONE_RUN = ("journal/", "reports/")
 """Parts of a stage's names that hold times and writers."""
 

@@ -224,6 +224,9 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, traine
         with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
             assert picture.size == (160, 68)
             assert np.asarray(picture).mean() == pytest.approx(0.4 * second, abs=3)
+    scored_film(tmp_path / "accents", trained, "Am\u00e9lie")
+    shutil.copy(video, old := tmp_path / "Ame\u0301lie.mp4")
+    obygaze("film", "thumbnails", old, "--scored", tmp_path / "accents", "--out", tmp_path / "accented")
     other = tmp_path / "other.mp4"
     shutil.copy(video, other)
     obygaze("film", "thumbnails", other, "--scored", scored, "--out", tmp_path / "q", code=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_folder, import_images
+from obygaze_features.manifest import Film, import_film, import_folder, import_images
 from obygaze_features.manifest.clip import frame_rate, time_code
 
 
@@ -131,6 +131,42 @@ def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
     spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=what):
         import_folder(films, tmp_path, spans)
+
+
+NFC, NFD = "Am\u00e9lie", "Ame\u0301lie"
+
+
+@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)])
+def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, on_disk, in_table):
+    """Old Macs, and archives made on them, spell an accent as a letter of its own; keyboards do not."""
+    folder, spans = tmp_path / "films", tmp_path / "spans.csv"
+    (folder / on_disk).mkdir(parents=True)
+    (folder / on_disk / "one.mp4").touch()
+    spans.write_text(
+        f"video,start_s,end_s,clip_id,movie\n{in_table}/one.mp4,0,1,,\n{in_table}/one.mp4,1,2,{NFD},{NFD}\n",
+        encoding="utf-8",
+    )
+    imported = import_folder(folder, tmp_path, spans)
+    assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
+    assert imported.manifest.movies == (NFC,)
+    assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
+    assert imported.notices == ()
+    (whole,) = import_folder(folder, tmp_path).manifest
+    assert (whole.clip_id, whole.movie, whole.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
+
+
+def test_names_that_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
+    spans = tmp_path / "spans.csv"
+    spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
+    for name in (NFC, NFD):
+        (tmp_path / f"{name}.mp4").touch()
+    for table in (None, spans):
+        with pytest.raises(ManifestError):
+            import_folder(tmp_path, tmp_path, table)
+    films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
+    assert [film.movie for film in films] == [NFC, NFC]
+    with pytest.raises(ManifestError):
+        import_film(films, tmp_path, 5.0)
 
 
 # A folder of images

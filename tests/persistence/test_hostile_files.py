@@ -143,6 +143,7 @@ def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what)
     assert peak < 4 * len(data) + 1_000_000
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has neither in a folder")
 def test_a_pipe_and_a_device_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.model")
     for path in (tmp_path / "a.model", Path("/dev/zero")):

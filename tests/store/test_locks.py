@@ -3,11 +3,14 @@
 import errno
 import fcntl
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from obygaze_features import locks
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_hdf5
 from obygaze_features.exchange.publish import pack
@@ -55,3 +58,18 @@ def test_without_locks_nothing_is_begun_and_the_remedy_is_named(sealed, tmp_path
     assert str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
     assert listing(tmp_path) == before
+
+
+def test_on_windows_what_is_no_lock_of_another_is_not_waited_for(tmp_path, monkeypatch):
+    def locking(*_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    def sleep(_):
+        pytest.fail("waits for ever")
+
+    monkeypatch.setattr(locks, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(locks.time, "sleep", sleep)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    (tmp_path / "file").touch()
+    with (tmp_path / "file").open("r+b") as file, pytest.raises(OSError, match="Invalid"):
+        locks.hold(file.fileno(), tmp_path / "file")

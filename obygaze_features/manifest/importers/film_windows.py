@@ -13,6 +13,7 @@ from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path, time
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.text_tables import Problems, Row, delimiter_of, read_table
+from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""
@@ -49,8 +50,8 @@ class Film:
 
     @property
     def movie(self) -> str:
-        """Name of the movie: that of its file without suffix."""
-        return self.path.stem
+        """Name of the movie: that of its file without suffix, in Unicode's form NFC."""
+        return composed(self.path.stem)
 
 
 @dataclass(frozen=True, slots=True)

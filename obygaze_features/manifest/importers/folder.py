@@ -29,6 +29,7 @@ from obygaze_features.manifest.text_tables import (
     delimiter_of,
     read_table,
 )
+from obygaze_features.text import composed
 
 VIDEO_SUFFIXES: frozenset[str] = frozenset(
     {
@@ -91,7 +92,8 @@ def import_folder(
     Notes
     -----
     A clip's id is its path without suffix, separators turned into "-", and its span where it has one. The
-    movie is the first sub-folder, or the file's name for videos at the top.
+    movie is the first sub-folder, or the file's name for videos at the top. Both are in Unicode's form NFC,
+    however a disk stores accents; a video is found however a table does.
 
     Raises
     ------
@@ -237,7 +239,7 @@ def whole_files(
             )
         file_of[name] = file
         try:
-            clips.append(Clip(name, movie(file), stored_path(source / file, root)))
+            clips.append(Clip(name, composed(movie(file)), stored_path(source / file, root)))
         except ManifestError as error:
             raise ManifestError(
                 f"file {os.fspath(source / file)!r}: {error}; rename it", error.column
@@ -259,11 +261,17 @@ def _spans(
     problems = Problems(spans)
     collected = Collected(problems)
     named: set[Path] = set()
+    spelled = {composed(str(video)): str(video) for video in videos} | {
+        str(video): str(video) for video in videos
+    }
     respelled: Counter[tuple[str, str]] = Counter()
     for written in table.rows:
         row = _timed(written, problems, rate, decimal_comma=delimiter != ",")
         if row is None:
             continue
+        video = row.cells["video"]
+        on_disk = spelled.get(video) or spelled.get(composed(video), video)
+        row = Row(row.line, {**row.cells, "video": on_disk})
         cell = row.cells.get(CODEBOOK_COLUMN, "")
         if cell not in {"", codebook.name}:
             problems.add(
@@ -347,14 +355,14 @@ def _completed(row: Row, source: Path, root: Path) -> Row:
     name = _name(inside)
     if cells["start_s"] and cells["end_s"]:
         name = f"{name}-{cells['start_s']}-{cells['end_s']}"
-    cells["clip_id"] = cells.get("clip_id") or name
-    cells["movie"] = cells.get("movie") or _movie(inside)
+    cells["clip_id"] = composed(cells.get("clip_id") or name)
+    cells["movie"] = composed(cells.get("movie") or _movie(inside))
     cells["video"] = stored_path(source / cells["video"], root)
     return Row(row.line, cells)
 
 
 def _name(video: PurePosixPath) -> str:
-    return "-".join((*video.parts[:-1], video.stem))
+    return composed("-".join((*video.parts[:-1], video.stem)))
 
 
 def _movie(video: PurePosixPath) -> str:
