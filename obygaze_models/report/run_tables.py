@@ -13,7 +13,8 @@ from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import SEEN, Run
-from obygaze_models.models.registry import BASELINES, BUILTIN_MODELS, HOMES
+from obygaze_models.models.names import BASELINES, HOMES
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.blocks import (
     NOTHING,
