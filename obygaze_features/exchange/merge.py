@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import remove_tree, sha256_of
+from obygaze_features.io import local_path, remove_tree, sha256_of
 from obygaze_features.locks import alone_in
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import (
@@ -86,7 +86,7 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
-    destination = Path(destination)
+    destination = local_path(destination)
     work = work_path(destination, version, MERGING_SUFFIX)
     _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     chosen_licence = validate_licence(str(stores[0].attributes["licence"]) if licence is None else licence)

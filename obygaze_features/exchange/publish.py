@@ -11,7 +11,7 @@ from threading import Lock
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, in_threads, new_file
-from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.io import NO_LICENCE, local_path, sha256_of
 from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
@@ -124,7 +124,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
         out = folder_of(store).path.with_name(f"{files.name}.zip")
-    out = Path(out)
+    out = local_path(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
     if unknown := sorted(set(files.names()) ^ set(names)):
@@ -221,7 +221,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")
     url = as_url(destination)
     if url is None:
-        return str(download(source, Path(destination), progress=progress).path)
+        return str(download(source, local_path(destination), progress=progress).path)
     if url.startswith("s3://"):
         return push_to_s3(source, url, progress)
     if url.startswith("hf://"):

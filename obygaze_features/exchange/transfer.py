@@ -15,6 +15,7 @@ from obygaze_features.io import (
     PARTIAL_SUFFIX,
     empty,
     file_sha256,
+    local_path,
     naming,
     remove_tree,
     sync,
@@ -286,7 +287,7 @@ def pull(
     >>> copied.path.name
     'films-1.0.0'
     """
-    return download(files_of(store), Path(destination), arrays=arrays, clips=clips, progress=progress)
+    return download(files_of(store), local_path(destination), arrays=arrays, clips=clips, progress=progress)
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:

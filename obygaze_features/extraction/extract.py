@@ -23,7 +23,7 @@ from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, u
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
@@ -82,7 +82,8 @@ def prepare(
         A backbone needs a function in decode workers that the running script defines.
     """
     validate_licence(licence)
-    versioned(Path(out), version)
+    out = local_path(out)
+    versioned(out, version)
     others = {
         "--engine ray": engine == "ray",
         "--gpus": bool(gpus),
@@ -93,10 +94,10 @@ def prepare(
         "backbones that read texts": reads_texts(backbones),
     }
     table = _table_of_shots(shots, [name for name, given in others.items() if given])
-    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else Path(out).name)
+    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else out.name)
     finish = partial(
         Extraction,
-        out=Path(out),
+        out=out,
         version=version,
         licence=licence,
         citation=citation,
@@ -180,7 +181,7 @@ def _table_of_shots(shots: Path | str | None, others: Sequence[str]) -> Path | N
             f"--shots cannot be combined with {', '.join(others)}: shots are found while one machine decodes "
             "whole films; use 'obygaze manifest import film --shots own' instead"
         )
-    return Path(shots)
+    return local_path(shots)
 
 
 P = ParamSpec("P")
@@ -365,7 +366,7 @@ def _engine(name: str) -> Callable[..., RunReport]:
 def _texts_of(source: Path | str | Manifest) -> TextList:
     if isinstance(source, Manifest):
         raise ExtractError("backbones that read texts need a list of texts, not a manifest of clips")
-    return read_texts(Path(source))
+    return read_texts(local_path(source))
 
 
 def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
@@ -373,7 +374,7 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(source, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
-    path = Path(source)
+    path = local_path(source)
     if path.is_dir() or path.suffix.lower() in VIDEOS:
         folder = path if path.is_dir() else path.parent
         raise ExtractError(

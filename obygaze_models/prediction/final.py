@@ -11,7 +11,7 @@ import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from obygaze_features.io import NO_LICENCE, refuse_existing
+from obygaze_features.io import NO_LICENCE, local_path, refuse_existing
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.text import file_name
 from obygaze_models.concepts.bank import ConceptBank
@@ -46,7 +46,7 @@ def save_models(
     run: Run,
     data: Dataset,
     names: Iterable[str],
-    folder: Path,
+    folder: Path | str,
     *,
     models: Mapping[str, Any] | Sequence[ModelSpec] | None = None,
     licence: str = NO_LICENCE,
@@ -65,7 +65,7 @@ def save_models(
         What was evaluated.
     names : iterable of str
         Models of the run; or "bank" for the directions of all concepts, without a classifier.
-    folder : Path
+    folder : Path or str
         Created if missing.
     models : mapping or sequence of ModelSpec, optional
         The models given to `evaluate`, if not by name.
@@ -100,7 +100,7 @@ def save_models(
     ['linear.model']
     """
     wanted = list(dict.fromkeys(names))
-    paths = {name: folder / f"{file_name(name)}{SUFFIX}" for name in wanted}
+    paths = {name: local_path(folder) / f"{file_name(name)}{SUFFIX}" for name in wanted}
     refuse_existing(*paths.values(), force=force)
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
     check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)
