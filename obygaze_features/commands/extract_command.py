@@ -12,7 +12,6 @@ from click.core import ParameterSource
 from obygaze_features.commands.extract_output import (
     logs_as_notes,
     note,
-    progress,
     show_estimate,
     show_outcome,
 )
@@ -258,7 +257,7 @@ def extract(
         sealing=not (no_seal or of_array),
         append=append,
         note=note,
-        watch=progress,
+        progress=True,
         **settings,
     )
     if dry_run:

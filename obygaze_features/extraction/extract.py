@@ -19,12 +19,13 @@ from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.loop import run_local
-from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, unwatched
+from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, bar_of_rows, unwatched
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
+from obygaze_features.screen import in_notebook
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
@@ -61,7 +62,7 @@ def prepare(
     sealing: bool = True,
     shots: Path | str | None = None,
     note: OnNote = warnings.warn,
-    watch: ShowRows = unwatched,
+    progress: ShowRows | bool | None = None,
 ) -> Extraction:
     """Read the manifest, build the backbones and check the settings before the work starts.
 
@@ -81,6 +82,7 @@ def prepare(
     WorkerError
         A backbone needs a function in decode workers that the running script defines.
     """
+    wanted = in_notebook() if progress is None else progress
     validate_licence(licence)
     out = local_path(out)
     versioned(out, version)
@@ -108,7 +110,7 @@ def prepare(
         append=None if append is None else open_store(append).path,
         shots=table,
         note=note,
-        watch=watch,
+        watch=progress if callable(progress) else bar_of_rows if wanted else unwatched,
     )
     if reads_texts(backbones):
         texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
@@ -260,8 +262,9 @@ def extract(work: Extraction) -> Store:
         are decoded for the windows, each frame once.
     note
         Called with each message that is not an error.
-    watch
-        Progress callback, as in `Extraction`.
+    progress
+        Whether to show a bar, by default in a notebook alone; or a progress callback, as `watch` of
+        `Extraction`.
 
     Raises
     ------

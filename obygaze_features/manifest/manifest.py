@@ -117,9 +117,14 @@ class Manifest:
             frame[name] = [clip.extras[name] for clip in self.clips]
         return frame
 
-    @cached_property
+    @property
     def by_id(self) -> Mapping[str, Clip]:
         """The clips by their ids."""
+        return self._by_id
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Clip]:
+        # Apart: for pyright a cached property is not the read-only property of a protocol.
         return {clip.clip_id: clip for clip in self.clips}
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.io import json_bytes, local_path, write_whole
 from obygaze_features.manifest import Manifest
-from obygaze_features.screen import ShowProgress
+from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.group import rows_of
@@ -89,7 +89,7 @@ def predict(
     manifest: Manifest | None = None,
     *,
     movies: Collection[str] | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Predicted:
     """Score every clip of some stores that has features.
 
@@ -102,8 +102,9 @@ def predict(
         Gives the clips' videos, which stores do not keep.
     movies : collection of str, optional
         Score the clips of these movies alone.
-    progress : callable, optional
-        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these.
+    progress : callable or bool, optional
+        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these; or
+        whether to show a bar, by default in a notebook alone.
 
     Raises
     ------
@@ -211,7 +212,7 @@ def _table(
 
 
 def read_rows(
-    card: Card, store: Store, rows: NDArray[np.intp], *, progress: ShowProgress | None = None
+    card: Card, store: Store, rows: NDArray[np.intp], *, progress: Progress | bool | None = None
 ) -> NDArray[Any]:
     """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
     group = store[card.backbone]
