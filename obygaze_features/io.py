@@ -40,6 +40,7 @@ __all__ = [
     "force_to_disk",
     "is_temporary",
     "json_bytes",
+    "local_path",
     "make_folder",
     "naming",
     "open_binary",
@@ -288,6 +289,12 @@ def empty(folder: Path) -> None:
             remove_tree(node)
         else:
             node.unlink()
+
+
+def local_path(path: Path | str) -> Path:
+    """Return a path that a user gave, as text or not, with a ``~`` at its beginning replaced."""
+    # Not Path.expanduser, which raises where there is no such user.
+    return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:

@@ -3,14 +3,24 @@
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from typing import Final, Protocol
 
 from obygaze_features.text import unescaped, visible
 
-__all__ = ["ShowProgress", "probability", "progress_bar", "table", "terminal_width"]
+__all__ = [
+    "Progress",
+    "ShowProgress",
+    "in_notebook",
+    "probability",
+    "progress_bar",
+    "progress_hook",
+    "table",
+    "terminal_width",
+]
 
 
 QUIET_S: Final = 60.0
@@ -96,26 +106,75 @@ def _paced(done: int, total: int) -> bool:
     return 0 < total <= 10 * done
 
 
+Progress = Callable[[int, int], None]
+"""Called now and then with how much is done, and of how much."""
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a kernel of Jupyter's."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def progress_hook(
+    progress: Progress | bool | None, what: str, unit: str = "it", *, scaled: bool = False
+) -> Progress | None:
+    """Return what a library function calls with its progress, given its parameter of that name.
+
+    Parameters
+    ----------
+    progress
+        A callable; or whether to show a bar: None in a notebook alone.
+    what, unit, scaled
+        As of `progress_bar`. The bar is closed when all is done.
+    """
+    if callable(progress):
+        return progress
+    if not (in_notebook() if progress is None else progress):
+        return None
+    stack = ExitStack()
+    show: ShowProgress | None = None
+
+    def show_and_close(done: int, total: int) -> None:
+        nonlocal show
+        show = show or stack.enter_context(progress_bar(what, unit, scaled=scaled))
+        show(done, total)
+        if done >= total:
+            stack.close()
+            show = None
+
+    return show_and_close
+
+
 @contextmanager
 def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
-    """Show progress on stderr: a bar on a terminal, elsewhere a line per minute.
+    """Show progress: a bar in a notebook and on a terminal, elsewhere a line per minute on stderr.
 
     Parameters
     ----------
     scaled
         Write large numbers with a prefix, as for bytes.
     """
-    if not sys.stderr.isatty():
+    notebook = in_notebook()
+    if not notebook and not sys.stderr.isatty():
         yield _minute_lines(what, unit, scaled=scaled)
         return
-    from tqdm import tqdm  # noqa: PLC0415 - slow, and most processes need none
+    # Slow, and most processes need none.
+    from tqdm import TqdmWarning  # noqa: PLC0415
+    from tqdm.auto import tqdm  # noqa: PLC0415
 
-    with tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=unescaped(sys.stderr)) as bar:
+    file = None if notebook else unescaped(sys.stderr)
+    with warnings.catch_warnings(action="ignore", category=TqdmWarning):  # of a notebook without ipywidgets
+        bar = tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=file)
+    with bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
-            if done < bar.n:
-                bar.reset()  # other work: its pace is its own
-            bar.total = total
+            if done < bar.n or total != bar.total:
+                start = bar.start_t
+                other_work = done < bar.n
+                bar.reset(total)
+                if not other_work:
+                    bar.start_t = start  # else its pace is its own
             bar.bar_format = None if _paced(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
 from obygaze_features.manifest import (
     BUILTIN,
     CODEBOOK_COLUMN,
@@ -32,7 +33,9 @@ KEPT = (SEEN_SCORE, "judgement", "draw", "place")
 ADVICE = "give what the page of `obygaze film report` saved, or what `obygaze film next` wrote, filled in"
 
 
-def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | None = None) -> Imported:
+def import_judgements(
+    files: Sequence[Path | str], root: Path | str, codebook: Codebook | None = None
+) -> Imported:
     r"""Read judgements of one or more annotators as a manifest.
 
     Rows without a level are left out and counted. Where an annotator judged a span more than once, the last
@@ -59,12 +62,12 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
     >>> rows = "a,film0,,0,5,S,,AB,1\nb,film0,,5,9,,,AB,1\n"
     >>> head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
     >>> _ = Path("judged.csv").write_text(head + rows)
-    >>> [clip.level for clip in obygaze_film.import_judgements([Path("judged.csv")], Path()).manifest]
+    >>> [clip.level for clip in obygaze_film.import_judgements(["judged.csv"], "").manifest]
     ['S']
     """
     clip_of_span: dict[tuple[str, str, float | None, float | None], Clip] = {}
     notices = []
-    for path in files:
+    for path in map(local_path, files):
         table = read_table(path, (*FIELDS, SEEN_SCORE), delimiter_of(path), advice=ADVICE)
         if codebook is None:
             codebook = _codebook(path, table.rows)
@@ -104,7 +107,7 @@ def import_judgements(files: Sequence[Path], root: Path, codebook: Codebook | No
             f"{counted(seen, 'judgement')} made with the score in sight: "
             "`obygaze evaluate` keeps them out of test folds"
         )
-    return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
+    return Imported(Manifest(tuple(clips), local_path(root), codebook or default_codebook()), tuple(notices))
 
 
 def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_features.io import file_sha256
+from obygaze_features.io import file_sha256, local_path
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
@@ -181,11 +181,11 @@ def _load(store: Store, models: Sequence[Model | Path | str], movie: str | None 
     movies = None if movie is None else {movie}
     for source in models:
         model = source if isinstance(source, Model) else load_model(source)
-        local = not isinstance(source, Model) and Path(source).is_file()
+        local = None if isinstance(source, Model) else local_path(source)
         name, number = model.card.model, 2
         while name in {earlier.key for earlier in loaded}:
             name, number = f"{model.card.model}-{number}", number + 1
-        sha256 = file_sha256(Path(str(source))) if local else ""
+        sha256 = file_sha256(local) if local and local.is_file() else ""
         loaded.append(_Loaded(name, model, sha256, predict(model, [store], movies=movies)))
     return loaded
 

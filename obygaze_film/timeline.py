@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.io import sha256_of, whole_folder, write_new
+from obygaze_features.io import local_path, sha256_of, whole_folder, write_new
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     NO_TRACES,
@@ -127,7 +127,7 @@ class Timeline:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path | str) -> None:
         """Write `film.json` and its tables into a folder, as `write_films` does."""
         write_films([self], folder)
 
@@ -156,7 +156,7 @@ class Timeline:
         """Write the film for another tool; kinds and options as of `obygaze_film.exchange.collect`."""
         from obygaze_film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
 
-        write_export(self, kind, Path(path), **options)
+        write_export(self, kind, local_path(path), **options)
 
     @classmethod
     def read(cls, folder: Path | str) -> "Timeline":
@@ -167,7 +167,7 @@ class Timeline:
         FilmError
             It is not such a folder, or a file is damaged; names file and column.
         """
-        return cls(*read_scored(Path(folder)))
+        return cls(*read_scored(local_path(folder)))
 
     @staticmethod
     def _verdict(model: ModelRecord) -> str:
@@ -178,7 +178,7 @@ class Timeline:
         return ""
 
 
-def write_films(films: Sequence[Timeline], out: Path) -> dict[str, Path]:
+def write_films(films: Sequence[Timeline], out: Path | str) -> dict[str, Path]:
     """Write scored films, one into `out` itself, several into a folder of it each; return these folders.
 
     Earlier films of these folders are replaced with all that belongs to them, rates from judgements too; what
@@ -189,7 +189,7 @@ def write_films(films: Sequence[Timeline], out: Path) -> dict[str, Path]:
     FilmError
         Two films would have one folder, or a text has control characters.
     """
-    out = Path(out)
+    out = local_path(out)
     folders = folders_of([film.movie for film in films], out)
     ours = FILES if out in folders.values() else {folder.name for folder in folders.values()}
     with whole_folder(out) as partial:
@@ -208,7 +208,7 @@ def write_films(films: Sequence[Timeline], out: Path) -> dict[str, Path]:
     return folders
 
 
-def read_films(folders: Sequence[Path]) -> list[Timeline]:
+def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
     """Read scored films from folders of one film, or folders that contain several such folders.
 
     Raises
@@ -223,10 +223,10 @@ def read_films(folders: Sequence[Path]) -> list[Timeline]:
     >>> import obygaze_film
     >>> for film in obygaze_film.score_films(of.open_store("stores/more"), ["kept/linear.model"]):
     ...     film.write(Path("scored-films") / film.movie)
-    >>> len(obygaze_film.read_films([Path("scored-films")]))
+    >>> len(obygaze_film.read_films(["scored-films"]))
     6
     """
-    return list(found_films(folders).values())
+    return list(found_films([local_path(folder) for folder in folders]).values())
 
 
 def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook, Manifest
-from obygaze_features.screen import ShowProgress
+from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.errors import DatasetError
@@ -194,7 +194,7 @@ def load_dataset(
     pool: Pool = "max",
     unlabelled: bool = False,
     reduce: str | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Dataset:
     """Load the features and labels of every annotated clip of a manifest.
 
@@ -216,8 +216,9 @@ def load_dataset(
         Rule to reduce tokens by, for models that read frames or tokens: ``mean``, ``top:K``,
         ``project:SIZE:SEED``, ``mean+project:SIZE:SEED``. The tokens are read once; the result is kept beside
         the store (`obygaze_models.reduction`).
-    progress : callable, optional
-        Called with the numbers of clips whose tokens are reduced and of all.
+    progress : callable or bool, optional
+        Called with the numbers of clips whose tokens are reduced and of all; or whether to show a bar, by
+        default in a notebook alone.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec
 from obygaze_features.errors import first_line
 from obygaze_features.io import empty, sha256_of, sync, sync_tree
 from obygaze_features.locks import alone_in
-from obygaze_features.screen import ShowProgress
+from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store import Group, Store
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
@@ -304,7 +304,7 @@ class ReducedTokens:
 
 
 def reduce_tokens(
-    store: Store, backbone: str, rule: str, *, progress: ShowProgress | None = None
+    store: Store, backbone: str, rule: str, *, progress: Progress | bool | None = None
 ) -> ReducedTokens:
     """Reduce the tokens of a store in one pass, or open what an earlier call made of it.
 
@@ -344,7 +344,7 @@ def reduce_tokens(
         partial = path.with_name(f"{path.name}.partial")
         with alone_in(partial, "reducing these tokens"):
             if not path.exists():
-                _make(partial, group, fitted, card, progress)
+                _make(partial, group, fitted, card, progress_hook(progress, "reducing tokens", "clip"))
                 sync_tree(partial)
                 partial.replace(path)
         sync(path.parent)
@@ -352,7 +352,7 @@ def reduce_tokens(
 
 
 def _make(
-    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: ShowProgress | None
+    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: Progress | None
 ) -> None:
     """Reduce all clips into a folder."""
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)

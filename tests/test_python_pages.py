@@ -1,12 +1,15 @@
 """The Python of pages runs as it stands, and prints what they say."""
 
 import doctest
+import inspect
 import os
 import re
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from obygaze_features import Manifest
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +46,23 @@ def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
     body = "\n".join(f"    {line}" for line in [*served.splitlines(), check])
     before = "from share_a_store import serving\nfrom pathlib import Path\n"
     notebook(f"{before}with serving(Path('stores')) as url:\n{body}")
+
+
+def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
+    pytest.importorskip("mypy")
+    (code,) = blocks("README.md")
+    (tmp_path / "lines.py").write_text(code, encoding="utf-8")
+    said = python(
+        "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "lines.py"), cwd=ROOT
+    )
+    assert "Success" in said.stdout
+
+
+def test_a_manifest_is_what_tables_of_features_take_for_pyright_too():
+    """Pyright takes no cached property for the read-only property of a protocol."""
+    for name in ("by_id", "codebook"):
+        member = inspect.getattr_static(Manifest, name, None)
+        assert not isinstance(member, cached_property)
 
 
 def test_the_page_for_notebooks_runs_from_top_to_bottom(notebook):

@@ -1,9 +1,16 @@
 """Progress is a bar on a terminal, and lines in a log."""
 
+import inspect
+import sys
 from types import SimpleNamespace
 
+import obygaze_features as of
+import obygaze_models as om
 from obygaze_features import screen
 from obygaze_features.screen import progress_bar
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models import linear_probe
+from tests.conftest import planted
 
 
 def test_on_a_terminal_progress_is_a_bar_that_goes_away(capsys, monkeypatch):
@@ -27,3 +34,46 @@ def test_no_time_is_promised_before_a_tenth_is_done_and_other_work_has_a_pace_of
     assert all(name in line for name, line in zip(("table2", "table2", "table4"), lines, strict=False))
     assert "about 18 min left" in lines[1]
     assert "about 1 min left" in lines[-1]
+
+
+class Kernel:
+    """IPython's, as a notebook has it."""
+
+    config = ("IPKernelApp",)
+
+
+def test_library_calls_show_a_bar_in_a_notebook_alone_and_are_quiet_on_request(capsys, monkeypatch):
+    def shown(**options):
+        evaluate(planted(direction=2.0), {"linear": linear_probe()}, task="hn_s", **options)
+        return "training" in "".join(capsys.readouterr())
+
+    assert not shown()
+    seen = []
+    assert not shown(progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))
+    assert shown()
+    assert not shown(progress=False)
+    assert not shown(progress=lambda _done, _total: None)
+    monkeypatch.delitem(sys.modules, "IPython")
+    monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
+    assert not shown()
+    assert shown(progress=True)
+
+
+def test_every_long_call_takes_progress():
+    long = (
+        of.extract,
+        of.merge,
+        of.pack,
+        of.pull,
+        of.push,
+        of.verify,
+        om.evaluate,
+        om.load_dataset,
+        om.predict,
+    )
+    for call in long:
+        parameter = inspect.signature(call).parameters["progress"]
+        assert parameter.default is None
+        assert "bool" in str(parameter.annotation)

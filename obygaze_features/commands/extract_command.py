@@ -13,7 +13,6 @@ import obygaze_features as of
 from obygaze_features.commands.extract_output import (
     logs_as_notes,
     note,
-    progress,
     show_estimate,
     show_outcome,
 )
@@ -272,7 +271,7 @@ def extract(
         sealing=not (no_seal or of_array),
         append=append,
         note=note,
-        watch=progress,
+        progress=True,
         **settings,
     )
     if dry_run:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,31 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.screen import progress_bar, table
+from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Estimate, RunReport, Stop
     from obygaze_features.extraction.texts import TextEstimate
-    from obygaze_features.store import ClipResult, Stage
+    from obygaze_features.store import Stage
 
 SHOWN_REASONS = 10
 SHOWN_REMARKS = 5
-
-
-@contextmanager
-def progress(n_clips: int, unit: str = "clip") -> "Iterator[Callable[[RunReport, list[ClipResult]], None]]":
-    """Show a progress bar on stderr, advanced by the function this context yields."""
-    done = 0
-    with progress_bar("extract", unit) as show:
-
-        def moved(report: "RunReport", results: "list[ClipResult]") -> None:
-            nonlocal done
-            done += len(results)
-            shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
-            show(done, n_clips, shares)
-
-        yield moved
 
 
 def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:

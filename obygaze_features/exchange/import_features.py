@@ -12,6 +12,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import empty, remove_tree
 from obygaze_features.locks import alone_in
+from obygaze_features.screen import Progress
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
@@ -22,7 +23,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.sealing import Progress, seal, work_path
+from obygaze_features.store.sealing import seal, work_path
 from obygaze_features.store.stage import Stage
 
 

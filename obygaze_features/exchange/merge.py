@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import remove_tree, sha256_of
+from obygaze_features.io import local_path, remove_tree, sha256_of
 from obygaze_features.locks import alone_in
+from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import (
     DONE,
@@ -33,7 +34,7 @@ from obygaze_features.store.records import (
     StoredClip,
     one_line,
 )
-from obygaze_features.store.sealing import Progress, seal, work_path
+from obygaze_features.store.sealing import seal, work_path
 from obygaze_features.store.stage import Stage
 from obygaze_features.store.store import Place, Store, files_of, open_files
 
@@ -48,7 +49,7 @@ def merge(
     licence: str | None = None,
     citation: str | None = None,
     corpus: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Path:
     """Seal the clips of several stores as `DESTINATION-VERSION` and return its path.
 
@@ -65,7 +66,8 @@ def merge(
     corpus
         Name of the result's corpus; None: that of the stores, which must then agree.
     progress
-        Called with (rows done, rows in all), twice from 0: clips copied, rows sealed.
+        Called with (rows done, rows in all), twice from 0: clips copied, rows sealed. Or
+        whether to show a bar: by default in a notebook alone.
 
     Raises
     ------
@@ -86,7 +88,8 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
-    destination = Path(destination)
+    progress = progress_hook(progress, "merge")
+    destination = local_path(destination)
     work = work_path(destination, version, MERGING_SUFFIX)
     _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     chosen_licence = validate_licence(str(stores[0].attributes["licence"]) if licence is None else licence)

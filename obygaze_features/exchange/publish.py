@@ -3,15 +3,15 @@
 import hashlib
 import stat
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from threading import Lock
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.transfer import FileProgress, download, in_threads, new_file
-from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.exchange.transfer import FileProgress, download, files_hook, in_threads, new_file
+from obygaze_features.io import NO_LICENCE, local_path, sha256_of
+from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
@@ -33,7 +33,6 @@ from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_f
 
 WRITERS = 4
 """Concurrent uploads; each holds one object, at most a shard, in memory."""
-Progress = Callable[[int, int], None]
 
 
 def card_files(
@@ -95,7 +94,7 @@ def _facts(store: Store, licence: str, citation: str) -> Facts:
 
 # --- one zip
 # ---------------------------------------------------------------------------
-def pack(store: Place, out: Path | str | None = None, progress: Progress | None = None) -> Path:
+def pack(store: Place, out: Path | str | None = None, progress: Progress | bool | None = None) -> Path:
     """Write a sealed store into one zip; the same store gives the same bytes.
 
     Every file is checked against its digest on the way.
@@ -107,7 +106,8 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     out
         The zip to make; None for `NAME-VERSION.zip` beside the store's folder.
     progress
-        Called with (bytes written, bytes in all).
+        Called with (bytes written, bytes in all). Or whether to show a bar:
+        by default in a notebook alone.
 
     Raises
     ------
@@ -124,7 +124,8 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | None 
     files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
         out = folder_of(store).path.with_name(f"{files.name}.zip")
-    out = Path(out)
+    progress = progress_hook(progress, "pack", "B", scaled=True)
+    out = local_path(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
     if unknown := sorted(set(files.names()) ^ set(names)):
@@ -185,7 +186,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expe
 
 # --- copies elsewhere; one that was stopped resumes
 # ---------------------------------------------------------------------------
-def push(store: Place, destination: Path | str, progress: FileProgress | None = None) -> str:
+def push(store: Place, destination: Path | str, progress: FileProgress | bool | None = None) -> str:
     """Copy a sealed store to `destination` and return its location.
 
     Run again after a kill, it resumes where it stopped.
@@ -209,7 +210,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
     >>> open_store(place).names
     ('toy',)
     """
-    source = folder_of(store)
+    progress, source = files_hook(progress, "push"), folder_of(store)
     licence = check_version(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
@@ -221,7 +222,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | None = 
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")
     url = as_url(destination)
     if url is None:
-        return str(download(source, Path(destination), progress=progress).path)
+        return str(download(source, local_path(destination), progress=progress).path)
     if url.startswith("s3://"):
         return push_to_s3(source, url, progress)
     if url.startswith("hf://"):

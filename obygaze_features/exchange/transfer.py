@@ -15,6 +15,7 @@ from obygaze_features.io import (
     PARTIAL_SUFFIX,
     empty,
     file_sha256,
+    local_path,
     naming,
     remove_tree,
     sync,
@@ -22,6 +23,7 @@ from obygaze_features.io import (
     write_whole,
 )
 from obygaze_features.locks import alone_in
+from obygaze_features.screen import progress_hook
 from obygaze_features.store.files_remote import STEP
 from obygaze_features.store.format import (
     ARRAYS,
@@ -217,6 +219,14 @@ class Downloaded:
     left: int
 
 
+def files_hook(progress: FileProgress | bool | None, what: str) -> FileProgress | None:
+    """Return what is called with files and bytes, given a parameter `progress`."""
+    if callable(progress):
+        return progress
+    show = progress_hook(progress, what, "file")
+    return None if show is None else lambda done, total, _octets: show(done, total)
+
+
 def download(
     files: StoreFiles,
     destination: Path,
@@ -261,7 +271,7 @@ def pull(
     *,
     arrays: Collection[str] | None = None,
     clips: Collection[str] | None = None,
-    progress: FileProgress | None = None,
+    progress: FileProgress | bool | None = None,
 ) -> Downloaded:
     """Copy a sealed store, or a part of it, from a URL, a zip or another folder into a folder.
 
@@ -272,7 +282,8 @@ def pull(
     destination
         The folder to make, such as `stores/films-1.0.0`; a copy that is there is completed.
     arrays, clips, progress
-        As `download` takes them.
+        As `download` takes them; `progress` may also be whether to show a bar, by default
+        in a notebook alone.
 
     Raises
     ------
@@ -286,7 +297,8 @@ def pull(
     >>> copied.path.name
     'films-1.0.0'
     """
-    return download(files_of(store), Path(destination), arrays=arrays, clips=clips, progress=progress)
+    progress = files_hook(progress, "pull")
+    return download(files_of(store), local_path(destination), arrays=arrays, clips=clips, progress=progress)
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:

@@ -19,12 +19,13 @@ from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.loop import run_local
-from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, unwatched
+from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, bar_of_rows, unwatched
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
+from obygaze_features.screen import in_notebook
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
@@ -61,7 +62,7 @@ def prepare(
     sealing: bool = True,
     shots: Path | str | None = None,
     note: OnNote = warnings.warn,
-    watch: ShowRows = unwatched,
+    progress: ShowRows | bool | None = None,
 ) -> Extraction:
     """Read the manifest, build the backbones and check the settings before the work starts.
 
@@ -81,8 +82,10 @@ def prepare(
     WorkerError
         A backbone needs a function in decode workers that the running script defines.
     """
+    wanted = in_notebook() if progress is None else progress
     validate_licence(licence)
-    versioned(Path(out), version)
+    out = local_path(out)
+    versioned(out, version)
     others = {
         "--engine ray": engine == "ray",
         "--gpus": bool(gpus),
@@ -93,10 +96,10 @@ def prepare(
         "backbones that read texts": reads_texts(backbones),
     }
     table = _table_of_shots(shots, [name for name, given in others.items() if given])
-    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else Path(out).name)
+    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else out.name)
     finish = partial(
         Extraction,
-        out=Path(out),
+        out=out,
         version=version,
         licence=licence,
         citation=citation,
@@ -107,7 +110,7 @@ def prepare(
         append=None if append is None else open_store(append).path,
         shots=table,
         note=note,
-        watch=watch,
+        watch=progress if callable(progress) else bar_of_rows if wanted else unwatched,
     )
     if reads_texts(backbones):
         texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
@@ -180,7 +183,7 @@ def _table_of_shots(shots: Path | str | None, others: Sequence[str]) -> Path | N
             f"--shots cannot be combined with {', '.join(others)}: shots are found while one machine decodes "
             "whole films; use 'obygaze manifest import film --shots own' instead"
         )
-    return Path(shots)
+    return local_path(shots)
 
 
 P = ParamSpec("P")
@@ -259,8 +262,9 @@ def extract(work: Extraction) -> Store:
         are decoded for the windows, each frame once.
     note
         Called with each message that is not an error.
-    watch
-        Progress callback, as in `Extraction`.
+    progress
+        Whether to show a bar, by default in a notebook alone; or a progress callback, as `watch` of
+        `Extraction`.
 
     Raises
     ------
@@ -365,7 +369,7 @@ def _engine(name: str) -> Callable[..., RunReport]:
 def _texts_of(source: Path | str | Manifest) -> TextList:
     if isinstance(source, Manifest):
         raise ExtractError("backbones that read texts need a list of texts, not a manifest of clips")
-    return read_texts(Path(source))
+    return read_texts(local_path(source))
 
 
 def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
@@ -373,7 +377,7 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(source, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
-    path = Path(source)
+    path = local_path(source)
     if path.is_dir() or path.suffix.lower() in VIDEOS:
         folder = path if path.is_dir() else path.parent
         raise ExtractError(

@@ -16,6 +16,7 @@ from obygaze_features.extraction.report import OnCommit, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
+from obygaze_features.screen import progress_bar
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
@@ -28,6 +29,21 @@ from obygaze_features.store.stage import shard_rows
 
 OnNote = Callable[[str], object]
 ShowRows = Callable[[int, str], AbstractContextManager[OnCommit]]
+
+
+@contextmanager
+def bar_of_rows(n_rows: int, unit: str = "clip") -> Iterator[OnCommit]:
+    """Show a progress bar, with the shares of the time that each step takes."""
+    done = 0
+    with progress_bar("extract", unit) as show:
+
+        def moved(report: RunReport, results: list[ClipResult]) -> None:
+            nonlocal done
+            done += len(results)
+            shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
+            show(done, n_rows, shares)
+
+        yield moved
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook_parts import (
     Concept,
     Level,
@@ -306,7 +307,7 @@ def load_codebook(path: str | Path) -> Codebook:
     >>> load_codebook("fights.codebook.toml").name
     'fights'
     """
-    path = Path(path)
+    path = local_path(path)
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ManifestError(f"{path}: more than the {MOST_BYTES >> 10} KB that a codebook may have")
     text = text_of(path)

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import STANDARD, write_together
+from obygaze_features.io import STANDARD, local_path, write_together
 from obygaze_features.manifest.clip import Clip, Collected, absolute, canonical_bytes, clip_of, stored_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
@@ -117,9 +117,14 @@ class Manifest:
             frame[name] = [clip.extras[name] for clip in self.clips]
         return frame
 
-    @cached_property
+    @property
     def by_id(self) -> Mapping[str, Clip]:
         """The clips by their ids."""
+        return self._by_id
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Clip]:
+        # Apart: for pyright a cached property is not the read-only property of a protocol.
         return {clip.clip_id: clip for clip in self.clips}
 
     @property
@@ -135,8 +140,9 @@ class Manifest:
         """Return the path of a clip's video, None where the manifest has none; the file may be missing."""
         return self.root / clip.video if clip.video else None
 
-    def placed_in(self, folder: Path) -> "Manifest":
+    def placed_in(self, folder: Path | str) -> "Manifest":
         """Rewrite video paths for a manifest that lies in another folder."""
+        folder = local_path(folder)
         if absolute(folder) == absolute(self.root):
             return self
         moved = (
@@ -199,7 +205,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     >>> manifest.codebook.name
     'obygaze12'
     """
-    path = Path(path)
+    path = local_path(path)
     _refuse_known_file(path)
     delimiter = delimiter_of(path) if spreadsheet_safe else ","
     table = read_table(path, FIELDS, delimiter, advice=ADVICE)
@@ -235,7 +241,7 @@ def write_manifest(
     path: str | Path,
     *,
     spreadsheet_safe: bool = False,
-    beside: Mapping[Path, bytes] | None = None,
+    beside: Mapping[Path, bytes] | Mapping[str, bytes] | None = None,
 ) -> Manifest:
     """Write a manifest atomically, and return it as it was written.
 
@@ -258,7 +264,7 @@ def write_manifest(
     >>> read_manifest("mine.csv").clips[0].level
     'S'
     """
-    path = Path(path)
+    path = local_path(path)
     placed = manifest.placed_in(absolute(path).parent)
     files = {path: canonical_bytes(placed.clips, placed.codebook, spreadsheet_safe=spreadsheet_safe)}
     codebook = codebook_file(path)
@@ -280,7 +286,7 @@ def write_manifest(
     elif not holds_codebook(codebook, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
         files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
-    write_together({**(beside or {}), **files})
+    write_together({**{local_path(other): data for other, data in (beside or {}).items()}, **files})
     return placed
 
 

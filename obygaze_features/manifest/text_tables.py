@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line, read_bytes
+from obygaze_features.io import csv_line, local_path, read_bytes
 from obygaze_features.text import as_written, unsuitable
 
 FIELDS: tuple[str, ...] = (
@@ -256,7 +256,7 @@ def read_texts(path: str | Path) -> TextList:
         Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice, or
         a control or bidirectional character.
     """
-    path = Path(path)
+    path = local_path(path)
     texts = _text_lines(path) if path.suffix.lower() == ".txt" else _text_cells(path)
     problems = Problems(path)
     first: dict[str, int] = {}

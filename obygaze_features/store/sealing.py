@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, write_all
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
+from obygaze_features.screen import Progress
 from obygaze_features.store.disk_usage import links_work, refuse_small_disk
 from obygaze_features.store.format import (
     ATTRIBUTE,
@@ -42,7 +43,6 @@ from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.stage import Stage, read_stage
 
-Progress = Callable[[int, int], None]
 Best = Mapping[int, JournalEntry]
 """Row -> its best entry; rows without one are missing."""
 

@@ -15,6 +15,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
+from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.arrays import all_finite, array_layout, lean, row_view
 from obygaze_features.store.format import (
     ARRAYS,
@@ -43,7 +44,6 @@ from obygaze_features.store.format import (
 from obygaze_features.store.group import Group
 from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
 from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
-from obygaze_features.store.sealing import Progress
 from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
     REQUIRED_TAGS,
@@ -116,7 +116,7 @@ FileCheck = tuple[int, str]
 """Size of a file, and its digest if it was read."""
 
 
-def verify(store: Place, depth: Depth = "digests", progress: Progress | None = None) -> VerifyReport:
+def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | None = None) -> VerifyReport:
     """Check a sealed store: a folder, a zip, or at a URL.
 
     A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
@@ -131,7 +131,8 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
         too.
     progress
-        Called with (files read, files in all); files whose rows are checked too count twice.
+        Called with (files read, files in all); files whose rows are checked too count twice. Or
+        whether to show a bar: by default in a notebook alone.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | None = N
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
-    report = progress or (lambda _done, _total: None)
+    report = progress_hook(progress, "verify", "file") or (lambda _done, _total: None)
     chunks = [chunk for name in payload if (chunk := chunk_of(name))] if depth == "full" else []
     total = len(payload) + sum(array in (*FEATURE_ARRAYS, *TIME_ARRAYS) for _, array, _ in chunks)
     tag_checks = _look(files, tags, digests=True)

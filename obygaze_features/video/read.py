@@ -9,6 +9,7 @@ import av
 import PIL
 
 from obygaze_features.errors import VideoError
+from obygaze_features.io import local_path
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
@@ -83,7 +84,7 @@ def read_frames(
     (48, 64, 3)
     """
     wishes: Wishes[Any] = [(sampling, each or (lambda frame: frame))]
-    _, result = next(_windows(Path(path), [TimeSpan(start_s, end_s)], wishes, strict=strict))
+    _, result = next(_windows(local_path(path), [TimeSpan(start_s, end_s)], wishes, strict=strict))
     if isinstance(result, VideoError):
         raise result
     return result[0]
@@ -150,7 +151,7 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     >>> probe("videos/clip.mp4").frames
     16
     """
-    path = Path(path)
+    path = local_path(path)
     if is_still(path):
         check_file(path)
         return Probe(path.stat().st_size, 0.0, math.nan, 1, "")

@@ -133,7 +133,10 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     windows_text = f"{windows.n} windows of {windows.window_s:g} s"
     if windows.n_missing:
         windows_text += f" ({windows.n_missing} without features)"
-    lines.append(f"  {windows_text}, {record.rows.n} rows ({record.rows.kind})")
+    rows_text = f"{record.rows.n} rows ({record.rows.kind})"
+    if record.rows.kind == "shots" and record.shots is not None:
+        rows_text = f"{record.shots.n} shots in {record.rows.n} rows"
+    lines.append(f"  {windows_text}, {rows_text}")
     for model in record.models:
         rate = model.rate
         if rate.value is None:

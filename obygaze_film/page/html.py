@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
+from obygaze_features.io import NO_LICENCE, local_path, refuse_existing, write_whole
 from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
 from obygaze_film.page import charts
@@ -96,7 +96,7 @@ def write_film_page(
     OutputError
         The file exists, and `force` is not given.
     """
-    path = Path(path)
+    path = local_path(path)
     refuse_existing(path, force=force)
     text = film_page(films, **options)
     path.parent.mkdir(parents=True, exist_ok=True)

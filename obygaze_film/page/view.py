@@ -103,11 +103,13 @@ class FilmView:
             if hop is None
             else words.say("windows_hop", window=words.seconds(window), hop=words.seconds(hop))
         )
-        model = self.model
+        model, kind = self.model, record.rows.kind
+        # Long shots are several rows.
+        n_rows = record.shots.n if kind == "shots" and record.shots is not None else len(self.rows)
         return [
             *([str(record.year)] if record.year else []),
             clock(self.whole_s),
-            words.say("facts_rows", n=len(self.rows), kind=words[record.rows.kind]),
+            *([words.say("facts_rows", n=n_rows, kind=words[kind])] if kind != "windows" else []),
             windows,
             words.say(
                 "model_trained" if model.is_trained_on else "model",

@@ -1,12 +1,13 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.screen import Progress, progress_hook
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
@@ -28,8 +29,6 @@ from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit
 from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
-Progress = Callable[[int, int], None]
-
 
 def evaluate(
     data: Dataset,
@@ -43,7 +42,7 @@ def evaluate(
     imbalance: Imbalance = "none",
     test_seen_scores: bool = False,
     origin: Mapping[str, object] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Run:
     """Train models on the other movies' clips and test them on each movie's.
 
@@ -73,8 +72,9 @@ def evaluate(
         towards the model's, so that they are trained on and not tested by default.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
-    progress : callable, optional
-        Called now and then with the numbers of models trained and of all.
+    progress : callable or bool, optional
+        Called now and then with the numbers of models trained and of all; or whether to show a bar, by
+        default in a notebook alone.
 
     Raises
     ------
@@ -96,6 +96,7 @@ def evaluate(
     >>> bool(pooled["bayes", "average_precision"] > pooled["movie_prior", "average_precision"])
     True
     """
+    progress = progress_hook(progress, "training", "model")
     train = _target(task, data)
     several = (test,) if isinstance(test, str | Target) else test or ()
     tests = [_target(name, data) for name in several] or [train]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.io import write_whole
+from obygaze_features.io import local_path, write_whole
 from obygaze_models.errors import PredictionsError
 
 COLUMNS: dict[str, str] = {
@@ -92,12 +92,12 @@ class Predictions:
         """Write the table as CSV text; floats in the shortest form that reads back as the same number."""
         return self.table.to_csv(index=False, lineterminator="\n")
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the table to a CSV file, all of it or nothing."""
-        write_whole(path, self.to_csv())
+        write_whole(local_path(path), self.to_csv())
 
     @classmethod
-    def read(cls, path: Path, n_classes: int = 2) -> Self:
+    def read(cls, path: Path | str, n_classes: int = 2) -> Self:
         """Read a table from a CSV file.
 
         Raises
@@ -105,6 +105,7 @@ class Predictions:
         PredictionsError
             The file is not such a table.
         """
+        path = local_path(path)
         try:
             text = path.read_text(encoding="utf-8")
             table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from obygaze_features.io import json_bytes, whole_folder, write_whole
+from obygaze_features.io import json_bytes, local_path, whole_folder, write_whole
 from obygaze_models.errors import ObygazeError, RunError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.predictions import Predictions, records
@@ -40,7 +40,7 @@ class SavedRun:
     predictions: Predictions
 
 
-def read_run(folder: Path) -> SavedRun:
+def read_run(folder: Path | str) -> SavedRun:
     """Read a run's record and predictions.
 
     Raises
@@ -52,15 +52,15 @@ def read_run(folder: Path) -> SavedRun:
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), Path("runs/again"))
-    >>> run = om.read_run(Path("runs/again"))
+    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), "runs/again")
+    >>> run = om.read_run("runs/again")
     >>> run.record["backbone"]
     'toy'
     """
+    folder = local_path(folder)
     for name in ("predictions.csv", "run.json"):
         if not (folder / name).is_file():
             older = " (it has metrics.json: evaluate again)" if (folder / "metrics.json").is_file() else ""
@@ -124,13 +124,15 @@ def check_free(folder: Path, *, force: bool) -> None:
         )
 
 
-def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *, force: bool = False) -> None:
+def write_run(
+    run: Run, folder: Path | str, texts: Mapping[str, str] | None = None, *, force: bool = False
+) -> None:
     """Write a run's files atomically.
 
     Parameters
     ----------
     run : Run
-    folder : Path
+    folder : Path or str
     texts : mapping of str to str, optional
         Further files of `FILES`: the report's.
     force : bool
@@ -147,11 +149,11 @@ def write_run(run: Run, folder: Path, texts: Mapping[str, str] | None = None, *,
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), Path("runs/hn_s"))
+    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), "runs/hn_s")
     >>> Path("runs/hn_s/predictions.csv").is_file()
     True
     """
-    with new_run(run, folder, texts or {}, force=force):
+    with new_run(run, local_path(folder), texts or {}, force=force):
         pass
 
 

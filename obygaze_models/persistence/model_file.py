@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, first_line, install_command
-from obygaze_features.io import make_folder, write_whole
+from obygaze_features.io import local_path, make_folder, write_whole
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.names import ENTRY_POINTS
@@ -150,7 +150,7 @@ def read_model(source: Path | str) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    where = as_url(source) or str(source)
+    where = as_url(source) or str(local_path(source))
     document, arrays = unpack_archive(_read(where), where)
     card = parse_card(document, where)
     about = {name: arrays.pop(name) for name in ABOUT if name in arrays}

@@ -11,7 +11,7 @@ import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from obygaze_features.io import NO_LICENCE, file_names, refuse_existing
+from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
@@ -45,7 +45,7 @@ def save_models(
     run: Run,
     data: Dataset,
     names: Iterable[str],
-    folder: Path,
+    folder: Path | str,
     *,
     models: Mapping[str, Any] | Sequence[ModelSpec] | None = None,
     licence: str = NO_LICENCE,
@@ -64,7 +64,7 @@ def save_models(
         What was evaluated.
     names : iterable of str
         Models of the run; or "bank" for the directions of all concepts, without a classifier.
-    folder : Path
+    folder : Path or str
         Created if missing.
     models : mapping or sequence of ModelSpec, optional
         The models given to `evaluate`, if not by name.
@@ -99,6 +99,7 @@ def save_models(
     ['linear.model']
     """
     wanted = list(dict.fromkeys(names))
+    folder = local_path(folder)
     paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values(), force=force)
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}

@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import json_bytes, write_whole
+from obygaze_features.io import json_bytes, local_path, write_whole
 from obygaze_features.manifest import Manifest
-from obygaze_features.screen import ShowProgress
+from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.group import rows_of
@@ -78,32 +78,33 @@ class Predicted:
         """Write the table as CSV text, numbers unrounded."""
         return str(self.table.to_csv(index=False, lineterminator="\n"))
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the table to a CSV file atomically."""
-        write_whole(path, self.to_csv())
+        write_whole(local_path(path), self.to_csv())
 
 
 def predict(
     model: Model,
-    stores: Sequence[Store],
+    stores: Store | Sequence[Store],
     manifest: Manifest | None = None,
     *,
     movies: Collection[str] | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Predicted:
     """Score every clip of some stores that has features.
 
     Parameters
     ----------
     model : Model
-    stores : sequence of Store
+    stores : Store or sequence of Store
         No clip may be in two of them.
     manifest : Manifest, optional
         Gives the clips' videos, which stores do not keep.
     movies : collection of str, optional
         Score the clips of these movies alone.
-    progress : callable, optional
-        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these.
+    progress : callable or bool, optional
+        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these; or
+        whether to show a bar, by default in a notebook alone.
 
     Raises
     ------
@@ -115,10 +116,11 @@ def predict(
     --------
     >>> import obygaze_features as of
     >>> import obygaze_models as om
-    >>> predicted = om.predict(om.load_model("kept/linear.model"), [of.open_store("stores/more")])
+    >>> predicted = om.predict(om.load_model("kept/linear.model"), of.open_store("stores/more"))
     >>> len(predicted.table), int(predicted.has("trained_on").sum())
     (95, 0)
     """
+    stores = [stores] if isinstance(stores, Store) else stores
     video_of = {}
     if manifest is not None:
         own, other = model.card.codebook["name"], manifest.codebook.name
@@ -210,7 +212,7 @@ def _table(
 
 
 def read_rows(
-    card: Card, store: Store, rows: NDArray[np.intp], *, progress: ShowProgress | None = None
+    card: Card, store: Store, rows: NDArray[np.intp], *, progress: Progress | bool | None = None
 ) -> NDArray[Any]:
     """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
     group = store[card.backbone]
@@ -331,14 +333,14 @@ FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "c
 """Columns of every table of frames, followed by two per concept."""
 
 
-def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
+def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFrame:
     """Compute a model's output for each sampled frame of each clip.
 
     Parameters
     ----------
     model : Model
         One that weights frames (``attention``), or one with concepts.
-    stores : sequence of Store
+    stores : Store or sequence of Store
         With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
 
     Returns
@@ -360,7 +362,7 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> store = of.open_store("stores/films")
-    >>> frames = om.predict_frames(om.load_model("kept/attention.model"), [store])
+    >>> frames = om.predict_frames(om.load_model("kept/attention.model"), store)
     >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
     [1.0]
     """
@@ -369,6 +371,7 @@ def predict_frames(model: Model, stores: Sequence[Store]) -> pd.DataFrame:
             f"model {model.card.model} neither weighs frames nor knows concepts: "
             "attention, pcbm_lr and bank say something of frames"
         )
+    stores = [stores] if isinstance(stores, Store) else stores
     parts = [
         frames_of(model, store, np.flatnonzero(find_group(model.card, store).usable)) for store in stores
     ]

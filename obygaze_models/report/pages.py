@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_models.report.blocks import Block, Picture, Report
 from obygaze_models.report.write import is_numeric
 
@@ -145,7 +145,7 @@ def write_html(
     >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
     >>> om.write_html(report, "evaluation.html")
     """
-    path = Path(path)
+    path = local_path(path)
     refuse_existing(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, to_html(reports, title))

@@ -17,6 +17,7 @@ from obygaze_features.io import (
     digests_of,
     is_temporary,
     json_bytes,
+    local_path,
     sheet_cell,
     sheet_line,
     whole_folder,
@@ -314,20 +315,19 @@ def texts(report: Report) -> dict[str, str]:
     }
 
 
-def write_report(report: Report, folder: Path) -> list[str]:
+def write_report(report: Report, folder: Path | str) -> list[str]:
     """Write a report's files into a folder and return their names.
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import obygaze_features as of
     >>> import obygaze_models as om
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
-    >>> om.write_report(report, Path())
+    >>> om.write_report(report, "")
     ['evaluate.csv', 'evaluate.json', 'evaluate.md', 'evaluate.tex']
     """
-    names = []
+    folder, names = local_path(folder), []
     for suffix, text in texts(report).items():
         names.append(f"{report.name}{suffix}")
         (folder / names[-1]).write_text(text, encoding="utf-8", newline="")

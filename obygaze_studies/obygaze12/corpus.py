@@ -1,7 +1,7 @@
 """Collect the data of the paper's tables and figures, and the notes of their captions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,7 @@ from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold
-from obygaze_models.report import Block, Picture, Report
+from obygaze_models.report import NOTHING, Block, Picture, Report
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
 CODEBOOK: Codebook = builtin_codebook("obygaze12")
@@ -142,6 +142,12 @@ class PaperCorpus:
         """Make the report of a table or figure: under `paper` on its folds, under `strict` without any."""
         protocol = "strict" if folds is None else "paper"
         table = pd.DataFrame(data)
+        if self.printed and not any(self.printed_rows):
+            kept = [_without_empty_printed(block) for block in blocks]
+            if kept != [*blocks]:
+                titles = ", ".join(source.title for source in self.sources)
+                notes = (*notes, f"the papers print numbers of {', '.join(PROBE_OF)}; none of {titles}")
+                blocks = kept
         return Report(
             name=f"{title.lower().replace(' ', '')}-{protocol}",
             title=f"{title}, {protocol} protocol",
@@ -205,3 +211,18 @@ def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy
     refuse_other_codebook(manifest.codebook, "this table or figure")
     labelled = apply_policy(manifest, policy)
     return PaperCorpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))
+
+
+def _without_empty_printed(block: Block) -> Block:
+    """Leave out the columns of printed values that have none."""
+    empty = {
+        column
+        for column, heading in enumerate(block.headers)
+        if heading.startswith("printed")
+        and all(row[column] in {"", NOTHING} or row[column].startswith("no number") for row in block.rows)
+    }
+    rows = [
+        tuple(text for column, text in enumerate(row) if column not in empty)
+        for row in (block.headers, *block.rows)
+    ]
+    return replace(block, headers=rows[0], rows=tuple(rows[1:]))

@@ -43,7 +43,7 @@ if __name__ == "__main__":
     Films.keep = keep
     folder = sys.argv[1]
     prepare(folder + "/windows.csv", folder + "/features", n_frames=4, workers=2, batch_size=2,
-            shots=folder + "/shots.csv", watch=watch, note=print).run()
+            shots=folder + "/shots.csv", progress=watch, note=print).run()
 """
 
 

@@ -12,7 +12,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, import_film
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.commands.film_score import _lines
 from obygaze_film.errors import FilmError
+from obygaze_film.page import film_page
 from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, score_film, score_films
@@ -80,9 +82,15 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     shots = pd.DataFrame(
         {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
     )
-    first = score_film(store, [trained.paths["linear"]], shots=shots).rows().iloc[0]
+    of_shots = score_film(store, [trained.paths["linear"]], shots=shots)
+    first = of_shots.rows().iloc[0]
     assert first["logit"] == pytest.approx((7 * logits[0] + 3 * logits[1]) / 10)  # 0-8 and 4-12 on 0-7
     assert first["n_windows"] == 2
+    # The long shot is several rows, and one shot.
+    assert len(of_shots.rows()) > 2
+    assert "2 shots" in film_page([of_shots])
+    assert f"2 shots in {len(of_shots.rows())} rows" in _lines(of_shots, tmp_path)[1]
+    assert "steps" in _lines(timeline, tmp_path)[1]
 
 
 def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_says_so(trained, tmp_path):

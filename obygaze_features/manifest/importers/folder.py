@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import (
     Clip,
     Collected,
@@ -65,9 +66,9 @@ class Listing:
 
 
 def import_folder(
-    source: Path,
-    root: Path,
-    spans: Path | None = None,
+    source: Path | str,
+    root: Path | str,
+    spans: Path | str | None = None,
     codebook: Codebook | None = None,
     rate: Fraction | None = None,
 ) -> Imported:
@@ -104,10 +105,11 @@ def import_folder(
     --------
     >>> from pathlib import Path
     >>> from obygaze_features import import_folder
-    >>> imported = import_folder(Path("videos"), root=Path())
+    >>> imported = import_folder("videos", root="")
     >>> [clip.video for clip in imported.manifest]
     ['videos/clip.mp4']
     """
+    source, root = local_path(source), local_path(root)
     codebook = codebook or default_codebook()
     listing = list_files(source, VIDEO_SUFFIXES, "video")
     notices = passed_over(listing, "video")
@@ -115,7 +117,7 @@ def import_folder(
         refuse_none(source, listing, VIDEO_SUFFIXES, "video")
         clips = whole_files(source, listing.files, root, _movie)
     else:
-        clips, found_notices = _spans(source, spans, listing.files, root, codebook, rate=rate)
+        clips, found_notices = _spans(source, local_path(spans), listing.files, root, codebook, rate=rate)
         notices += found_notices
     return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 

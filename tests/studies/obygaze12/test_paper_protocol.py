@@ -121,12 +121,17 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
 
 def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(results):
     report = table2.paper_report([results])
-    assert len(report.blocks) == 5
-    for cell, block in zip(CELLS, report.blocks, strict=False):
+    compact, *cells = report.blocks
+    assert len(cells) == 5
+    for cell, block in zip(CELLS, cells, strict=False):
         assert LEAKS[cell] in block.notes[0]
         rows = {row[:3]: row for row in block.rows}
         printed = rows["MLP", "xclip", "F1 (weighted)"]
         assert printed[4] != "-"
+        short = {
+            row[:3]: dict(zip(compact.headers, row, strict=True))[">".join(cell)] for row in compact.rows
+        }
+        assert short["MLP", "xclip", "F1 (weighted)"] == f"{printed[3].split()[0]} ({printed[4]})"
         assert rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"][3] == "-"
         assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= {row[0] for row in block.rows}
     data = report.data.dropna(subset=["ours"])
@@ -256,7 +261,7 @@ def said_of(results, *, clips=None, **of_source):
 def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
     said = said_of(results, backbone="xclip-lsmdc")
     printed = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
-    for block, shown in zip(table2.paper_report([said]).blocks, printed, strict=False):
+    for block, shown in zip(table2.paper_report([said]).blocks[1:], printed, strict=False):
         rows = {row[:3]: row for row in block.rows}
         assert rows["MLP", said.source.title, "F1 (weighted)"][4:6] == (shown, "000, Table 5")
         assert {row[0] for row in block.rows if row[1] == "X-CLIP (printed only)"} > {"MLP"}
@@ -269,8 +274,17 @@ def test_random_weights_are_called_untrained_in_every_table(results):
         text = markdown(module.paper_report([said]))
         assert "UNTRAINED" in text
         assert "xclip (untrained)" in text
-    block = table2.paper_report([said]).blocks[0]
+    block = table2.paper_report([said]).blocks[1]
     assert [row[4] for row in block.rows if row[1] == "xclip (untrained)"] == ["-"] * 6
+
+
+def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results):
+    of_lab = said_of(results, backbone="lab", label="lab")
+    for said, there in ((of_lab, False), (results, True)):
+        report = figure3.paper_report([said])
+        headings = [heading for block in report.blocks for heading in block.headers]
+        assert any(heading.startswith("printed") for heading in headings) == there
+        assert sum("none of lab" in note for note in report.notes) == (not there)
 
 
 def test_without_one_of_the_films_nothing_printed_stands_beside(results):

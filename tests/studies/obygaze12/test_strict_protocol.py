@@ -94,6 +94,19 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
     assert all(f"| {model} " in text for model in models)
 
 
+def test_table_2_begins_with_the_papers_own_table(learnt):
+    """One row a model, its F1 of the papers (of the perceptron weighted) in each cell."""
+    report = table2.strict_report([learnt])
+    compact = report.blocks[0]
+    assert compact.headers[3:] == ("en_s>en_s", "hn_s>en_s", "en_s>enhn_s", "hn_s>enhn_s")
+    pooled = report.data.set_index(["model", "metric", "task"])["pooled"]
+    for model, metric in (("mlp", "f1_weighted"), ("pcbm_lr", "f1_pos"), ("always_positive", "f1_pos")):
+        title = table2.model_title(model)
+        (row,) = (row for row in compact.rows if row[0] == title)
+        assert row[3:] == tuple(f"{pooled[model, metric, task]:.3f}" for task in compact.headers[3:])
+    assert len(compact.rows) < len(report.blocks[1].rows)
+
+
 @pytest.mark.long
 def test_table_2s_numbers_are_those_of_evaluate(learnt):
     """Alone it would see a table that scales, splits or pools otherwise than `evaluate`."""
