@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "installing.md"
 BEGIN, END = "<!-- wheels: python docs/wheels.py -->\n", "<!-- end -->\n"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-NOT_FOR_USERS = {"benchmarks", "dev", "docs"}
+LEFT_OUT = {"benchmarks", "dev", "docs", "saliency"}
+"""Not for users, or, as grad-cam of saliency, a source of Python alone, which needs no wheel."""
 SYSTEMS = {
     "Linux x86-64, glibc 2.28 or newer": ("x86_64-manylinux_2_28", ""),
     "Linux x86-64, glibc 2.17 (CentOS 7)": ("x86_64-manylinux_2_17", ""),
@@ -79,7 +80,7 @@ def table(extras: tuple[str, ...], there: dict[tuple[str, str], set[str]]) -> st
 def main() -> None:
     """Resolve everything, and write the table."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = ("", *(name for name in project["optional-dependencies"] if name not in NOT_FOR_USERS))
+    extras = ("", *(name for name in project["optional-dependencies"] if name not in LEFT_OUT))
     asked = list(product(SYSTEMS, PYTHONS))
     with ThreadPoolExecutor(8) as threads:
         there = dict(zip(asked, threads.map(lambda each: available(*each, extras), asked), strict=True))
