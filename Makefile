@@ -27,7 +27,7 @@ test-long: .venv/with-dev
 
 # What laptops do, as a simulated Windows has it (tests/simulated).
 test-windows: .venv/with-dev
-	SIMULATED=windows PYTHONPATH=tests/simulated:. $(PYTEST) -n auto --dist loadfile -m 'not long' @tests/laptop.txt
+	SIMULATED=windows PYTHONPATH=$(CURDIR)/tests/simulated:$(CURDIR) $(PYTEST) -n auto --dist loadfile -m 'not long' @tests/laptop.txt
 
 # The properties again, on examples of chance and many more of them: what it finds becomes a test, or an @example.
 fuzz: .venv/with-dev

@@ -525,9 +525,14 @@ def force_to_disk(descriptor: int) -> None:
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(descriptor)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError as error:  # of shares: their server has the drive
+            if error.errno not in {errno.ENOTSUP, errno.EINVAL}:
+                raise
+        else:
+            return
+    os.fsync(descriptor)
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:

@@ -1,6 +1,7 @@
 """Every version that is pinned has the digests of its files, and no file names an index."""
 
 import re
+import runpy
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -55,3 +56,14 @@ def test_no_bound_lets_a_version_in_that_is_known_to_fail(name, version):
     bounds = [one.specifier for one in map(Requirement, known) if one.name == name and one.specifier]
     assert bounds
     assert not [str(bound) for bound in bounds if bound.contains(version)]
+
+
+def test_the_table_of_wheels_has_every_system_and_every_extra_that_users_install():
+    wheels = runpy.run_path(str(ROOT / "docs" / "wheels.py"))
+    page = wheels["PAGE"].read_text(encoding="utf-8")
+    table = page.partition(wheels["BEGIN"])[2].partition(wheels["END"])[0].split("\n")
+    lines = [line.strip("| ").split(" | ") for line in table if line.startswith("| ")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].keys() - wheels["LEFT_OUT"]
+    assert set(lines[0]) == {"base", *extras}
+    assert {line[0] for line in lines[2:]} == wheels["SYSTEMS"].keys()

@@ -1,11 +1,14 @@
 """Files are written whole or not at all, and nothing is overwritten unasked."""
 
 import csv
+import errno
 import io
 import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -149,3 +152,19 @@ def test_a_lock_on_what_was_swapped_meanwhile_is_not_ours(tmp_path, monkeypatch)
     monkeypatch.setattr(locks, "hold", swapping)
     with locks.locked(path, wait=False) as ours:
         assert not ours
+
+
+@pytest.mark.parametrize(("number", "raised"), [(errno.ENOTSUP, False), (errno.EIO, True)])
+def test_on_macos_a_share_that_knows_no_full_fsync_gets_the_other_and_no_error_is_lost(
+    monkeypatch, number, raised
+):
+    def refused(*_):
+        raise OSError(number, os.strerror(number))
+
+    forced = []
+    monkeypatch.setattr(ours, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(fcntl=refused, F_FULLFSYNC=51))
+    monkeypatch.setattr(os, "fsync", forced.append)
+    with pytest.raises(OSError, match="error") if raised else nullcontext():
+        ours.force_to_disk(7)
+    assert forced == ([] if raised else [7])

@@ -1,7 +1,6 @@
 """A command that is asked to end says so in a line, and its exit code names the signal."""
 
 import os
-import signal
 import subprocess
 import sys
 

@@ -338,8 +338,12 @@ def simulate_macos():
     def full_sync(descriptor, what, *given):
         return real.fsync(descriptor) if what == "full" else fcntl.fcntl(descriptor, what, *given)
 
+    def open_here(path, *how, **options):
+        check_there(path)
+        return real.open(path, *how, **options)
+
     views = {
-        "os": View(os, OS_NOT_ON_MACOS),
+        "os": View(os, OS_NOT_ON_MACOS, open=open_here),
         "sys": View(sys, platform="darwin"),
         "resource": View(resource, "prlimit", getrlimit=getrlimit, setrlimit=setrlimit),
         "fcntl": View(fcntl, fcntl=full_sync, F_FULLFSYNC="full"),
