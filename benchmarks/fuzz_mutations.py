@@ -5,7 +5,7 @@ import copy
 import json
 import random
 
-from obygaze_features.io import encode_line
+from obygaze_features.lines import encode_line
 
 ODD = (
     *(None, True, -1, 0, 1, 2**31, 2**40, 2**63, -(2**70), 10**400, 1.5, 1e308),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from obygaze_features.io import json_bytes
+from obygaze_features.lines import json_bytes
 from obygaze_features.schema import END, Hex64, Licence, SomeText, Text
 from obygaze_features.store.format import (
     ARRAYS,

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import WorkerError
-from obygaze_features.io import csv_line, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.lines import csv_line
 from obygaze_features.workers import Parent, WorkerPool
 
 HEIGHT, WIDTH, RATE = 96, 160, 24

@@ -230,7 +230,8 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
     UsageError
         The folder holds something else, or was made of something else.
     """
-    from obygaze_features.io import json_bytes, make_folder, write_whole
+    from obygaze_features.io import make_folder, write_whole
+    from obygaze_features.lines import json_bytes
 
     record = out / RECORD
     if force and record.is_file():

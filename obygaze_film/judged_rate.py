@@ -12,7 +12,8 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from obygaze_features.io import json_bytes, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_film.agreement import kappa
 from obygaze_film.errors import FilmError

@@ -8,7 +8,7 @@ import pandas as pd
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from obygaze_features.io import json_bytes
+from obygaze_features.lines import json_bytes
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 

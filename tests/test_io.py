@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 import obygaze_features.io as ours
 from obygaze_features import locks
 from obygaze_features.errors import OutputError
-from obygaze_features.io import (
-    csv_line,
-    refuse_existing,
-    whole_folder,
-    write_together,
-    write_whole,
-)
+from obygaze_features.io import refuse_existing, whole_folder, write_together, write_whole
+from obygaze_features.lines import csv_line
 
 
 def test_bytes_and_text_are_written_as_they_are(tmp_path):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError, OutputError
-from obygaze_features.io import csv_line, file_names, sheet_line
+from obygaze_features.io import file_names
+from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest import Clip, read_manifest
 from obygaze_features.manifest.text_tables import read_texts
 from obygaze_features.text import (

@@ -8,7 +8,8 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.lines import csv_line
 from obygaze_features.options import (
     FILE,
     Output,

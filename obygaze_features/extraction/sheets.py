@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError, VideoError
-from obygaze_features.io import csv_line, make_folder, refuse_existing, write_whole
+from obygaze_features.io import make_folder, refuse_existing, write_whole
+from obygaze_features.lines import csv_line
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.manifest.text_tables import read_table
 from obygaze_features.text import file_name

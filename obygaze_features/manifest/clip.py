@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line, sheet_line
+from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Row
 from obygaze_features.text import unsuitable

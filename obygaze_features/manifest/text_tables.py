@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line, local_path, read_bytes
+from obygaze_features.io import local_path, read_bytes
+from obygaze_features.lines import csv_line
 from obygaze_features.text import as_written, unsuitable
 
 FIELDS: tuple[str, ...] = (

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, json_bytes
+from obygaze_features.io import PARTIAL_SUFFIX
+from obygaze_features.lines import json_bytes
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.journal import SHA256_HEX
 from obygaze_features.store.pieces import Layout

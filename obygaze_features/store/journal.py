@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from obygaze_features.io import LineJournal, checked_entry, sync, write_new
+from obygaze_features.io import sync, write_new
+from obygaze_features.lines import LineJournal, checked_entry
 from obygaze_features.locks import hold, locked, require_locks
 from obygaze_features.schema import Whole
 from obygaze_features.store.format import DONE, PIECE_ROWS

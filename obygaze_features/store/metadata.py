@@ -19,7 +19,8 @@ import numpy as np
 import zarr
 from zarr.storage import LocalStore
 
-from obygaze_features.io import NO_LICENCE, json_bytes, sha256_of
+from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.lines import json_bytes
 from obygaze_features.store.arrays import create_array
 from obygaze_features.store.format import (
     ATTRIBUTE,

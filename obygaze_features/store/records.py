@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import csv_line
+from obygaze_features.lines import csv_line
 from obygaze_features.schema import Hex64, Name, expected, fits
 from obygaze_features.store.format import (
     ABSENT,

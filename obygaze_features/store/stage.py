@@ -16,17 +16,8 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import (
-    PARTIAL_SUFFIX,
-    checked_entry,
-    encode_line,
-    json_bytes,
-    make_folder,
-    remove_tree,
-    sha256_of,
-    sync,
-    write_whole,
-)
+from obygaze_features.io import PARTIAL_SUFFIX, make_folder, remove_tree, sha256_of, sync, write_whole
+from obygaze_features.lines import checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
     DIGESTS,

@@ -1,6 +1,6 @@
 """Write WebVTT (W3C), SubRip and CSV."""
 
-from obygaze_features.io import sheet_line
+from obygaze_features.lines import sheet_line
 from obygaze_film.exchange.tiers import Exported, TierSpan
 
 CSV_COLUMNS = (

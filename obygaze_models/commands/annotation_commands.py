@@ -9,7 +9,8 @@ import click
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
-from obygaze_features.io import json_bytes, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
 from obygaze_features.screen import table
 

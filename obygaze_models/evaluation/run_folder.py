@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from obygaze_features.io import json_bytes, local_path, whole_folder, write_whole
+from obygaze_features.io import local_path, whole_folder, write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_models.errors import ObygazeError, RunError
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.predictions import Predictions, records

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import json_bytes, local_path, write_whole
+from obygaze_features.io import local_path, write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics

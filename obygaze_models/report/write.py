@@ -13,16 +13,8 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.errors import OutputError
-from obygaze_features.io import (
-    digests_of,
-    is_temporary,
-    json_bytes,
-    local_path,
-    sheet_cell,
-    sheet_line,
-    whole_folder,
-    write_whole,
-)
+from obygaze_features.io import digests_of, is_temporary, local_path, whole_folder, write_whole
+from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report
 

@@ -27,7 +27,8 @@ TEXTS_BACKBONE = removed_option("--texts-backbone", ONE_BACKBONE, value=True)
 
 def write_rows(rows: "Iterable[Sequence[str]]", path: Path, what: str, *, force: bool) -> str:
     """Write a table of texts, its header first, as CSV, and return what to say of it."""
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_features.lines import csv_line
 
     lines = [csv_line(list(cells)) for cells in rows]
     refuse_existing(path, force=force)

@@ -48,7 +48,8 @@ def import_(
       obygaze extract subtitles.csv stores/subtitles --backbone sentence
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
-    from obygaze_features.io import csv_line, refuse_existing, write_whole
+    from obygaze_features.io import refuse_existing, write_whole
+    from obygaze_features.lines import csv_line
     from obygaze_studies.mobygaze import import_mobygaze
 
     folder = folder_for(output)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.io import LineJournal, csv_line, file_sha256, json_bytes, read_lines, write_whole
+from obygaze_features.io import file_sha256, write_whole
+from obygaze_features.lines import LineJournal, csv_line, json_bytes, read_lines
 from obygaze_features.manifest import read_texts
 from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 

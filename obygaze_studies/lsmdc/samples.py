@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from obygaze_features.io import csv_line
+from obygaze_features.lines import csv_line
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption

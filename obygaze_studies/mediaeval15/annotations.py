@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from obygaze_features.io import csv_line
+from obygaze_features.lines import csv_line
 from obygaze_features.manifest import Manifest, Problems, Row, read_table
 from obygaze_studies.errors import TaskError
 

@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from obygaze_features.io import csv_line, json_bytes, write_whole
+from obygaze_features.io import write_whole
+from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.manifest import Problems, read_table
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Axis

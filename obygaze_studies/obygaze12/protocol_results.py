@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from obygaze_features.io import PARTIAL_SUFFIX, empty, json_bytes, make_folder, remove_tree, write_whole
+from obygaze_features.io import PARTIAL_SUFFIX, empty, make_folder, remove_tree, write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
 from obygaze_features.manifest import Manifest
 from obygaze_models.blas import one_blas_thread

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import encode_line
+from obygaze_features.lines import encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage
 from obygaze_features.store.journal import read_journals
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import csv_line
+from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path, time_code
 from obygaze_features.manifest.importers.imported import Imported, counted
 from obygaze_features.manifest.manifest import Manifest

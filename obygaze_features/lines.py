@@ -1,0 +1,149 @@
+"""Write and read lines: of CSV tables, of JSON, and of journals, where a damaged or torn line is found."""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from obygaze_features.io import force_to_disk, naming, open_binary, write_all
+from obygaze_features.text import not_a_formula
+
+__all__ = [
+    "LineJournal",
+    "checked_entry",
+    "csv_line",
+    "decode_line",
+    "encode_line",
+    "json_bytes",
+    "read_lines",
+    "sheet_cell",
+    "sheet_line",
+]
+
+
+def csv_line(cells: Sequence[str]) -> str:
+    r"""Write one line of a CSV table, quoting only where needed.
+
+    Written by hand: up to Python 3.12 the csv module leaves a lone carriage return bare, which ends a line.
+
+    Examples
+    --------
+    >>> csv_line(["tt0108160-003", 'a "quoted", word'])
+    'tt0108160-003,"a ""quoted"", word"\n'
+    """
+    return ",".join(map(_quoted, cells)) + "\n"
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell
+
+
+_QUOTED = re.compile(r'[,"\r\n]').search
+
+
+def sheet_line(cells: Sequence[str]) -> str:
+    r"""Write one line of a CSV table for people, with no cell that a spreadsheet would run.
+
+    Examples
+    --------
+    >>> sheet_line(["=1+1", "-0.5", "Body"])
+    "'=1+1,-0.5,Body\n"
+    """
+    return ",".join(map(sheet_cell, cells)) + "\n"
+
+
+def sheet_cell(cell: str) -> str:
+    """Write one cell of such a table."""
+    return _quoted(not_a_formula(cell))
+
+
+def json_bytes(document: object) -> bytes:
+    """Write a JSON document for people to read, the same bytes every time."""
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+# --- journals: JSON lines with a checksum, so that a damaged or torn line is found
+# ---------------------------------------------------------------------------
+_HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
+
+
+def encode_line(entry: Mapping[str, object]) -> bytes:
+    """Write one entry as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
+    text = json.dumps(
+        entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+    return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
+
+
+def checked_entry(line: bytes) -> bytes | None:
+    """Return the JSON of an entry, given its line without line break; None if any bit is wrong."""
+    start = len(_HEAD) + 8
+    text = line[start + len(_MIDDLE) : -len(_TAIL)]
+    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+
+
+def decode_line(line: bytes) -> dict[str, object] | None:
+    """Return the entry of a line without line break; None if any bit is wrong."""
+    text = checked_entry(line)
+    if text is None:
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
+    """Yield (line number from 1, entry or None if damaged); a torn last line is skipped."""
+    *lines, last = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        yield number, decode_line(line)
+    if last and (entry := decode_line(last)) is not None:
+        yield len(lines) + 1, entry
+
+
+class LineJournal:
+    """Append lines to a journal, durably; thread-safe.
+
+    A line that a killed process left torn is ended first. After an error nothing more is appended: the last
+    line may be torn then, and a line that followed it would be lost.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, Lock()
+        self._failed: OSError | None = None
+        with naming(path):
+            self.descriptor = open_binary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            if os.fstat(self.descriptor).st_size:
+                os.lseek(self.descriptor, -1, os.SEEK_END)
+                if os.read(self.descriptor, 1) != b"\n":
+                    write_all(self.descriptor, b"\n")
+
+    def append(self, entry: Mapping[str, object], *, force: bool = True) -> None:
+        """Append an entry, and force it to the disk unless told otherwise."""
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            with self._noticing():
+                write_all(self.descriptor, encode_line(entry))
+        if force:
+            with self._noticing():
+                force_to_disk(self.descriptor)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        with naming(self._path):
+            try:
+                yield
+            except OSError as error:
+                self._failed = error
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.descriptor)
