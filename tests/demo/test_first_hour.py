@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "first-hour.md"
-BLOCK = r"^```console\n\$ obygaze (.*)\n((?s:.*?))^```$"
+BLOCK = r"^```console\n\$ obygaze ((?:.*\\\n)*.*)\n((?s:.*?))^```$"
 BLOCKS = re.findall(BLOCK, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 DECIMAL = r"[+-]?\d+\.\d+"
 EXITS = {"extract": 3}
@@ -48,7 +48,7 @@ def test_the_first_hour_is_as_its_page_says(tmp_path, request):
     (tmp_path / "obygaze-demo").symlink_to(request.getfixturevalue("demo_folder"))
     assert len(BLOCKS) == 10
     for words, said in BLOCKS:
-        arguments = shlex.split(words)
+        arguments = shlex.split(words.replace("\\\n", ""))
         done = subprocess.run(
             [sys.executable, "-m", "obygaze", *arguments],
             cwd=tmp_path,
