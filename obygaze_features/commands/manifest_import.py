@@ -1,5 +1,8 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,9 @@ from obygaze_features.commands.manifest_file import (
 from obygaze_features.options import PATH, Output, removed_option
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterator
+
+    from obygaze_features.manifest import Manifest
 
 
 @click.command()
@@ -118,7 +123,25 @@ def import_folder_(source: Path, spans: Path | None, codebook: str, rate: str | 
 
     fps = None if rate is None else frame_rate(rate)
     labels = manifests.find_codebook(codebook)
-    write_imported(manifests.import_folder(source, folder_for(output, labels), spans, labels, fps), output)
+    imported = manifests.import_folder(source, folder_for(output, labels), spans, labels, fps)
+    behind = _behind_the_end(imported.manifest)
+    write_imported(replace(imported, notices=(*imported.notices, *behind)), output)
+
+
+def _behind_the_end(manifest: "Manifest") -> "Iterator[str]":
+    """Name the spans of no picture, as far as the headers of videos tell, where PyAV is installed."""
+    from obygaze_features.errors import VideoError
+
+    with suppress(ModuleNotFoundError):
+        from obygaze_features.video.source import opened
+
+        spans = (clip for clip in manifest if clip.start_s is not None)
+        for path, clips in groupby(spans, manifest.video_path):
+            with suppress(VideoError), opened(path or Path()) as source:
+                end_s = (source.container.duration or float("inf")) / 1e6
+                for clip in clips:
+                    if (start_s := clip.start_s or 0.0) >= end_s:
+                        yield f"{clip.clip_id} begins at {start_s:g} s, but its video ends at {end_s:g} s"
 
 
 @click.command("images")

@@ -362,3 +362,14 @@ def test_one_index_links_all_that_is_there_and_untrained_weights_are_said(ok, pl
         text = (place / "out/all" / f"{stem}-strict.md").read_text(encoding="utf-8")
         assert "vivit (untrained)" in text
         assert "63 clips of 4 movies; 1 without features left out of all models" in text
+
+
+def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_data, tmp_path, capsys):
+    spans = tmp_path / "spans.csv"
+    spans.write_text("video,start_s,end_s\nnasa_13013.mp4,1,2\nnasa_13013.mp4,830.5,840\n", encoding="utf-8")
+    out = tmp_path / "clips.csv"
+    words = ("manifest", "import", "folder", shared_data / "videos")
+    assert obygaze(*words, "--spans", spans, "--out", out) == 0
+    said = capsys.readouterr().err
+    assert "begins at 830.5 s" in said
+    assert "begins at 1 s" not in said
