@@ -130,7 +130,7 @@ WORKS = {
         manifest import images inputs/stills --out ~/stills.csv
         extract ~/stills.csv ~/stills --backbone clip ON inputs/clip
         frames demo/films/tt9000001/tt9000001-001.mp4 --npz ~/frames.npz --sheet ~/frames.png
-        frames demo/films/tt9000007/film.mkv --fps 0.2 --start 20 --end 60 --json
+        frames demo/films/tt9000007/tt9000007.mkv --fps 0.2 --start 20 --end 60 --json
         manifest sheets demo/manifest.csv --concept Body --n 6 --out ~/sheets
     """,
     "ray": "extract stores/late.csv ~/films HOW --engine ray",
@@ -198,8 +198,8 @@ WORKS = {
         paper all annotations/twelve.csv ~/twelve --out ~/all --html ~/all.html
     """,
     "film": """
-        $ cp demo/films/tt9000007/film.mkv ~/second.mkv
-        manifest import film demo/films/tt9000007/film.mkv ~/second.mkv --window 8 --hop 8 --shots none \
+        $ cp demo/films/tt9000007/tt9000007.mkv ~/second.mkv
+        manifest import film demo/films/tt9000007/tt9000007.mkv ~/second.mkv --window 8 --hop 8 --shots none \
             --out ~/windows.csv
         extract ~/windows.csv ~/store HOW --shots ~/windows.shots.csv
         film score demo/run/pcbm_lr.model evaluate/zoo/mlp.model ~/store --shots ~/windows.shots.csv \

@@ -75,7 +75,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in compare_with_planted(out):
         click.echo(line)
-    film = out / "films" / UNLABELLED / "film.mkv"
+    film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
     _run(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
     (out / MARK).write_text(FINISHED, encoding="utf-8")

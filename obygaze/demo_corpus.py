@@ -197,7 +197,9 @@ def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
 
 def _write_movie(planned: DemoMovie, folder: Path) -> None:
     if planned.one_file:
-        write_video(folder / "film.mkv", chain.from_iterable(_draw(clip) for clip in planned.clips), RATE)
+        write_video(
+            folder / f"{planned.movie}.mkv", chain.from_iterable(_draw(clip) for clip in planned.clips), RATE
+        )
         return
     for clip in planned.clips:
         path = folder / f"{clip.clip_id}.mp4"
@@ -263,7 +265,11 @@ def _write_labels(movies: tuple[DemoMovie, ...], path: Path) -> Path:
         for clip in planned.clips:
             end = start + clip.n_frames
             span = (str(start / RATE), str(end / RATE)) if planned.one_file else ("", "")
-            video = f"{planned.movie}/film.mkv" if planned.one_file else f"{planned.movie}/{clip.clip_id}.mp4"
+            video = (
+                f"{planned.movie}/{planned.movie}.mkv"
+                if planned.one_file
+                else f"{planned.movie}/{clip.clip_id}.mp4"
+            )
             known = ("", "") if planned.movie == UNLABELLED else (clip.level, ";".join(clip.concepts))
             lines.append(csv_line([clip.clip_id, planned.movie, video, *span, *known]))
             start = end

@@ -94,6 +94,9 @@ def run(  # noqa: PLR0917 - click passes options by name
     where it was. Windows and features are made once; scores, pictures and page each time, so that another
     model that reads the same features, title or language needs no other folder.
 
+    A film's id is the name of its file; the id that it has in the labels, if it is labelled, so that a model
+    that was trained on it is not taken to predict it.
+
     \b
     Exit codes: as of the commands; 3 if windows failed, or if a film is
     unlike every film that a model was trained on.

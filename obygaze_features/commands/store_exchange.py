@@ -237,7 +237,13 @@ def import_(
             )
         if unknown := matched.unknown:
             some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
-            click.echo(f"left out: {len(unknown)} that belong to no clip of the manifest: {some}", err=True)
+            meant = {clip.clip_id for clip in table}.intersection(unknown)
+            whose = (
+                "are ids of clips: give --pattern '{clip_id}'"
+                if meant
+                else "belong to no clip of the manifest"
+            )
+            click.echo(f"left out: {len(unknown)} that {whose}: {some}", err=True)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):

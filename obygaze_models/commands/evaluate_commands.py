@@ -180,7 +180,8 @@ def evaluate(
     specs = models_for(train.kind, models or None, imbalance=chosen["imbalance"])
     unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
     if unknown:
-        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation")
+        known = ", ".join(spec.name for spec in specs)
+        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation: {known}")
     if read["reduce"] and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
     with reducing(read["reduce"]) as show:

@@ -131,7 +131,10 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
             "how far its training clips reach, so unlike is empty; train it again to have both"
         )
     elif model.decides and model.calibration is None:
-        notices.append("the model has no out-of-fold scores to calibrate by: p is empty")
+        notices.append(
+            "the model has no calibration: there are no out-of-fold scores, or they do not rise with the "
+            "label: p is empty"
+        )
     return notices + [
         f"excluded {len(ids)}: {reason} ({ids[0]}{', ...' if len(ids) > 1 else ''})"
         for reason, ids in sorted(scored.excluded.items())

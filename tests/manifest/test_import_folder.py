@@ -59,7 +59,7 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
     )
 
 
-@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa_13013.mp4"])
+@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa-13013.mp4"])
 def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
     films = tmp_path / "films"
     films.mkdir()

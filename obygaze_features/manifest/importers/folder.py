@@ -2,6 +2,7 @@
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -313,8 +314,12 @@ def _spans(
 
 
 def _nearest(path: Path, videos: Sequence[PurePosixPath]) -> str:
-    """Propose the video of the same name but for folder, suffix and case: clips' names differ by a digit."""
-    near = next((video for video in videos if video.stem.casefold() == path.stem.casefold()), None)
+    """Propose the video whose letters and digits are the same: clips' names differ by one."""
+
+    def bare(name: str) -> str:
+        return re.sub(r"[\W_]", "", name.casefold())
+
+    near = next((video for video in videos if bare(video.stem) == bare(path.stem)), None)
     return f" (did you mean '{near}'?)" if near else ""
 
 
