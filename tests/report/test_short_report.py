@@ -24,6 +24,7 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     other = re.search(r"nearest, (\w+),", sentence)[1]
     by_film = compare(side(saved(run), "linear"), side(saved(run), other)).movies.query("metric == 'auc'")
     above = t_interval(by_film["difference"], covers="method")
+    assert not other.startswith("random_")  # one draw's luck
     assert f"by {above.mean:+.3f} [{above.low:+.3f}, {above.high:+.3f}]" in sentence
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
     assert run_report(run).notes[0] == sentence
@@ -32,6 +33,13 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     auc = run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
     assert block.rows[0][1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
     assert len(plain(report).splitlines()) <= 11
+
+
+def test_the_same_lead_on_every_film_has_no_interval():
+    (sentence,) = short_report(
+        evaluate(planted(direction=50.0), {"linear": linear_probe()}, task="hn_s")
+    ).notes
+    assert "by +0.500 [undefined] in AUC by movie, on 6 of 6 movies" in sentence
 
 
 def test_the_more_models_the_less_one_interval_is_worth():
