@@ -1,4 +1,4 @@
-"""Where nothing is planted the tables say that nothing is found, in at least 18 of 20 corpora."""
+"""Where nothing is planted the tables say that nothing is found, in at least 9 of 10 corpora."""
 
 from dataclasses import replace
 
@@ -62,10 +62,10 @@ def found(seed, *, event, n_per_movie=16, correlation=0.0):
 
 
 @pytest.mark.long
-def test_of_20_corpora_without_an_event_the_tables_say_so():
+def test_of_10_corpora_without_an_event_the_tables_say_so():
     """Every second corpus has smooth frames. No single corpus can show how often nothing is found."""
-    said = np.array([found(seed, event=False, correlation=0.9 * (seed % 2)) for seed in range(20)])
-    assert (said.sum(axis=0) <= 2).all()
+    said = np.array([found(seed, event=False, correlation=0.9 * (seed % 2)) for seed in range(10)])
+    assert (said.sum(axis=0) <= 1).all()
 
 
 @pytest.mark.long

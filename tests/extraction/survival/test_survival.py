@@ -12,7 +12,7 @@ def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "engine"),
-    [*((state, "local") for state in STATES), ("decoding", "ray"), ("sending", "ray")],
+    [*((state, "local") for state in STATES), ("sending", "ray")],
 )
 def test_twenty_kills_leave_the_sealed_bytes_as_they_are(survives, state, engine):
     """Only here do workers die in every state of theirs while films are really extracted."""
