@@ -19,13 +19,14 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import Manifest, import_obygaze12, write_manifest
+from obygaze_features.manifest import Manifest, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
 from obygaze_models.models import MLPProbe, RidgeLogistic, fit_many
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12 import import_obygaze12
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
 

@@ -29,8 +29,8 @@ manifest import images | features.manifest_import:import_images_ | Import a fold
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
 manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
 manifest import judgements | film.film_score:judgements | Import judgements of scored films.
-manifest import obygaze12 | features.manifest_import:import_obygaze12_ | Import ObyGaze12's annotations.
-manifest import mobygaze | studies.mobygaze:import_ | Import MObyGaze's segments.
+manifest import obygaze12 | studies.corpora:obygaze12 | Import ObyGaze12's annotations.
+manifest import mobygaze | studies.corpora:mobygaze | Import MObyGaze's segments.
 manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.

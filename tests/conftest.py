@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from obygaze_features.manifest import Codebook, Manifest, builtin_codebook, import_obygaze12
+from obygaze_features.manifest import Codebook, Manifest, builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Labels
 from obygaze_studies.mobygaze import import_mobygaze
+from obygaze_studies.obygaze12 import import_obygaze12
 
 # No test depends on how busy the machine is, nor on chance: examples follow from each test's own code.
 # `make fuzz` tries others.

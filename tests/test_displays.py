@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 
-from obygaze_features.manifest import import_obygaze12
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import linear_probe
 from obygaze_models.models.registry import find_models
+from obygaze_studies.obygaze12 import import_obygaze12
 from tests.conftest import planted
 
 

@@ -14,7 +14,6 @@ from obygaze_features.commands.manifest_file import (
     complete_codebook,
     folder_for,
     manifest_output,
-    videos_option,
     write_imported,
 )
 from obygaze_features.options import PATH, Output, removed_option
@@ -61,25 +60,6 @@ def eaf(
         codebook=labels,
     )
     write_imported(imported, output, empty_is_3=True)
-
-
-@click.command("obygaze12")
-@click.argument("source", type=PATH)
-@manifest_output
-@videos_option
-def import_obygaze12_(source: Path, videos: Path | None, output: Output) -> None:
-    """Import ObyGaze12's annotations of 1,914 MovieGraphs clips.
-
-    SOURCE is ObyGaze12_thresh_02.csv, or the folder that holds it. From the folder, the folds of the
-    released split files come along as columns (fold_en_s, fold_hn_s, ..., fold_movieset_enhn_s).
-
-    \b
-    Examples:
-      obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
-      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
-          --videos clips --out obygaze12.csv
-    """
-    write_imported(manifests.import_obygaze12(source, folder_for(output), videos), output)
 
 
 @click.command("folder")

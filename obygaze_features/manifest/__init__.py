@@ -11,9 +11,10 @@ _MOVED = {
     "import_mediaeval15": "obygaze_studies.mediaeval15",
     "import_mobygaze": "obygaze_studies.mobygaze",
     **dict.fromkeys(
-        ("PRINTED_COUNTS", "Statistics", "count_table", "grouped", "printed_count_table", "statistics"),
+        ["PRINTED_COUNTS", "Statistics", "count_table", "grouped", "import_obygaze12", "is_obygaze12"],
         "obygaze_studies.obygaze12",
     ),
+    **dict.fromkeys(("printed_count_table", "statistics"), "obygaze_studies.obygaze12"),
 }
 
 

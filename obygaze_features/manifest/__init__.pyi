@@ -30,8 +30,6 @@ from .importers import import_eaf as import_eaf
 from .importers import import_film as import_film
 from .importers import import_folder as import_folder
 from .importers import import_images as import_images
-from .importers import import_obygaze12 as import_obygaze12
-from .importers import is_obygaze12 as is_obygaze12
 from .importers import read_parts as read_parts
 from .importers import shots_bytes as shots_bytes
 from .importers import shots_file as shots_file

@@ -19,9 +19,6 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 
-PAPER_SHUFFLES = 62
-"""The paper's N."""
-
 DEFAULT_WINDOW_S = 46.0
 """Length of the windows that free segments are projected onto, in seconds.
 
@@ -42,17 +39,12 @@ class Gamma:
         Disorder as annotated, and by chance; None if there is no clip.
     value
         gamma; None where it is undefined: no clip, or one level everywhere, so that chance has no disorder.
-    shuffled, standard_error
-        gamma by the paper's shuffles, and the error that their finite number leaves in it; None where gamma
-        is undefined or `shuffles` is 0.
     """
 
     n_clips: int
     observed: float | None
     expected: float | None
     value: float | None
-    shuffled: float | None = None
-    standard_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +77,7 @@ def distances(codebook: Codebook) -> NDArray[np.float64]:
     return np.round(apart / (apart.max() or 1.0), 12)
 
 
-def gamma(
-    first: Sequence[str],
-    second: Sequence[str],
-    codebook: Codebook,
-    *,
-    shuffles: int = 0,
-    seed: int | Sequence[int] = 0,
-) -> Gamma:
+def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Gamma:
     """Measure the agreement of two annotators on the same clips.
 
     Parameters
@@ -101,22 +86,16 @@ def gamma(
         Their levels of the same clips, in the same order, [n_clips] each.
     codebook
         Gives the order of the levels and their distances.
-    shuffles
-        How many random orders to estimate the expected disorder from as well; at least 2, or 0 for none.
-    seed
-        Of those orders.
 
     Raises
     ------
     ValueError
-        If the sequences differ in length, or there is only one shuffle.
+        If the sequences differ in length.
     """
     if len(first) != len(second):
         raise ValueError(
             f"{len(first)} levels against {len(second)}: both annotators must label the same clips"
         )
-    if shuffles < 0 or shuffles == 1:
-        raise ValueError(f"{shuffles} shuffles: at least 2 are needed for a standard error")
     if not first:
         return Gamma(0, None, None, None)
     a = np.array([codebook.rank(level) for level in first])
@@ -124,17 +103,7 @@ def gamma(
     apart = distances(codebook)
     observed = float(apart[a, b].mean())
     expected = expected_disorder(a, b, apart)
-    if expected == 0:
-        return Gamma(len(a), observed, expected, None)
-    value = 1 - observed / expected
-    if not shuffles:
-        return Gamma(len(a), observed, expected, value)
-    orders = np.random.default_rng(seed).permuted(np.tile(b, (shuffles, 1)), axis=1)
-    chance = apart[a, orders].mean(axis=1)
-    mean = float(chance.mean())
-    # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
-    error = observed / mean**2 * float(chance.std(ddof=1)) / shuffles**0.5
-    return Gamma(len(a), observed, expected, value, 1 - observed / mean, error)
+    return Gamma(len(a), observed, expected, None if expected == 0 else 1 - observed / expected)
 
 
 def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray[np.float64]) -> float:
@@ -144,7 +113,7 @@ def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray
     return float(p @ apart @ q)
 
 
-def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[PairAgreement, ...]:
+def agreement(manifest: Manifest) -> tuple[PairAgreement, ...]:
     """Compare every pair of annotators of every movie on the spans that both labelled.
 
     Raises
@@ -170,15 +139,10 @@ def agreement(manifest: Manifest, *, shuffles: int = 0, seed: int = 0) -> tuple[
         PairAgreement(
             movie,
             names,
-            _gamma_of(shared, codebook, shuffles, (seed, number, 0)),
-            _gamma_of(
-                [pair for pair in shared if set(pair) <= set(codebook.labels)],
-                codebook,
-                shuffles,
-                (seed, number, 1),
-            ),
+            _gamma_of(shared, codebook),
+            _gamma_of([pair for pair in shared if set(pair) <= set(codebook.labels)], codebook),
         )
-        for number, (movie, names, shared) in enumerate(pairs)
+        for movie, names, shared in pairs
     )
 
 
@@ -205,10 +169,8 @@ def mean_defined(gammas: Iterable[HasValue]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _gamma_of(
-    pairs: Sequence[tuple[str, str]], codebook: Codebook, shuffles: int, seed: Sequence[int]
-) -> Gamma:
-    return gamma([a for a, _ in pairs], [b for _, b in pairs], codebook, shuffles=shuffles, seed=seed)
+def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
+    return gamma([a for a, _ in pairs], [b for _, b in pairs], codebook)
 
 
 def _span(clip: Clip) -> tuple[str, float | None, float | None]:

@@ -20,12 +20,13 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest import is_obygaze12, read_manifest
+from obygaze_features.manifest import read_manifest
 from obygaze_models.evaluation import NAN, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, number
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Finding
 from obygaze_studies.errors import AuditError
+from obygaze_studies.obygaze12.importer import is_obygaze12
 
 ALPHA = 0.05
 

@@ -26,11 +26,11 @@ from obygaze_features.manifest import (
     Manifest,
     Projection,
     apply_policy,
-    is_obygaze12,
 )
 from obygaze_models.evaluation import SignFlip, holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.columns import share
+from obygaze_studies.obygaze12.importer import is_obygaze12
 from obygaze_studies.obygaze12.statistics import PRINTED_COUNTS, grouped, statistics
 
 EQUAL = 1 + 1e-7

@@ -1,4 +1,4 @@
-"""Gamma: 1 for perfect agreement, 0 for chance; the closed form is what the paper's shuffles estimate."""
+"""Gamma: 1 for perfect agreement, 0 for chance, which is the mean over every order of the labels."""
 
 from functools import partial
 from itertools import permutations
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from obygaze_features.manifest import Clip, Manifest, agreement, builtin_codebook, project, windows
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
-    PAPER_SHUFFLES,
     distances,
     expected_disorder,
     is_aligned,
@@ -35,8 +34,8 @@ def test_the_distances_are_those_of_equation_2():
 
 
 def test_agreement_gives_one_chance_zero_and_opposition_less():
-    perfect = gamma([EN, HN, NS, S], [EN, HN, NS, S], shuffles=PAPER_SHUFFLES)
-    assert (perfect.value, perfect.shuffled, perfect.standard_error) == (1, 1, 0)
+    perfect = gamma([EN, HN, NS, S], [EN, HN, NS, S])
+    assert perfect.value == 1
     chance = gamma([EN, S], [EN, EN])  # observed (0 + 1)/2; expected: half of EN-EN, half of S-EN
     assert (chance.observed, chance.expected, chance.value) == (0.5, 0.5, 0)
     assert gamma([EN, S], [S, EN]).value == -1
@@ -44,9 +43,8 @@ def test_agreement_gives_one_chance_zero_and_opposition_less():
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([EN, EN], [EN, EN]), ([S], [S])])
 def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
-    result = gamma(a, b, shuffles=PAPER_SHUFFLES)
+    result = gamma(a, b)
     assert result.value is None
-    assert result.shuffled is None
     assert mean_defined([result]) is None
 
 
@@ -58,21 +56,13 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
-def test_on_every_pair_of_mobygaze_the_closed_form_is_within_the_error_of_the_shuffles(segments):
+def test_the_means_over_every_pair_of_mobygaze(segments):
     assert not is_aligned(segments)
     clips = project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
     assert is_aligned(clips)
-    pairs = agreement(clips, shuffles=PAPER_SHUFFLES, seed=0)
+    pairs = agreement(clips)
     assert len(pairs) == 20
-    z = []
-    for pair in pairs:
-        for part in (pair.all_levels, pair.labels_only):
-            assert part.value is not None
-            assert part.value < 1
-            z.append((part.shuffled - part.value) / part.standard_error)
-    assert (
-        np.abs(z).max() < 3.5
-    )  # 40 draws of about a normal: beyond 3.5 once in 50 runs, and the seed is fixed
+    assert all(part.value < 1 for pair in pairs for part in (pair.all_levels, pair.labels_only))
     assert mean_defined(pair.all_levels for pair in pairs) == pytest.approx(0.356, abs=5e-4)
     assert mean_defined(pair.labels_only for pair in pairs) == pytest.approx(0.383, abs=5e-4)
 

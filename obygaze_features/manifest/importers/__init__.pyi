@@ -18,5 +18,3 @@ from .imported import text_list as text_list
 from .imported import unique_id as unique_id
 from .imported import videos_found as videos_found
 from .imported import whole_number as whole_number
-from .obygaze12 import import_obygaze12 as import_obygaze12
-from .obygaze12 import is_obygaze12 as is_obygaze12

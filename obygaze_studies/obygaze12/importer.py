@@ -5,18 +5,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, stored_path
-from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.importers.imported import (
+from obygaze_features.manifest import (
+    BUILTIN,
+    Clip,
+    Codebook,
+    Collected,
     Imported,
+    Manifest,
+    Problems,
+    Row,
+    builtin_codebook,
     concept_list,
     counted,
     file_in,
+    read_table,
+    stored_path,
     videos_found,
     whole_number,
 )
-from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.text_tables import Problems, Row, read_table
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (
@@ -42,7 +48,7 @@ class MovieFacts:
     genres: tuple[str, ...]
 
 
-MOVIES: Mapping[str, MovieFacts] = {
+FACTS: Mapping[str, MovieFacts] = {
     "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
     "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
     "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
@@ -135,7 +141,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
 
 def is_obygaze12(manifest: Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(MOVIES)
+    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(FACTS)
 
 
 def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:
@@ -163,7 +169,7 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
 
 def _facts(movie: str) -> dict[str, str]:
     """Return the columns of a film's year and genres, empty for a film that Table 3 does not list."""
-    facts = MOVIES.get(movie)
+    facts = FACTS.get(movie)
     return {"year": str(facts.year) if facts else "", "genres": ";".join(facts.genres) if facts else ""}
 
 

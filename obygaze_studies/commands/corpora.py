@@ -1,4 +1,4 @@
-"""`obygaze manifest import mobygaze`."""
+"""`obygaze manifest import obygaze12` and `obygaze manifest import mobygaze`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,27 @@ from obygaze_features.options import PATH, Output
 
 if TYPE_CHECKING:
     from obygaze_studies.mobygaze.importer import Records
+
+
+@click.command("obygaze12")
+@click.argument("source", type=PATH)
+@manifest_output
+@videos_option
+def obygaze12(source: Path, videos: Path | None, output: Output) -> None:
+    """Import ObyGaze12's annotations of 1,914 MovieGraphs clips.
+
+    SOURCE is ObyGaze12_thresh_02.csv, or the folder that holds it. From the folder, the folds of the
+    released split files come along as columns (fold_en_s, fold_hn_s, ..., fold_movieset_enhn_s).
+
+    \b
+    Examples:
+      obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
+      obygaze manifest import obygaze12 ObyGaze12/ObyGaze12_thresh_02.csv \\
+          --videos clips --out obygaze12.csv
+    """
+    from obygaze_studies.obygaze12 import import_obygaze12
+
+    write_imported(import_obygaze12(source, folder_for(output), videos), output)
 
 
 @click.command("mobygaze")
@@ -26,7 +47,7 @@ if TYPE_CHECKING:
     help="Segments of a record set of the data set's metadata.json: all; with subtitles; marked with a "
     "visual concept; of the level EN.",
 )
-def import_(
+def mobygaze(
     source: Path,
     videos: Path | None,
     texts: Path | None,
