@@ -38,7 +38,6 @@ __all__ = [
     "open_binary",
     "read_bytes",
     "refuse_existing",
-    "refuse_unwritable",
     "remove_tree",
     "sha256_of",
     "sync",
@@ -287,33 +286,23 @@ def local_path(path: Path | str) -> Path:
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
-    """Refuse to overwrite files or folders unless forced; None is no file.
+    """Refuse, before work is done, to overwrite unless forced, and what can't be written; None is no file.
 
     Raises
     ------
     OutputError
         Naming the first that exists.
-    """
-    for path in paths:
-        if path is not None and path.exists() and not force:
-            raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
-
-
-def refuse_unwritable(*paths: Path | None) -> None:
-    """Refuse files or folders whose folder can't be written, before work is done for them.
-
-    Raises
-    ------
     OSError
-        Naming the first.
+        Naming the first whose folder can't be written.
     """
-    for path in paths:
-        if path is not None:
-            try:
-                TemporaryFile(dir=next(filter(Path.exists, path.absolute().parents))).close()
-            except OSError as error:
-                error.filename = str(path)
-                raise
+    for path in filter(None, paths):
+        if path.exists() and not force:
+            raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
+        try:
+            TemporaryFile(dir=next(filter(Path.exists, path.absolute().parents))).close()
+        except OSError as error:
+            error.filename = str(path)
+            raise
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:

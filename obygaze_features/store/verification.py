@@ -309,7 +309,6 @@ def check_content(
     nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
     checks: list[tuple[str, Callable[[], Iterator[Problem]]]] = [
         (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
-        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_nodes(store, nodes)),
         (TABLE, lambda: _check_table(store)),
         *(
             (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes))
@@ -348,25 +347,6 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
     needed = spec_version(arrays, absent=any(clip.absent for clip in store.clips))
     if is_newer(needed, about["spec_version"]):
         yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
-
-
-def _check_nodes(store: Store, nodes: Sequence[str]) -> Iterator[Problem]:
-    """Compare the consolidated metadata with every node's own: readers of either must see the same."""
-    own = {
-        name.removeprefix(f"{FEATURES}/").rpartition("/")[0] or ".": json.loads(store.files.read(name))
-        for name in nodes
-    }
-    for top in (".", *store.names):
-        file = f"{FEATURES}/{ZARR_METADATA}" if top == "." else f"{FEATURES}/{top}/{ZARR_METADATA}"
-        within = "" if top == "." else f"{top}/"
-        below = {name for name in own if name != "." and name.startswith(within)}
-        repeated = own[top]["consolidated_metadata"]["metadata"]
-        repeated = {f"{within}{name}": node for name, node in repeated.items()}
-        if below != repeated.keys():
-            yield Problem(file, "its consolidated metadata do not name the nodes that there are")
-        for name in below & repeated.keys():
-            if {**own[name], "consolidated_metadata": 0} != {**repeated[name], "consolidated_metadata": 0}:
-                yield Problem(f"{FEATURES}/{name}/{ZARR_METADATA}", f"is not what {file} says of it")
 
 
 def _check_table(store: Store) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ import click
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.io import NO_LICENCE, refuse_existing, refuse_unwritable
+from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
@@ -172,8 +172,8 @@ def evaluate(
     # Refused before the work begins.
     if output.out is not None:
         check_free(output.out, force=output.force)
+    refuse_existing(output.out, force=True)
     refuse_existing(output.html, force=output.force)
-    refuse_unwritable(output.out, output.html)
     clips, (opened,) = read_inputs(manifest, [store])
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
