@@ -1,4 +1,4 @@
-"""A whole film of ten minutes that no model was trained on, from the file to its segments; and F0's film."""
+"""A whole film of six minutes that no model was trained on, from the file to its segments; and F0's film."""
 
 from itertools import chain
 
@@ -8,7 +8,7 @@ import pytest
 from obygaze.demo_corpus import RATE, Look, draw_clip, write_video
 from obygaze_film.timeline import Timeline
 
-SCENE_S, N_SCENES = 10, 60
+SCENE_S, N_SCENES = 6, 60
 SURE = ((4, 7), (18, 22), (33, 36), (50, 53))
 """First scene, and the one after the last, of what is planted as S."""
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long  # from pictures to segments: alone it draws, deco
 
 
 def draw_film(path, look):
-    """Draw 60 scenes of 10 s each in a look of the film's own, four runs of them with Body."""
+    """Draw 60 scenes of 6 s each in a look of the film's own, four runs of them with Body."""
     rng = np.random.default_rng(5)
     scenes = []
     for number in range(N_SCENES):
@@ -57,7 +57,7 @@ def test_segments_lie_in_all_that_is_planted_and_at_most_one_elsewhere(demo_fold
     inside = shared_s.max(axis=0) >= 0.75 * (segments[:, 1] - segments[:, 0])
     assert (shared_s[:, inside] > 0).any(axis=1).all(), segments
     assert (~inside).sum() <= 1, segments
-    assert timeline.rate().value == pytest.approx((PLANTED[:, 1] - PLANTED[:, 0]).sum() / 600, abs=0.1)
+    assert timeline.rate().value == pytest.approx((PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES), abs=0.1)
 
 
 def noise(n):

@@ -11,7 +11,7 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 193),
     **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 3191,
+    "film-run": 6007,
     **dict.fromkeys(("grow", "evaluate"), 797),
     "cut": 23,
     **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
