@@ -78,11 +78,11 @@ def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("correlation", "n_corpora"), [(0.0, 20), (0.6, 20), (0.9, 40)])
-def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(correlation, n_corpora):
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
+def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(correlation):
     """Alone it finds starts that lead nowhere in a few corpora."""
     n_found = 0
-    for seed in range(n_corpora):
+    for seed in range(20):
         X, y, movies, event = planted_frames(
             n_per_movie=60, n_features=24, seed=seed, correlation=correlation
         )
@@ -91,7 +91,7 @@ def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(
         precision = average_precision_score(y[~train], model.decision_function(X[~train]))
         pointing = event[positive, model.weights(X[positive]).argmax(axis=1)].mean()
         n_found += precision >= 0.9 and pointing >= 0.9
-    assert n_found >= 0.95 * n_corpora
+    assert n_found >= 19
 
 
 def test_the_start_of_the_lowest_training_loss_is_trained_on():
