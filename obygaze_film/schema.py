@@ -172,6 +172,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     negative, positive : list of str
         Levels of the two classes; empty for a concept's model.
     codebook : str
+    construct, means : str
+        What the codebook says its levels measure, and what the positive class means; empty where it does not.
     backbone : str
     concepts : list of ConceptRecord
         Its concepts, in the model's order.
@@ -224,6 +226,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     is_trained_on: bool
     flags: dict[str, Seconds]
     rate: Rate
+    construct: str = ""
+    means: str = ""
 
 
 class StoreRecord(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.io import file_sha256, local_path
+from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
@@ -260,6 +261,12 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
             worst_film_error=fitted.worst_film_error,
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
+    positive = sides[-1] if sides else []
+    name = card.codebook["name"]
+    construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
+    if name in BUILTIN:
+        construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
+    meant = positive[-1] if positive else card.target["name"].removeprefix("concept:")
     return ModelRecord(
         key=loaded.key,
         model=card.model,
@@ -268,8 +275,10 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         task=card.target["name"],
         task_title=card.target["title"],
         negative=sides[0] if sides else [],
-        positive=sides[-1] if sides else [],
-        codebook=card.codebook["name"],
+        positive=positive,
+        codebook=name,
+        construct=construct,
+        means=means.get(meant, ""),
         backbone=card.backbone,
         concepts=[
             _concept(model, name, float(threshold))

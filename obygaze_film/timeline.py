@@ -127,6 +127,14 @@ class Timeline:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
 
+    def sentence(self, key: str | None = None, language: str = "en") -> str:
+        """Say what a model marks in the film; empty where it predicts nothing (`page.summary`)."""
+        from obygaze_film.page.phrases import Words  # noqa: PLC0415 - these write what is read here
+        from obygaze_film.page.summary import first_sentence  # noqa: PLC0415
+
+        model = self.model(key)
+        return first_sentence(model, self.segments(model.key), self.record.duration_s, Words(language))
+
     def write(self, folder: Path | str) -> None:
         """Write `film.json` and its tables into a folder, as `write_films` does."""
         write_films([self], folder)

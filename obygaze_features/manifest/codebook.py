@@ -69,6 +69,8 @@ class Codebook:
         What the concepts together stand for, as the source lists it.
     source
         Where it is from, for people.
+    construct
+        What the levels measure, such as "objectifying gaze".
 
     Raises
     ------
@@ -94,6 +96,7 @@ class Codebook:
     scales: tuple[Scale, ...] = ()
     sub_constructs: tuple[str, ...] = ()
     source: str = ""
+    construct: str = ""
     _ranks: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _positions: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _level_spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
@@ -217,9 +220,22 @@ class Codebook:
 
         return tomli_w.dumps(self.record())
 
+    @property
+    def means(self) -> dict[str, str]:
+        """What levels and concepts mean, in words for people, by name."""
+        parts: tuple[Level | Concept, ...] = (*self.levels, *self.concepts)
+        return {part.name: part.means for part in parts if part.means}
+
     def digest(self) -> str:
-        """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal."""
-        canonical = json.dumps(self.record(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal.
+
+        Without `construct`, `means` and `modality`, which explain labels and change none.
+        """
+        record = self.record()
+        for part in (record, *record["levels"], *record.get("concepts", ())):
+            for key in ("construct", "means", "modality"):
+                part.pop(key, None)
+        canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
@@ -254,6 +270,7 @@ class CodebookFile(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     name: str
     version: str
     source: str = ""
+    construct: str = ""
     policies: tuple[str, ...] = ()
     sub_constructs: tuple[str, ...] = ()
     levels: tuple[Level, ...] = ()
@@ -315,7 +332,7 @@ def load_codebook(path: str | Path) -> Codebook:
         codebook = Codebook(**parts_of(text))
     except ManifestError as error:
         raise ManifestError(f"{path}: {error}") from None
-    if codebook.name in BUILTIN and codebook != builtin_codebook(codebook.name):
+    if codebook.name in BUILTIN and codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(
             f"{path}: name: {codebook.name!r} is a built-in codebook, and this one differs: "
             "give it another name"
@@ -431,11 +448,13 @@ def _check(codebook: Codebook) -> None:
     for scale in codebook.scales:
         check_scale(scale)
     check_once([scale.name for scale in codebook.scales], "scales")
-    texts = [codebook.source, *codebook.sub_constructs]
-    texts += [level.title for level in codebook.levels]
+    texts = [codebook.source, codebook.construct, *codebook.sub_constructs]
+    texts += [text for level in codebook.levels for text in (level.title, level.means)]
     texts += [level.title for scale in codebook.scales for level in scale.levels]
     for concept in codebook.concepts:
-        texts += [concept.group, concept.definition]
+        texts += [concept.group, concept.definition, concept.means]
+        if concept.modality and concept.visual != (concept.modality == "visual"):
+            raise ManifestError(f"concepts: {concept.name}: modality: visual says the opposite")
         for instance in concept.instances:
             check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
             texts += instance.examples

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -31,6 +31,8 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         Other spellings in annotation files; case and repeated blanks do not matter.
     position
         Place of the level on its axis, for distances between levels; None for equal steps.
+    means
+        How a clip of the level is staged, in words that complete "the model marks a passage as".
     """
 
     name: str
@@ -38,6 +40,7 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     label: bool = True
     synonyms: tuple[str, ...] = ()
     position: float | None = None
+    means: str = ""
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -69,6 +72,10 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         Typical instances.
     definition
         One line.
+    means
+        What is seen or heard where the concept is there, in one line.
+    modality
+        How a film conveys it: in its pictures, its sound or its story; empty for what `visual` says.
     """
 
     name: str
@@ -77,6 +84,8 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     synonyms: tuple[str, ...] = ()
     instances: tuple[Instance, ...] = ()
     definition: str = ""
+    means: str = ""
+    modality: Literal["", "visual", "heard", "told"] = ""
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def report(
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
     write_film_page(films, out, force=output.force, top=top, language=language, rates=rates, stills=stills)
     for film in films:
-        click.echo(film.heading, err=True)
+        click.echo("\n".join(filter(None, [film.heading, film.sentence()])), err=True)
     return {"page": str(out), "films": [film.movie for film in films]}, str(out)
 
 

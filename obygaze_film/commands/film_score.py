@@ -128,7 +128,7 @@ def _facts(path: Path) -> "dict[str, FilmFacts]":
 def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     """Summarise a scored film."""
     record = timeline.record
-    lines = [timeline.heading]
+    lines = [timeline.heading, *([f"  {said}"] if (said := timeline.sentence()) else [])]
     windows = record.windows
     windows_text = f"{windows.n} windows of {windows.window_s:g} s"
     if windows.n_missing:

@@ -306,7 +306,7 @@ def _bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
 def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
     """Choose the numbers shown above the timeline: best segments first, without overlap."""
     used: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
-    for card in segments:
+    for card in sorted(segments, key=lambda card: int(card["rank"])):
         at = (card["start"] + card["end"]) / 2 / whole_s
         fits = {near: all(abs(at - x) >= near for x in places) for near, places in used.items()}
         for near, places in used.items():

@@ -18,6 +18,10 @@ SCRIPT: Final = (
 """Texts that the page's script shows."""
 
 
+SHORT_S: Final = 120.0
+"""Below it a length of time is written in seconds."""
+
+
 class Words:
     """Texts and numbers in one language."""
 
@@ -69,6 +73,12 @@ class Words:
     def flags(self, cell: str) -> str:
         """Name the flags of a cell."""
         return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
+
+    def duration(self, seconds: float) -> str:
+        """Write a length of time in whole minutes, or in seconds."""
+        if seconds < SHORT_S:
+            return self._texts["seconds"].format(round(seconds))
+        return self.say("minutes_of", n=round(seconds / 60))
 
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only if needed."""

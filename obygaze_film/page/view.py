@@ -12,6 +12,7 @@ from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards, figures, timeline_position
 from obygaze_film.page.phrases import FLAGS, Words, clock
+from obygaze_film.page.summary import first_sentence, how_sure
 from obygaze_film.schema import NO_CONTENT, UNRELIABLE, ConceptRecord, CorrectedRate, ModelRecord, has_flag
 from obygaze_models.report import json_data
 
@@ -56,7 +57,8 @@ class FilmView:
         self.model = film.model()
         self.whole_s = film.record.duration_s
         self.rows = film.rows(self.model.key)
-        self.segments = film.segments(self.model.key, top=top)
+        best_first = film.segments(self.model.key, top=top)
+        self.segments = best_first.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.codebook = builtin_codebook(self.model.codebook) if self.model.codebook in BUILTIN else None
         self.concepts = self._concepts()
 
@@ -80,6 +82,16 @@ class FilmView:
         return " / ".join(names) or self.model.task_title
 
     @property
+    def sentence(self) -> str:
+        """What the model marks in the film."""
+        return first_sentence(self.model, self.segments, self.whole_s, self.words)
+
+    @property
+    def sure(self) -> str:
+        """How sure that is."""
+        return how_sure(self.model, self.film.record, self.words)
+
+    @property
     def figures(self) -> list[dict[str, Any]]:
         """The key figures."""
         return figures(self.model, self.segments, self.positive, self.words, self.corrected)
@@ -96,19 +108,24 @@ class FilmView:
     @property
     def facts(self) -> list[str]:
         """What was scored, how and by which model."""
-        words, record = self.words, self.film.record
+        words, record, model = self.words, self.film.record, self.model
+        kind = record.rows.kind
         window, hop = record.windows.window_s, record.windows.hop_s
         windows = (
             words.say("windows", window=words.seconds(window))
             if hop is None
             else words.say("windows_hop", window=words.seconds(window), hop=words.seconds(hop))
         )
-        model, kind = self.model, record.rows.kind
         # Long shots are several rows.
         n_rows = record.shots.n if kind == "shots" and record.shots is not None else len(self.rows)
         return [
             *([str(record.year)] if record.year else []),
             clock(self.whole_s),
+            *(
+                [words.say("construct", construct=model.construct, codebook=model.codebook)]
+                if model.construct
+                else []
+            ),
             *([words.say("facts_rows", n=n_rows, kind=words[kind])] if kind != "windows" else []),
             windows,
             words.say(
@@ -130,8 +147,6 @@ class FilmView:
             warnings.append(words["uncalibrated"])
         elif model.rate.unreliable >= 1:
             warnings.append(words["none_reliable"])
-        elif model.rate.unreliable > 0:
-            warnings.append(words.say("flagged", share=words.share(model.rate.unreliable)))
         window, clip = self.film.record.windows.window_s, model.clip_s
         if clip and abs(window - clip) > 0.1 * clip:
             warnings.append(

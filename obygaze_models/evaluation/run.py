@@ -19,7 +19,7 @@ from obygaze_models.evaluation.metrics import prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
 from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
-from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord
+from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord, codebook_record
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
 GROUPED = (
@@ -320,7 +320,7 @@ def record_of(
     clips = {**data.counts, "other_levels": int(others.sum()), "tested": int(tested.sum())}
     record = RunRecord(
         protocol=SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
-        codebook={"name": data.codebook.name, "digest": data.codebook.digest()},
+        codebook=codebook_record(data.codebook),
         train=train.record(),
         tests=[target.record() for target in tests],
         n_classes=train.n_classes,

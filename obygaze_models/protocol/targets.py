@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import SEEN_SCORE, Codebook, Manifest, Task
+from obygaze_features.manifest import BUILTIN, SEEN_SCORE, Codebook, Manifest, Task
 from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
 
@@ -28,10 +28,25 @@ class TargetRecord(TypedDict):
 
 
 class CodebookRecord(TypedDict):
-    """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known)."""
+    """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known).
+
+    Of one that is not built in also its construct, and what its levels and concepts mean, if it says so.
+    """
 
     name: Text
     digest: Text
+    construct: NotRequired[Text]
+    means: NotRequired[dict[str, Text]]
+
+
+def codebook_record(codebook: Codebook) -> CodebookRecord:
+    """Describe a codebook in the records of runs and models."""
+    record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
+    if codebook.name not in BUILTIN and codebook.construct:
+        record["construct"] = codebook.construct
+    if codebook.name not in BUILTIN and codebook.means:
+        record["means"] = codebook.means
+    return record
 
 
 Kind = Literal["levels", "concept", "ordinal"]

@@ -57,7 +57,9 @@ def test_segments_lie_in_all_that_is_planted_and_at_most_one_elsewhere(demo_fold
     inside = shared_s.max(axis=0) >= 0.75 * (segments[:, 1] - segments[:, 0])
     assert (shared_s[:, inside] > 0).any(axis=1).all(), segments
     assert (~inside).sum() <= 1, segments
-    assert timeline.rate().value == pytest.approx((PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES), abs=0.1)
+    assert timeline.rate().value == pytest.approx(
+        (PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES), abs=0.1
+    )
 
 
 def noise(n):

@@ -80,7 +80,7 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
 
 
 def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
-    cards = re.findall(r'<li class="card">.*?</li>', film_page([film]), re.DOTALL)
+    cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
     (card,) = (card for card in cards if 'aria-hidden="true">1</span>' in card)
     words = text_of(card)
     assert "Body helps. Absent, counted in favour: Activity. Absent, counted against: Look." in words

@@ -25,6 +25,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.codebook import POLICIES, parts_of
 from obygaze_features.manifest.codebook_parts import plain
+from obygaze_models.protocol.targets import codebook_record
 from tests.violence import VIOLENCE
 
 
@@ -104,6 +105,31 @@ def test_a_damaged_file_is_a_codebook_or_refused(data):
     )
     with suppress(ManifestError):
         Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
+
+
+def test_words_for_people_change_no_digest_and_are_read_back():
+    level = Level("a", means="as a")
+    concepts = (
+        Concept("C", means="where C is", modality="visual"),
+        Concept("D", visual=False, modality="told"),
+    )
+    book = Codebook("b", "1", (level,), concepts, construct="a construct")
+    bare = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
+    assert book.digest() == bare.digest()
+    assert book.means == {"a": "as a", "C": "where C is"}
+    assert Codebook(**parts_of(book.to_toml())) == book
+    assert codebook_record(book)["means"] == book.means
+    assert "means" not in codebook_record(bare)
+    with pytest.raises(ManifestError, match="D"):
+        Codebook("b", "1", (level,), (Concept("D", visual=False, modality="visual"),))
+
+
+def test_every_level_and_concept_of_the_built_in_codebooks_says_what_it_means():
+    for name in BUILTIN:
+        book = builtin_codebook(name)
+        assert book.construct
+        assert book.means.keys() == {*book.level_names, *book.concept_names}
+        assert all(concept.visual == (concept.modality == "visual") for concept in book.concepts)
 
 
 def test_the_digest_sees_every_word_and_no_comment(tmp_path):

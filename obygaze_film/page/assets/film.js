@@ -114,6 +114,12 @@ for (const film of $$(".film")) {
   unsaved = true;
   said.textContent = fill("judged", cards.filter(judged).length, cards.length);
  };
+ const sort = one("[data-sort]");
+ if (sort) sort.onclick = () => {
+  sort.ariaPressed = sort.ariaPressed !== "true";
+  const place = (card) => sort.ariaPressed === "true" ? +card.dataset.rank : cards.indexOf(card);
+  for (const list of all("ol.cards")) list.append(...[...list.children].sort((a, b) => place(a) - place(b)));
+ };
  const actions = {
   judgements() {
    const who = one(".name").value.trim().replace(/\s+/g, " "), rows = [data.columns];

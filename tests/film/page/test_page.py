@@ -13,7 +13,7 @@ from obygaze_film.page import LANGUAGES, charts, film_page
 from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
-from obygaze_film.timeline import Reason
+from obygaze_film.timeline import Reason, Timeline
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
 
@@ -46,12 +46,53 @@ def test_every_text_is_there_in_every_language_with_the_same_places():
 
 def test_what_must_be_known_comes_first():
     page = text_of(film_page([invented_film(**SMALL)]))
-    assert page.index("no verdict on a film") < page.index("Timeline")
+    order = [
+        "The model marks",
+        "kappa",
+        "Timeline",
+        "Segments",
+        "How far to trust this",
+        "no verdict on a film",
+    ]
+    places = [page.index(words) for words in order]
+    assert places == sorted(places)
     film = invented_film(trained_on=True, **SMALL)
+    assert film.sentence() == ""
     page = film_page([film])
     assert "no prediction: the model was trained on this film" in film.heading
     for place in ("title", "h1"):
         assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == film.heading
+
+
+def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
+    film = invented_film()
+    (model,) = film.record.models
+    meant = replace(model, means="staged like what experts call M")
+    said = replace(film.record, models=[meant])
+    reached = film.segments().query("reaches == 1")
+    minutes = round((reached["end_s"] - reached["start_s"]).sum() / 60)
+    sentence = Timeline(said, film.table, film.shots).sentence()
+    start = f"The model marks {len(reached)} passages, {minutes} of 120 minutes, as {meant.means}: mostly "
+    assert sentence.startswith(start)
+    names = re.split(", | and ", sentence.removeprefix(start).rstrip("."))
+    assert 1 <= len(names) <= 3
+    for name in names:
+        seen = reached["present"].str.split(";").apply(lambda there, name=name: name in there)
+        lengths = reached["end_s"] - reached["start_s"]
+        assert lengths[seen].sum() >= lengths.sum() / 2
+    none = replace(meant, threshold_p=1.0)
+    sentence = Timeline(replace(said, models=[none]), film.table, film.shots).sentence("pcbm_lr", "fr")
+    assert sentence.startswith("Le modèle ne marque aucun passage")
+
+
+def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
+    page = film_page([invented_film()])
+    above = page.split('class="below"')[0]
+    times = [float(t) for t in re.findall(r'class="jump" data-t="([\d.]+)"', above)]
+    ranks = [int(rank) for rank in re.findall(r'data-rank="(\d+)"', above)]
+    assert times == sorted(times)
+    assert sorted(ranks) == list(range(1, len(ranks) + 1))
+    assert ranks != sorted(ranks)
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
