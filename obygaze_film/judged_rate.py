@@ -23,7 +23,6 @@ from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
     JudgesAgreement,
-    ModelRecord,
     Spans,
     durations,
     has_flag,
@@ -164,17 +163,15 @@ def correct_rate(
         two draws.
     """
     model = timeline.model(key)
-    cells = cells_of(timeline, key)
-    by_cell, notices = _blind(timeline, model, judgements, cells)
-    n_cells = int((cells.content > 0).sum())
-    if len(by_cell) < min(LEAST, n_cells):
+    cells, by_cell, notices = judged_cells(timeline, judgements, key)
+    n_cells, least = int((cells.content > 0).sum()), least_judged(cells)
+    if len(by_cell) < least:
         raise FilmError(
-            f"film {timeline.movie}: {len(by_cell)} windows were judged blindly, at least "
-            f"{min(LEAST, n_cells)} are needed ({'; '.join(notices) or 'none was left out'}): "
+            f"film {timeline.movie}: {len(by_cell)} windows were judged blindly, at least {least} are needed "
+            f"({'; '.join(notices) or 'none was left out'}): "
             "'obygaze film next FOLDER --blind --n 30' draws some"
         )
-    judged = np.array(sorted(by_cell))
-    y = np.array([np.mean(list(by_cell[cell].values())) for cell in judged.tolist()])
+    judged, y = votes(by_cell)
     estimates = estimate_rate(cells, judged[None], y[None], level=level)
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
@@ -201,10 +198,35 @@ ByCell = dict[int, dict[str, bool]]
 """For each judged cell, whether each annotator calls it positive."""
 
 
-def _blind(
-    timeline: Timeline, model: ModelRecord, judgements: Manifest, cells: Cells
-) -> tuple[ByCell, list[str]]:
-    """Keep the blind judgements of a film's cells that make up a whole draw."""
+def least_judged(cells: Cells) -> int:
+    """Return the minimum number of cells to judge: `LEAST`, or all with content if there are fewer."""
+    return min(LEAST, int((cells.content > 0).sum()))
+
+
+def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats]:
+    """Return the judged cells [n], and of each the share of annotators who call it positive."""
+    judged = np.array(sorted(by_cell), dtype=np.int64)
+    return judged, np.array([np.mean(list(by_cell[cell].values())) for cell in judged.tolist()])
+
+
+def judged_cells(
+    timeline: Timeline, judgements: Manifest, key: str | None = None
+) -> tuple[Cells, ByCell, list[str]]:
+    """Find the cells of a film that were judged blindly, as far as they make up a whole draw.
+
+    Returns
+    -------
+    cells : Cells
+    by_cell : dict
+    notices : list of str
+        What was left out, and why.
+
+    Raises
+    ------
+    FilmError
+        The judgements are of two draws, or of another codebook.
+    """
+    model, cells = timeline.model(key), cells_of(timeline, key)
     if unknown := [level for level in model.positive if level not in judgements.codebook.level_names]:
         raise FilmError(
             f"model {model.key} calls {unknown[0]!r} positive, which is no level of the judgements' codebook "
@@ -259,7 +281,7 @@ def _blind(
     for clip in own:
         if (cell := cell_of(clip)) is not None:
             by_cell.setdefault(cell, {})[clip.annotator] = clip.level in model.positive
-    return by_cell, notices
+    return cells, by_cell, notices
 
 
 def _agreements(by_cell: ByCell) -> list[JudgesAgreement]:

@@ -9,7 +9,6 @@ from obygaze_features.io import NO_LICENCE, local_path, refuse_existing, write_w
 from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
 from obygaze_film.page import charts
-from obygaze_film.page.cards import NONE, bar
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import CorrectedRate, FilmRecord
@@ -17,9 +16,6 @@ from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
-
-SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
-"""Possible ends of the axis of compared shares; the smallest that contains all of them is used."""
 
 Rates = Mapping[str, Sequence[CorrectedRate]]
 """Rates corrected by judgements, by movie."""
@@ -35,7 +31,7 @@ def film_page(
 ) -> str:
     """Write scored films as one HTML page.
 
-    For several films, add an index and a comparison, sorted by year and title, never by rate.
+    For several films, add an index, sorted by year and title, never by rate.
 
     Parameters
     ----------
@@ -79,7 +75,6 @@ def film_page(
         films=views,
         charts=charts,
         clock=clock,
-        comparison=None if alone else _comparison(views, words),
         about=_about(ordered, words),
         footer=_footer(ordered, words, with_frames=any(view.stills for view in views)),
         texts=json_data({name: words[name] for name in SCRIPT}),
@@ -101,37 +96,6 @@ def write_film_page(
     text = film_page(films, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)
-
-
-def _comparison(views: Sequence[FilmView], words: Words) -> dict[str, Any]:
-    """Lay out the films' shares on one scale; a film without a rate has a row without a dot."""
-    shares = [_share(view) for view in views]
-    highest = max((numbers[2] for numbers in shares if numbers), default=1.0)
-    scale = next((limit for limit in SCALES if highest <= limit), 1.0)
-    rows = []
-    for view, numbers in zip(views, shares, strict=True):
-        judged = view.corrected is not None
-        row: dict[str, Any] = {"share": NONE, "interval": words["withheld"], "kind": "", "bar": None}
-        if numbers:
-            share, low, high = map(words.share, numbers)
-            kind = words["kind_judged" if judged else "kind_model"]
-            row = {"share": share, "interval": f"{low}–{high}", "kind": kind, "bar": bar(*numbers, scale)}
-        year = view.film.record.year or NONE
-        rows.append({"id": view.anchor, "year": year, "title": view.heading, "judged": judged, **row})
-    return {"rows": rows, "low": words.share(0), "high": words.share(scale)}
-
-
-def _share(view: FilmView) -> tuple[float, float, float] | None:
-    """Return a film's share and its interval, corrected by judgements if there are any."""
-    if view.corrected is not None:
-        return view.corrected.value, view.corrected.low, view.corrected.high
-    rate = view.model.rate
-    # Scores of a film that the model was trained on are not predictions.
-    if view.model.is_trained_on or rate.value is None:
-        return None
-    if rate.bracket_low is None or rate.bracket_high is None:
-        return rate.value, 0.0, 1.0  # nothing is known of how far it is off
-    return rate.value, rate.bracket_low, rate.bracket_high
 
 
 def _about(films: "Sequence[Timeline]", words: Words) -> list[str]:

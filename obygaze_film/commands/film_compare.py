@@ -1,0 +1,85 @@
+"""`obygaze film compare`: rates of groups of films, and thin timelines side by side."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+import obygaze_film
+from obygaze_features.commands import codebook_option
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import PATH, Output, output
+from obygaze_models.commands import finish
+
+
+@click.command()
+@click.argument("folders", type=PATH, nargs=-1, required=True, metavar="SCORED...")
+@click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
+@click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
+@click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
+@click.option(
+    "--judged", type=PATH, multiple=True, help="Judgements outside of the scored folders; repeatable."
+)
+@click.option("--model", help="Model, as the tables name it.  [default: the first that decides]")
+@codebook_option
+@output("Folder of the report.", html=True, json=True)
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    folders: tuple[Path, ...],
+    films: Path | None,
+    by: str | None,
+    trend: str | None,
+    judged: tuple[Path, ...],
+    model: str | None,
+    codebook: str | None,
+    output: Output,
+) -> None:
+    """Estimate mean rates of groups of films, their differences and a trend.
+
+    Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
+    in all films. Draw the films to judge at random. The 95 % intervals contain both draws, of films and of
+    windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and the films to judge
+    next are drawn and named. Films that the model was trained on are left out. --html also shows each film's
+    timeline, by year.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group or the trend
+    has too few judged films.
+
+    \b
+    Examples:
+      obygaze film compare scored --by decade --html decades.html
+      obygaze film compare scored --films films.csv --by genre --trend year \\
+          --out genres
+    """
+    from obygaze_features.manifest import Manifest, find_codebook
+    from obygaze_film.film_groups import JUDGEMENTS, comparison_report, read_facts
+    from obygaze_film.page.side_by_side import write_comparison_page
+    from obygaze_film.timeline import found_films
+    from obygaze_models.report import check_folder
+
+    if output.out is not None:
+        check_folder(output.out, force=output.force)
+    refuse_existing(output.html, force=output.force)
+    timelines = found_films(folders)
+    files = [path for folder in timelines if (path := folder / JUDGEMENTS).is_file()]
+    judgements, notes = Manifest((), Path()), []
+    if files or judged:
+        imported = obygaze_film.import_judgements(
+            [*files, *judged], Path(), find_codebook(codebook) if codebook else None
+        )
+        judgements, notes = imported.manifest, [*imported.notices]
+    facts = None
+    if films is not None:
+        facts, unmatched = read_facts(films, [*timelines.values()])
+        notes += unmatched
+    compared = obygaze_film.compare_films(
+        [*timelines.values()], judgements, facts, by=by, trend=trend, model=model
+    )
+    compared = replace(compared, notes=(*notes, *compared.notes))
+    finish(comparison_report(compared), replace(output, html=None))
+    if output.html is not None:
+        write_comparison_page(compared, output.html, force=output.force)
+        click.echo(f"page kept in {output.html}", err=True)
+    ctx.exit(3 if any((table["value"].isna()).any() for table in compared.tables) else 0)

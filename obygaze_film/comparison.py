@@ -1,0 +1,224 @@
+"""Estimate mean rates of groups of films, and a trend, from blind judgements in some of the films.
+
+Films are the units, and two things are drawn: the films, from a population of films like these, and the
+windows that people judge blindly, in some of the films. Prediction-powered inference (Angelopoulos et al.,
+Science 382:669, 2023) uses the model in both places, and is right whatever errors the model makes:
+
+* within a judged film, the rate is the share of its judged windows, less g times the model's mean over
+  these windows, plus g times the model's mean over the film (the difference estimate);
+* between films, the mean of the judged films is moved by b times the distance of the model's mean over all
+  films from its mean over the judged ones (regression with double sampling: Cochran, Sampling Techniques,
+  1977, chapter 12).
+
+The slopes g and b, within 0 and 1 (power tuning: Angelopoulos, Duchi and Zrnic 2023, PPI++), are those of
+the other judged films, so that no film has a part in its own (cross-prediction: Zrnic and Candès, PNAS
+2024).
+
+The variance is that of the judged films' estimates around their group, which has the variance between films
+and within films in it (two-stage sampling: Cochran, chapter 10), with that of the model's means of all
+films. Groups and trends are coefficients of one linear model: residuals are scaled (HC2), and Student's t
+has Satterthwaite's degrees of freedom (Bell and McCaffrey, Survey Methodology 28, 2002). Rates near 0 are
+skewed: the interval of a mean is a score interval like Wilson's with an effective sample size (Dean and
+Pagano, J. Survey Statistics and Methodology 3, 2015). `benchmarks/coverage.py --part compare` measures the
+coverage.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import stdtrit
+
+from obygaze_film.judged_rate import MIN_VARIANCE, Cells, inclusion_chances
+
+Floats = NDArray[np.float64]
+
+LEVEL: Final = 0.95
+"""Of every interval."""
+
+LEAST_FILMS: Final = 5
+"""Minimum number of judged films of a group; of fewer, an interval of rare things is too narrow."""
+
+LEAST_OF_TREND: Final = 10
+"""Minimum number of judged films of a trend."""
+
+
+POWER: Final = 1.5
+"""Of R (1 - R) in the variance at a rate R of films' estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilmSample:
+    """One film: the model's mean, and its judged windows if there are any.
+
+    Attributes
+    ----------
+    expected : float
+        Mean probability over the film's content.
+    judged : float
+        Positive share of the judged windows; NaN without any.
+    drawn : float
+        Mean probability over the judged windows.
+    covariance, variance : float
+        Of the judged windows' means: of `judged` with `drawn`, and of `drawn`, by the draw of the windows.
+    n : int
+        Number of judged windows.
+    """
+
+    expected: float
+    judged: float = np.nan
+    drawn: float = np.nan
+    covariance: float = np.nan
+    variance: float = np.nan
+    n: int = 0
+
+
+def sample_of(cells: Cells, judged: NDArray[np.int64], y: Floats) -> FilmSample:
+    """Summarise a film and its judged cells, which `Cells.drawn` drew.
+
+    Parameters
+    ----------
+    cells : Cells
+    judged : ndarray of int, shape [n]
+    y : ndarray, shape [n]
+        Their judgements, 0 to 1.
+    """
+    expected, n = float(np.average(cells.p, weights=cells.content)), len(judged)
+    if not n:
+        return FilmSample(expected)
+    chances = inclusion_chances(cells.content, n)[judged]
+    weights = cells.content[judged] / chances
+    weights = weights / weights.sum()
+    p = cells.p[judged]
+    mean_y, mean_p = float(weights @ y), float(weights @ p)
+    factor = float(((1 - chances) * weights**2).sum())
+    covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
+    variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
+    return FilmSample(expected, mean_y, mean_p, factor * covariance, factor * variance, n)
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimate:
+    """An estimate, its 95 % interval, and how many times the judgements would be needed without the model."""
+
+    value: float
+    low: float
+    high: float
+    worth: float
+
+
+def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[RateEstimate]:
+    """Estimate the mean rate of the films of each group.
+
+    Parameters
+    ----------
+    groups : sequence of sequence of FilmSample
+        In each, at least `LEAST_FILMS` films are judged.
+    """
+    films = [film for group in groups for film in group]
+    sizes = [len(group) for group in groups]
+    design = np.repeat(np.eye(len(groups)), sizes, axis=0)
+    with_model, alone = (_fit(design, films, use_model=use_model) for use_model in (True, False))
+    estimates = []
+    for place, group in enumerate(groups):
+        shares = [film.judged for film in group if film.n]
+        value = min(max(float(with_model[0][place]), 0.0), 1.0)
+        low, high = _interval(with_model, place, shares)
+        low_alone, high_alone = _interval(alone, place, shares)
+        estimates.append(RateEstimate(value, low, high, _worth(high_alone - low_alone, high - low)))
+    return estimates
+
+
+def estimate_slope(films: Sequence[FilmSample], x: Floats) -> RateEstimate:
+    """Estimate the least-squares slope of films' rates on a number [N], as on a group's 0 and 1.
+
+    Of `films` at least `LEAST_OF_TREND` are judged, or `LEAST_FILMS` in each of two groups.
+    """
+    design = np.column_stack([np.ones(len(x)), x - x.mean()])
+    with_model, alone = (_fit(design, films, use_model=use_model) for use_model in (True, False))
+    half, half_alone = (
+        float(stdtrit(freedom[1], (1 + LEVEL) / 2) * np.sqrt(variances[1]))
+        for _, variances, freedom in (with_model, alone)
+    )
+    value = float(with_model[0][1])
+    return RateEstimate(value, value - half, value + half, _worth(half_alone, half))
+
+
+def _worth(alone: float, width: float) -> float:
+    """Compare widths, which fall with the square root of the number of judgements."""
+    return (alone / width) ** 2 if width > 0 else 1.0
+
+
+Fit = tuple[Floats, Floats, Floats]
+"""Coefficients [k], their variances and degrees of freedom."""
+
+
+def _fit(design: Floats, films: Sequence[FilmSample], *, use_model: bool) -> Fit:
+    """Fit films' rates by a design [N, k]."""
+    expected, judged, drawn, covariance, variance = (
+        np.array([getattr(film, name) for film in films])
+        for name in ("expected", "judged", "drawn", "covariance", "variance")
+    )
+    known = ~np.isnan(judged)
+    own, y = design[known], judged[known]
+    weights, weights_of_all = np.linalg.pinv(own), np.linalg.pinv(design)
+    scale = 1 - (own * weights.T).sum(axis=1)
+    apart = expected - design @ (weights_of_all @ expected)
+    slope = np.zeros(len(y))
+    if use_model:
+        y = y - _without_own(covariance[known], variance[known]) * (drawn - expected)[known]
+        of_y, of_model = (values - own @ (weights @ values) for values in (y, apart[known]))
+        # A least-squares slope without film i: its products of residuals count 1 / scale times.
+        slope = _without_own(
+            of_y * of_model / scale, of_model**2 / scale, of_y @ of_model, of_model @ of_model
+        )
+        y = y - slope * apart[known]
+    values = weights @ y
+    parts = weights * ((y - own @ values) / np.sqrt(scale))
+    of_films = weights_of_all * (slope.mean() * apart)
+    from_judged = (parts**2).sum(axis=1)
+    of_films[:, known] += parts
+    variances = (of_films**2).sum(axis=1)
+    from_model = np.maximum(variances - from_judged, 0)
+    hat = np.eye(len(own)) - own @ weights
+    spread = [hat * (row**2 / scale) @ hat for row in weights]
+    freedom = np.array([np.trace(matrix) ** 2 / (matrix * matrix).sum() for matrix in spread])
+    rest = len(films) - design.shape[1]
+    total = np.maximum(from_judged + from_model, 1e-300)
+    shares = np.maximum(from_judged, 1e-300) / total, from_model / total
+    return values, variances, 1 / (shares[0] ** 2 / freedom + shares[1] ** 2 / rest)
+
+
+def _without_own(
+    top: Floats, bottom: Floats, all_top: float | None = None, all_bottom: float | None = None
+) -> Floats:
+    """Divide the sums of all films but each one, [n]; slopes outside of 0 and 1 are cut."""
+    above = (top.sum() if all_top is None else all_top) - top
+    below = (bottom.sum() if all_bottom is None else all_bottom) - bottom
+    slopes = np.divide(above, below, out=np.zeros_like(above), where=below > 1e-12)
+    return np.clip(slopes, 0, 1)
+
+
+def _interval(fit: Fit, place: int, shares: Sequence[float]) -> tuple[float, float]:
+    """Find the rates that are at most t standard errors from a mean, where an error depends on the rate.
+
+    The variance at rate R is (R (1 - R))^1.5 times a factor, known from the judged films' `shares`: the power
+    is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
+    """
+    mean, variance, freedom = (float(part[place]) for part in fit)
+    value, share = min(max(mean, 0.0), 1.0), float(np.mean(shares))
+    spread, power = share * (1 - share), POWER
+    if (
+        not spread or variance < MIN_VARIANCE
+    ):  # unknown, as all judged films are alike: each counts as one judgement
+        variance, spread, power = 1 / len(shares), 1.0, 1.0
+    t_squared = float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2
+
+    def excess(rate: float) -> float:
+        return (rate - value) ** 2 - t_squared * variance * float((rate * (1 - rate) / spread) ** power)
+
+    inside = min(max(value, 1e-9), 1 - 1e-9)
+    return float(brentq(excess, 0.0, inside)), float(brentq(excess, inside, 1.0))

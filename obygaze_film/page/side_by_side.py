@@ -1,0 +1,81 @@
+"""Write the page of compared films: groups with their intervals, and thin timelines by year."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from obygaze_features.io import local_path, refuse_existing, write_whole
+from obygaze_film.film_groups import NOTES, FilmComparison, comparison_report
+from obygaze_film.page import charts
+from obygaze_film.page.cards import NONE, bar
+from obygaze_film.page.phrases import Words
+from obygaze_models.report import asset, page
+
+if TYPE_CHECKING:
+    from obygaze_film.film_groups import ComparedFilm
+
+SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
+"""Possible ends of the axis of shares; the smallest that contains all intervals is used."""
+
+
+def comparison_page(compared: FilmComparison) -> str:
+    """Write compared films as one HTML page; films stand by year and title, never by rate."""
+    words = Words("en")
+    highest = compared.groups["high"].max() if len(compared.groups) else np.nan
+    scale = next((limit for limit in SCALES if highest <= limit), 1.0)
+    groups = []
+    for row in compared.groups.to_dict("records"):
+        ends = (row["value"], row["low"], row["high"])
+        is_known = not np.isnan(row["value"])
+        share, dots = (_share(words, *ends), bar(*ends, scale)) if is_known else (NONE, None)
+        groups.append({**row, "share": share, "bar": dots, "expected": words.share(row["expected"])})
+    report = comparison_report(compared)
+    return page(
+        "compare.html.j2",
+        asset("film.css", "obygaze_film.page") + asset("compare.css", "obygaze_film.page"),
+        package="obygaze_film.page",
+        title=report.title,
+        language="en",
+        compared=compared,
+        groups=groups,
+        ends=(words.share(0), words.share(scale)),
+        blocks=report.blocks[1:-1],
+        films=[_film(film, compared.model, words) for film in compared.films],
+        notes=(*NOTES, *compared.notes),
+        charts=charts,
+    )
+
+
+def write_comparison_page(compared: FilmComparison, path: str | Path, *, force: bool = False) -> None:
+    """Write the page of compared films into a file.
+
+    Raises
+    ------
+    OutputError
+        The file exists, and `force` is not given.
+    """
+    path = local_path(path)
+    refuse_existing(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, comparison_page(compared))
+
+
+def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:
+    """Draw a film's timeline, and write its share: judged, or the model's alone."""
+    rows, rate = film.timeline.rows(model), film.rate
+    starts, ends, p = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p"))
+    share = _share(words, rate.value, rate.low, rate.high) if rate else words.share(film.sample.expected)
+    return {
+        "year": film.facts["year"] or NONE,
+        "title": film.title,
+        "group": film.group,
+        "whole_s": film.timeline.record.duration_s,
+        "paths": charts.strip(starts, ends, p),
+        "share": share,
+        "windows": rate.n if rate else 0,
+    }
+
+
+def _share(words: Words, value: float, low: float, high: float) -> str:
+    return f"{words.share(value)} [{words.share(low)}–{words.share(high)}]"
