@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Clip, Manifest, delimiter_of, read_table
+from obygaze_features.manifest import Manifest, delimiter_of, read_table
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
     FilmSample,
+    Floats,
     RateEstimate,
     estimate_groups,
     estimate_slope,
@@ -36,9 +37,8 @@ LEAST_VALUES: Final = 3
 """Of a trend's number, among judged films; two are a difference of groups."""
 
 NOTES: Final = (
-    "mean of the films' shares; its interval is of films like these, for films and windows are both drawn",
-    "it holds if the judged films were drawn at random, not chosen",
-    "worth windows: that many judged windows would give the same interval without the model",
+    "share of time: mean over films like these; the interval holds if the judged films were drawn at random",
+    "worth: that many judged windows would be needed without the model",
 )
 
 Facts = Mapping[str, Mapping[str, str]]
@@ -47,7 +47,7 @@ Facts = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedFilm:
-    """A film with its facts, its group, the number of its trend, and its judged rate."""
+    """A film with its facts (title and year among them), its group, the number of its trend, and its rate."""
 
     timeline: Timeline
     facts: Mapping[str, str]
@@ -55,25 +55,6 @@ class ComparedFilm:
     x: float
     sample: FilmSample
     rate: CorrectedRate | None
-
-    @property
-    def title(self) -> str:
-        """Title of the table of films, or of the scored film."""
-        return self.facts["title"] or self.timeline.movie
-
-    @property
-    def row(self) -> dict[str, object]:
-        """What a table has of the film: its judged rate if there is one."""
-        known = self.rate
-        return {
-            "movie": self.timeline.movie,
-            "year": self.facts["year"],
-            "title": self.title,
-            "group": self.group,
-            "n_windows": known.n if known else 0,
-            "expected": self.sample.expected,
-            **{name: getattr(known, name) if known else np.nan for name in ("value", "low", "high")},
-        }
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,15 +66,12 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `n_windows` (judged), `expected` (by the
-        model alone), `value`, `low`, `high`, `worth` (judged windows that would be needed without the model)
-        and `reason`: why there is no value.
-    differences : DataFrame
-        Of every two groups with a value, unless the judged films of one are all alike: `group`, `minus`,
-        `value`, `low`, `high`.
-    trend : DataFrame
-        At most one row: `group` (the column), `n_films`, `n_judged`, `value` (by ten years, or by 1 of any
-        other column), `low`, `high`, `reason`.
+        A row for each group: `group`, `n_films`, `n_judged` (films), `n_windows` (judged), `value`, `low`,
+        `high`, `worth` (judged windows that would be needed without the model), `expected` (by the model
+        alone) and `reason`: why there is no value.
+    changes : DataFrame
+        A row for every two groups with a value, and for the trend, by ten years or by 1 of another column:
+        `change`, `n_films`, `n_judged`, `value`, `low`, `high`, `reason`.
     notes : tuple of str
         What was left out, and why.
     by, positive, model : str
@@ -102,34 +80,22 @@ class FilmComparison:
 
     films: tuple[ComparedFilm, ...]
     groups: pd.DataFrame
-    differences: pd.DataFrame
-    trend: pd.DataFrame
+    changes: pd.DataFrame
     notes: tuple[str, ...]
     by: str
     positive: str
     model: str
 
     @property
-    def tables(self) -> tuple[pd.DataFrame, ...]:
-        """The tables in which a value may be refused."""
-        return tuple(table for table in (self.groups, self.trend) if len(table))
-
-    @property
-    def trend_title(self) -> str:
-        """What the trend is."""
-        column = self.trend["group"].iloc[0]
-        return f"Trend: change by {'10 years' if column == 'year' else f'1 of {column}'}"
-
-    @property
     def sentence(self) -> str:
         """The groups' rates in words."""
-        known = self.groups[self.groups["value"].notna()]
-        if known.empty:
-            return "No group has enough judged films for a rate."
         rates = [
             f"{row.value:.0%} [{row.low:.0%}, {row.high:.0%}] of the time of {row.group}"
-            for row in known.itertuples(index=False)
+            for row in self.groups.itertuples(index=False)
+            if not row.reason
         ]
+        if not rates:
+            return "No group has enough judged films for a rate."
         return f"People would mark as {self.positive} (95 % intervals): {'; '.join(rates)}."
 
 
@@ -153,23 +119,19 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
     key = next((name for name in ("movie", "title") if name in table.columns), None)
     if key is None:
         raise FilmError(f"{path}: no column movie or title: one of them says which film a row is of")
-    names = {film.movie if key == "movie" else film.record.title: film.movie for film in films}
-    if len(names) < len(films):
-        raise FilmError(f"{path}: two scored films have one title: add the column movie")
+    movies = {film.movie if key == "movie" else film.record.title: film.movie for film in films}
     facts: dict[str, Mapping[str, str]] = {}
     unmatched = []
     for row in table.rows:
-        movie = names.get(row.cells[key])
+        movie = movies.get(row.cells[key])
         if movie is None:
             unmatched.append(row.cells[key])
         elif movie in facts:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
-            facts[movie] = row.as_written().cells
-    notes = _note(f"not scored, of {path.name}", unmatched)
-    return facts, notes + _note(
-        f"not in {path.name}", [film.movie for film in films if film.movie not in facts]
-    )
+            facts[movie] = row.cells
+    absent = [film.movie for film in films if film.movie not in facts]
+    return facts, _note(f"of {path.name} not scored", unmatched) + _note(f"not in {path.name}", absent)
 
 
 def compare_films(
@@ -187,216 +149,216 @@ def compare_films(
     ----------
     films : sequence of Timeline
     judgements : Manifest
-        Of the windows that `film next --blind` drew, of all films; without clips if there are none.
+        Of windows that `film next --blind` drew, of all films; without clips if there are none.
     facts : mapping, optional
-        Cells by movie (`read_facts`); films without any are left out. By default `title` and `year` of the
-        scored films.
+        Cells by movie, as `read_facts` reads them; films without any are left out. By default `title` and
+        `year` of the scored films.
     by, trend : str, optional
-        Columns of groups and of the number of the trend. `decade` is made from `year`.
+        Columns of groups, and of the trend's number. `decade` is made of `year`.
     model : str, optional
         Key of the model; by default the first that decides.
 
     Raises
     ------
     FilmError
-        A column is missing, a cell of the trend is no number, or two models scored the films.
+        A column is missing, a cell of the trend is no number, or different models scored the films.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_film
+    >>> from obygaze_film.windows_to_judge import choose_next
+    >>> films = obygaze_film.score_films(of.open_store("stores/more"), ["kept/linear.model"])
+    >>> truth = {(clip.movie, clip.start_s): clip.level for clip in of.read_manifest("more.csv")}
+    >>> from dataclasses import replace
+    >>> drawn = choose_next(films, 10, blind=True)
+    >>> judged = [replace(clip, level=truth[clip.movie, clip.start_s], annotator="AB") for clip in drawn]
+    >>> from pathlib import Path
+    >>> compared = obygaze_film.compare_films(films, of.Manifest(tuple(judged), Path()))
+    >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
+    [['all films', 6, 6, 60]]
     """
-    films = sorted(films, key=lambda film: film.movie)
-    models = {(film.model(model).key, film.model(model).sha256): film.movie for film in films}
-    if len(models) > 1:
-        raise FilmError(f"films {' and '.join([*models.values()][:2])} were scored by different models")
+    shown = [film.model(model) for film in films]
+    if len({(record.key, record.sha256) for record in shown}) > 1:
+        raise FilmError("the films were scored by different models: score them by one")
+    left_out: dict[str, list[str]] = {}
     notes: list[str] = []
-    trained_on = [film.movie for film in films if film.model(model).is_trained_on]
-    notes += _note("left out, as the model was trained on them", trained_on)
-    clips: dict[str, list[Clip]] = {}
-    for clip in judgements:
-        clips.setdefault(clip.movie, []).append(clip)
-    compared, ungrouped, without_x = [], [], []
-    for film in films:
-        if film.movie in trained_on or (facts is not None and film.movie not in facts):
+    compared = []
+    for film, record in zip(films, shown, strict=True):
+        if facts is not None and film.movie not in facts:
             continue
         cells = _facts(film, (facts or {}).get(film.movie, {}))
         group = _cell(cells, by, film.movie) if by else ALL
-        if not group:
-            ungrouped.append(film.movie)
-            continue
-        x = _number(_cell(cells, trend, film.movie), trend, film.movie) if trend else np.nan
-        if trend and np.isnan(x):
-            without_x.append(film.movie)
-        own = replace(judgements, clips=tuple(clips.get(film.movie, ())))
-        sample, rate, notices = _judged(film, own, model)
-        notes += [f"{film.movie}: {notice}" for notice in notices]
-        compared.append(ComparedFilm(film, cells, group, x, sample, rate))
-    notes += _note(f"without {by}, left out", ungrouped)
-    notes += _note(f"without {trend}, not in the trend", without_x)
-    compared.sort(key=lambda film: (film.facts["year"] or "9999", film.title, film.timeline.movie))
-    groups, differences = _groups(compared)
-    shown = films[0].model(model)
-    positive = " or ".join(shown.positive) or shown.task_title
-    slope = _trend([film for film in compared if not np.isnan(film.x)], trend) if trend else pd.DataFrame()
+        text = _cell(cells, trend, film.movie) if trend else ""
+        try:
+            x = float(text or "nan")
+        except ValueError:
+            raise FilmError(f"film {film.movie}, column {trend}: {text!r} is no number") from None
+        if trend and not text:
+            left_out.setdefault(f"without {trend}, not in the trend", []).append(film.movie)
+        if record.is_trained_on:
+            left_out.setdefault("left out, as the model was trained on them", []).append(film.movie)
+        elif not group:
+            left_out.setdefault(f"without {by}, left out", []).append(film.movie)
+        else:
+            sample, rate, notices = _judged(film, judgements, model)
+            notes += [f"{film.movie}: {notice}" for notice in notices]
+            compared.append(ComparedFilm(film, cells, group, x, sample, rate))
+    for what, movies in left_out.items():
+        notes += _note(what, movies)
+    compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
+    groups, changes = _groups(compared)
+    if trend:
+        changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
     return FilmComparison(
-        tuple(compared), groups, differences, slope, tuple(notes), by or ALL, positive, shown.key
-    )
+        tuple(compared), pd.DataFrame(groups), pd.DataFrame(changes), tuple(notes), by or ALL,
+        " or ".join(shown[0].positive) or shown[0].task_title, shown[0].key,
+    )  # fmt: skip
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    return [f"{len(names)} films {what}: {', '.join(names)}"] if names else []
+    return [f"films {what}: {len(names)} ({', '.join(names)})"] if names else []
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Join what a table says of a film with its record; a year gives a decade."""
     known = {"title": film.record.title, "year": str(film.record.year or ""), **cells}
-    if known["year"].isdecimal():
-        known.setdefault("decade", f"{int(known['year']) // 10 * 10}s")
-    return known
+    year = known["year"]
+    return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}
 
 
 def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
-    if column not in cells and column != "decade":
-        raise FilmError(f"no column {column} of film {movie}: there are {', '.join(cells)}")
-    return cells.get(column, "").strip()
-
-
-def _number(text: str, column: str | None, movie: str) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        raise FilmError(f"film {movie}, column {column}: {text!r} is no number") from None
+    if column not in cells:
+        raise FilmError(f"film {movie} has no column {column}: there are {', '.join(cells)}")
+    return cells[column].strip()
 
 
 def _judged(
     film: Timeline, judgements: Manifest, key: str | None
 ) -> tuple[FilmSample, CorrectedRate | None, list[str]]:
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
-    if judgements.clips:
-        cells, by_cell, notices = judged_cells(film, judgements, key)
+    own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
+    cells, notices = cells_of(film, key), list[str]()
+    if own.clips:
+        cells, by_cell, notices = judged_cells(film, own, key)
         if len(by_cell) >= least_judged(cells):
-            return sample_of(cells, *votes(by_cell)), correct_rate(film, judgements, key)[0], notices
+            return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key)[0], notices
         notices.append(
             f"{len(by_cell)} windows judged blindly, {least_judged(cells)} are needed: not counted"
         )
-    else:
-        cells, notices = cells_of(film, key), []
     return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
 
 
-def _groups(films: Sequence[ComparedFilm]) -> tuple[pd.DataFrame, pd.DataFrame]:
+Row = dict[str, Any]
+
+
+def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     """Estimate the groups, and the differences of every two."""
-    by_name: dict[str, list[ComparedFilm]] = {}
-    for film in films:
-        by_name.setdefault(film.group, []).append(film)
-    groups = {name: [film.sample for film in by_name[name]] for name in sorted(by_name)}
-    enough = {name: samples for name, samples in groups.items() if _n_judged(samples) >= LEAST_FILMS}
-    estimates = dict(zip(enough, estimate_groups([*enough.values()]) if enough else (), strict=True))
-    rows = []
-    for name, samples in groups.items():
+    groups = {name: [film for film in films if film.group == name] for name in {film.group for film in films}}
+    rows = {name: _row({"group": name}, groups[name], LEAST_FILMS) for name in sorted(groups)}
+    enough = [name for name, row in rows.items() if not row["reason"]]
+    estimates = estimate_groups([_samples(groups[name]) for name in enough]) if enough else []
+    for name, own in groups.items():
+        samples = _samples(own)
+        estimate = estimates[enough.index(name)] if name in enough else None
         n_windows = sum(sample.n for sample in samples)
-        estimate = estimates.get(name)
-        rows.append(
-            {
-                "group": name,
-                "n_films": len(samples),
-                "n_judged": _n_judged(samples),
-                "n_windows": n_windows,
-                "expected": float(np.mean([sample.expected for sample in samples])),
-                **_values(estimate),
-                "worth": n_windows * estimate.worth if estimate else np.nan,
-                "reason": "" if estimate else _too_few(by_name[name], LEAST_FILMS),
-            }
-        )
-    differences = []
-    for one, other in combinations([name for name in enough if not _alike(enough[name])], 2):
-        both, sides = (
-            [*enough[one], *enough[other]],
-            np.repeat([1.0, 0.0], [len(enough[one]), len(enough[other])]),
-        )
-        differences.append({"group": one, "minus": other, **_values(estimate_slope(both, sides))})
-    columns = ["group", "minus", "value", "low", "high"]
-    return pd.DataFrame(rows), pd.DataFrame(differences, columns=columns)
+        rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth if estimate else np.nan}
+        rows[name] |= _values(estimate)
+        rows[name]["expected"] = float(np.mean([sample.expected for sample in samples]))
+    changes = []
+    for one, other in combinations(enough, 2):
+        both = [*groups[one], *groups[other]]
+        row = _row({"change": f"{one} minus {other}"}, both, 0)
+        for name in (one, other):
+            if len({sample.judged for sample in _samples(groups[name]) if sample.n}) < 2:
+                row["reason"] = f"the judged films of {name} are all alike"
+        changes.append(_with_slope(row, both, np.array([float(film.group == one) for film in both])))
+    return [*rows.values()], changes
 
 
-def _trend(films: Sequence[ComparedFilm], column: str) -> pd.DataFrame:
+def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     """Estimate the change by ten years, or by 1 of another column."""
-    samples, x = [film.sample for film in films], np.array([film.x for film in films])
-    n_values = len({film.x for film in films if film.sample.n})
-    reason = _too_few(films, LEAST_OF_TREND) if _n_judged(samples) < LEAST_OF_TREND else ""
-    if not reason and n_values < LEAST_VALUES:
-        reason = f"the judged films have {n_values} values of {column}; {LEAST_VALUES} are needed"
-    if not reason and _alike(samples):
-        reason = "the judged films are all alike"
-    estimate = None if reason else estimate_slope(samples, x / (10 if column == "year" else 1))
-    counts = {"n_films": len(films), "n_judged": _n_judged(samples)}
-    return pd.DataFrame([{"group": column, **counts, **_values(estimate), "reason": reason}])
+    step = 10 if column == "year" else 1
+    row = _row({"change": "10 years later" if step == 10 else f"{column} + 1"}, films, LEAST_OF_TREND)
+    values = {film.x for film in films if film.sample.n}
+    if not row["reason"] and len(values) < LEAST_VALUES:
+        row["reason"] = f"the judged films have {len(values)} values of {column}, {LEAST_VALUES} are needed"
+    return _with_slope(row, films, np.array([film.x for film in films]) / step)
 
 
-def _n_judged(samples: Sequence[FilmSample]) -> int:
-    return sum(sample.n > 0 for sample in samples)
+def _samples(films: Sequence[ComparedFilm]) -> list[FilmSample]:
+    return [film.sample for film in films]
 
 
-def _alike(samples: Sequence[FilmSample]) -> bool:
-    """Whether all judged films have the same share, so that nothing is known of how films differ."""
-    return len({sample.judged for sample in samples if sample.n}) < 2
-
-
-def _values(estimate: RateEstimate | None) -> dict[str, float]:
-    names = ("value", "low", "high")
-    return {name: np.nan if estimate is None else getattr(estimate, name) for name in names}
-
-
-def _too_few(films: Sequence[ComparedFilm], least: int) -> str:
-    """Say how many more films are needed, and draw them: a choice by hand would not stand for the others."""
-    n_judged = _n_judged([film.sample for film in films])
-    text = f"{n_judged} of {len(films)} films judged, {least} are needed"
+def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
+    """Count films and judged ones; where these are too few, draw which to judge next."""
     movies = [film.timeline.movie for film in films if not film.sample.n]
-    movies.sort(key=lambda movie: float(np.random.default_rng([*movie.encode()]).random()))
-    missing = least - n_judged
-    if len(movies) < missing:
-        return f"{text}: score more films"
-    return f"{text}: judge {', '.join(movies[:missing])} (drawn at random)"
+    n_judged, reason = len(films) - len(movies), ""
+    if n_judged < least:
+        # Films that somebody chose would not stand for the others.
+        movies.sort(key=lambda movie: float(np.random.default_rng([*movie.encode()]).random()))
+        more = ", ".join(movies[: least - n_judged])
+        advice = f"judge {more} (drawn at random)" if len(films) >= least else "score more films"
+        reason = f"{n_judged} of {len(films)} films judged, {least} are needed: {advice}"
+    return {**names, "n_films": len(films), "n_judged": n_judged, "reason": reason}
+
+
+def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
+    return row | _values(None if row["reason"] else estimate_slope(_samples(films), x))
+
+
+def _values(estimate: RateEstimate | CorrectedRate | None) -> dict[str, float]:
+    return {
+        name: np.nan if estimate is None else getattr(estimate, name) for name in ("value", "low", "high")
+    }
 
 
 def comparison_report(compared: FilmComparison) -> Report:
-    """Make a report: a table of groups, one of differences, the trend, and one of films by year."""
+    """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
     counts: list[Column] = [("films", "n_films", str), ("judged", "n_judged", str)]
+    windows: Column = ("windows", "n_windows", str)
     rate: Column = ("share of time [95 %]", ("value", "low", "high"), interval)
-    change: Column = ("difference [95 %]", ("value", "low", "high"), signed)
-    groups = block(
-        f"Groups by {compared.by}",
-        [
-            (compared.by, "group", str), *counts, ("windows", "n_windows", str), rate,
-            ("worth windows", "worth", _whole), ("model alone", "expected", number),
-            ("no rate", "reason", str),
-        ],
-        compared.groups.to_dict("records"),
-        (compared.sentence, *NOTES),
-    )  # fmt: skip
-    blocks, parts = [groups], [compared.groups.assign(table="groups")]
-    if len(compared.differences):
-        n = len(compared.differences)
-        columns: list[Column] = [(compared.by, "group", str), ("minus", "minus", str), change]
-        notes = [f"{n} intervals: one in twenty such intervals does not hold the truth"] if n > 1 else []
-        blocks.append(block("Differences", columns, compared.differences.to_dict("records"), notes))
-        parts.append(compared.differences.assign(table="differences"))
-    if len(compared.trend):
-        columns = [("column", "group", str), *counts, change, ("no trend", "reason", str)]
-        blocks.append(block(compared.trend_title, columns, compared.trend.to_dict("records")))
-        parts.append(compared.trend.assign(table="trend"))
-    films = [film.row for film in compared.films]
-    columns = [
-        ("year", "year", str), ("film", "title", str), (compared.by, "group", str),
-        ("windows", "n_windows", str), rate, ("model alone", "expected", number),
-    ]  # fmt: skip
-    blocks.append(block("Films", columns, films, ["by year and title"]))
-    parts.append(pd.DataFrame(films).assign(table="films"))
+    model: Column = ("model alone", "expected", number)
+    films = pd.DataFrame(
+        {
+            "movie": film.timeline.movie,
+            "year": film.facts["year"],
+            "title": film.facts["title"],
+            "group": film.group,
+            "n_windows": film.sample.n,
+            "expected": film.sample.expected,
+            **_values(film.rate),
+        }
+        for film in compared.films
+    )
+    tables: dict[str, tuple[pd.DataFrame, list[Column]]] = {
+        "Groups": (
+            compared.groups,
+            [(compared.by, "group", str), *counts, windows, rate, ("worth", "worth", lambda n: number(n, 0)),
+             model, ("no rate", "reason", str)],
+        ),
+        "Changes": (
+            compared.changes,
+            [("change", "change", str), *counts, ("[95 %]", ("value", "low", "high"), signed),
+             ("none", "reason", str)],
+        ),
+        "Films": (
+            films,
+            [("year", "year", str), ("film", "title", str), (compared.by, "group", str), windows, rate,
+             model],
+        ),
+    }  # fmt: skip
     return Report(
         name="film-compare",
         title=f"{len(compared.films)} films by {compared.by}",
-        notes=compared.notes,
-        blocks=tuple(blocks),
-        data=pd.concat(parts, ignore_index=True),
+        notes=(compared.sentence, *NOTES, *compared.notes),
+        blocks=tuple(
+            block(title, columns, table.to_dict("records"))
+            for title, (table, columns) in tables.items()
+            if len(table)
+        ),
+        data=pd.concat(
+            [table.assign(table=title) for title, (table, _) in tables.items()], ignore_index=True
+        ),
         record={"by": compared.by, "positive": compared.positive, "model": compared.model},
     )
-
-
-def _whole(value: float) -> str:
-    return number(None if np.isnan(value) else value, 0)

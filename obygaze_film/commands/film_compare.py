@@ -82,4 +82,7 @@ def compare(
     if output.html is not None:
         write_comparison_page(compared, output.html, force=output.force)
         click.echo(f"page kept in {output.html}", err=True)
-    ctx.exit(3 if any((table["value"].isna()).any() for table in compared.tables) else 0)
+    refused = any(
+        (table["reason"] != "").any() for table in (compared.groups, compared.changes) if len(table)
+    )
+    ctx.exit(3 if refused else 0)

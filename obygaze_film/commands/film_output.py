@@ -52,7 +52,7 @@ def report(
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
     band, the concepts, the segments with what moved their scores, and the same numbers as tables. It plays
     your own copy of the film from your disk, takes your judgements and saves them as a manifest. Several
-    films get an index and a comparison by year.
+    films get an index; `obygaze film compare` compares them.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from obygaze_features.io import local_path, refuse_existing, write_whole
-from obygaze_film.film_groups import NOTES, FilmComparison, comparison_report
+from obygaze_film.film_groups import FilmComparison, comparison_report
 from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
 from obygaze_film.page.phrases import Words
@@ -40,9 +40,9 @@ def comparison_page(compared: FilmComparison) -> str:
         compared=compared,
         groups=groups,
         ends=(words.share(0), words.share(scale)),
-        blocks=report.blocks[1:-1],
+        blocks=[block for block in report.blocks if block.title == "Changes"],
         films=[_film(film, compared.model, words) for film in compared.films],
-        notes=(*NOTES, *compared.notes),
+        notes=report.notes[1:],
         charts=charts,
     )
 
@@ -68,7 +68,7 @@ def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:
     share = _share(words, rate.value, rate.low, rate.high) if rate else words.share(film.sample.expected)
     return {
         "year": film.facts["year"] or NONE,
-        "title": film.title,
+        "title": film.facts["title"],
         "group": film.group,
         "whole_s": film.timeline.record.duration_s,
         "paths": charts.strip(starts, ends, p),

@@ -1,0 +1,223 @@
+"""Groups of films: planted rates are recovered whatever the model says; too few judged films are refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Manifest, read_manifest, write_manifest
+from obygaze_film import compare_films
+from obygaze_film.comparison import FilmSample, estimate_groups, estimate_slope, sample_of
+from obygaze_film.errors import FilmError
+from obygaze_film.film_groups import read_facts
+from obygaze_film.judged_rate import Cells
+from obygaze_film.timeline import write_films
+from obygaze_film.windows_to_judge import choose_next
+from tests.command import obygaze
+from tests.film.page.invented import invented_film
+
+
+def cells(p):
+    return Cells(np.zeros((len(p), 2)), np.ones(len(p)), np.ones(len(p)), p)
+
+
+def samples(seed, *, n_films=30, n_judged=12, n=15, knows=1.0, shift=0.0):
+    """Films of 60 windows, whose model says the label but for noise; and their true rates."""
+    rng = np.random.default_rng(seed)
+    found, rates = [], []
+    for place in range(n_films):
+        y = (rng.random(60) < np.clip(rng.beta(2, 6) + shift, 0, 1)).astype(float)
+        p = np.clip(0.3 + knows * 0.4 * (y - 0.3) + 0.1 * rng.normal(size=60), 0, 1)
+        own = rng.permutation(60)[: n if place < n_judged else 0]
+        found.append(sample_of(cells(p), own, y[own]))
+        rates.append(y.mean())
+    return found, np.array(rates)
+
+
+def ends(estimate):
+    return np.array([estimate.value, estimate.low, estimate.high])
+
+
+def test_the_planted_rate_is_held_as_often_as_said_by_good_useless_and_wrong_models():
+    """`benchmarks/coverage.py --part compare` has all designs; 400 data sets are good to .011."""
+    widths = {}
+    for knows in (1.0, 0.0, -1.0):
+        found = [estimate_groups([samples(seed, knows=knows)[0]])[0] for seed in range(400)]
+        held = np.mean([estimate.low <= 0.25 <= estimate.high for estimate in found])
+        assert 0.92 <= held <= 0.985, knows
+        widths[knows] = np.mean([estimate.high - estimate.low for estimate in found])
+        assert np.mean([estimate.worth for estimate in found]) > (1.5 if knows == 1 else 0.9)
+    assert widths[1] < 0.8 * widths[0]
+    assert widths[-1] == pytest.approx(widths[0], rel=0.05)
+
+
+def test_a_planted_difference_and_a_planted_trend_are_held():
+    held = []
+    for seed in range(200):
+        low, high = samples(seed)[0], samples(seed + 1000, shift=0.2)[0]
+        estimate = estimate_slope([*high, *low], np.repeat([1.0, 0.0], 30))
+        held.append(estimate.low <= 0.2 <= estimate.high)
+        assert estimate.value == pytest.approx(0.2, abs=0.2)
+    assert np.mean(held) >= 0.92
+
+
+def test_all_windows_of_all_films_give_the_mean_itself():
+    found, rates = samples(0, n_judged=30, n=60)
+    assert estimate_groups([found])[0].value == pytest.approx(rates.mean(), abs=0.01)
+    constant = [FilmSample(0.5, share, 0.5, 0.0, 0.0, 10) for share in (0.1, 0.2, 0.6, 0.3, 0.3)]
+    assert estimate_groups([constant])[0].value == pytest.approx(0.3)
+
+
+def test_judged_films_without_a_positive_leave_an_upper_limit():
+    (estimate,) = estimate_groups([[FilmSample(0.2, 0.0, 0.2, 0.0, 0.0, 10)] * 8])
+    assert (estimate.value, estimate.low) == (0.0, pytest.approx(0, abs=1e-6))
+    assert 0.2 < estimate.high < 0.5
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(30)), st.integers(0, 50), st.floats(0.01, 100), st.floats(-1e3, 1e3))
+def test_neither_order_nor_units_matter_and_equal_groups_do_not_differ(order, seed, scale, origin):
+    found, _ = samples(seed)
+    moved = [found[place] for place in order]
+    assert ends(estimate_groups([moved])[0]) == pytest.approx(ends(estimate_groups([found])[0]), abs=1e-9)
+    x = np.arange(30.0) % 7
+    slope = ends(estimate_slope(found, x))
+    assert ends(estimate_slope(moved, scale * x[list(order)] + origin)) * scale == pytest.approx(
+        slope, abs=1e-6
+    )
+    same = estimate_slope([*found, *found], np.repeat([1.0, 0.0], 30))
+    assert same.value == pytest.approx(0, abs=1e-12)
+    assert same.low == pytest.approx(-same.high)
+
+
+# --- scored films
+# ---------------------------------------------------------------------------
+N_FILMS, N_JUDGED = 14, 11
+
+
+@pytest.fixture(scope="module")
+def films():
+    return [
+        invented_film(f"tt{n:02}", f"Film {n}", year=1995 + n, n_rows=60, duration_s=1500, seed=n)
+        for n in range(N_FILMS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def judged(films):
+    """Eleven films, ten windows in each, of which the film's number tells how many are positive."""
+    clips = [
+        replace(
+            clip,
+            level="S" if int(clip.extras["place"]) <= 1 + int(clip.movie[2:]) // 3 else "HN",
+            annotator="AB",
+        )
+        for clip in choose_next(films[:N_JUDGED], 10, blind=True)
+    ]
+    return Manifest(tuple(clips), Path())
+
+
+def test_groups_and_trend_of_scored_films(films, judged):
+    found = compare_films(films, judged, by="decade", trend="year")
+    assert [film.facts["year"] for film in found.films] == [str(1995 + n) for n in range(N_FILMS)]
+    assert found.groups[["group", "n_films", "n_judged", "n_windows"]].to_numpy().tolist() == [
+        ["1990s", 5, 5, 50],
+        ["2000s", 9, 6, 60],
+    ]
+    assert (found.groups["low"] < found.groups["value"]).all()
+    assert (found.groups["value"] < found.groups["high"]).all()
+    difference, trend = found.changes.to_dict("records")
+    assert difference["low"] < difference["value"] < 0 < trend["value"] < trend["high"]
+    shuffled = Manifest(judged.clips[::-1], Path())
+    assert compare_films(films[::-1], shuffled, by="decade", trend="year").groups.equals(found.groups)
+
+
+def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
+    few = Manifest(tuple(clip for clip in judged if clip.movie < "tt08"), Path())
+    found = compare_films(films, few, by="decade", trend="year")
+    group, trend = found.groups.iloc[1], found.changes.iloc[-1]
+    assert (group["n_judged"], np.isnan(group["value"]), np.isnan(trend["value"])) == (3, True, True)
+    named = [film.movie for film in films if film.movie in group["reason"]]
+    assert len(named) == 2
+    assert min(named) >= "tt08"
+    assert "10 are needed" in trend["reason"]
+    nothing = compare_films(films, Manifest((), Path()))
+    assert nothing.groups["value"].isna().all()
+    assert len(nothing.changes) == 0
+    # Nine windows are too few for a film, which then counts as not judged, and is named.
+    short = Manifest(
+        tuple(clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")), Path()
+    )
+    found = compare_films(films, short, by="decade")
+    assert found.groups["n_judged"].tolist() == [4, 6]
+    assert any("tt00" in note for note in found.notes)
+
+
+def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
+    seen = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
+    facts = {film.movie: {"genre": "" if film.movie == "tt03" else "drama"} for film in [*films, seen]}
+    del facts["tt04"]
+    found = compare_films([*films, seen], judged, facts, by="genre")
+    assert {film.timeline.movie for film in found.films}.isdisjoint({"tt99", "tt03", "tt04"})
+    assert all(any(movie in note for note in found.notes) for movie in ("tt99", "tt03"))
+    other = replace(films[0], record=structs.replace(films[0].record, movie="x", models=[
+        structs.replace(films[0].record.models[0], sha256="0" * 64)]))  # fmt: skip
+    for wrong, how in (
+        ([*films, other], {}),
+        (films, {"by": "author"}),
+        (films, {"trend": "title"}),
+    ):
+        with pytest.raises(FilmError):
+            compare_films(wrong, judged, **how)
+
+
+def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
+    facts, notes = read_facts(path, films)
+    assert facts["tt01"]["genre"] == "drama"
+    assert [*facts] == ["tt01"]
+    assert "Elsewhere" in notes[0]
+    assert "tt02" in notes[1]
+    for text, error in (
+        ("name,genre\na,b\n", FilmError),
+        ("movie,genre\ntt01,a\ntt01,b\n", FilmError),
+        ("movie,genre\ntt01\n", ManifestError),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(error):
+            read_facts(path, films)
+
+
+def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_films(films, "scored")
+    for film in films[:N_JUDGED]:
+        own = replace(judged, clips=tuple(clip for clip in judged if clip.movie == film.movie))
+        write_manifest(own, Path("scored", film.movie, "judgements.csv"))
+    Path("films.csv").write_text(
+        "movie,genre\n" + "".join(f"{film.movie},{'ab'[n % 2]}\n" for n, film in enumerate(films)), "utf-8"
+    )
+    words = ("film", "compare", "scored", "--films", "films.csv", "--by", "genre", "--trend", "year")
+    for name in ("one", "two"):
+        assert obygaze(*words, "--html", f"{name}.html", "--out", name) == 0
+    assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
+    assert Path("one/film-compare.csv").read_bytes() == Path("two/film-compare.csv").read_bytes()
+    page = Path("one.html").read_text("utf-8")
+    assert page.count('class="row film"') == N_FILMS
+    places = [page.index(f"{film.record.year} {film.record.title}<") for film in films]
+    assert places == sorted(places)
+    assert obygaze(*words, "--html", "one.html") == 1
+    assert obygaze("film", "compare", "scored", "--by", "director") == 1
+    for film in films[:N_JUDGED]:
+        Path("scored", film.movie, "judgements.csv").rename(f"{film.movie}.csv")
+    assert obygaze("film", "compare", "scored", "--json") == 3
+    loose = [word for film in films[:N_JUDGED] for word in ("--judged", f"{film.movie}.csv")]
+    assert obygaze(*words, *loose) == 0
+    assert len(read_manifest(Path("tt00.csv")).clips) == 10
+    capsys.readouterr()
