@@ -33,7 +33,7 @@ NAVIGATION = {
     "How to": (
         *("corpora", "codebooks", "shots", "backbones", "gpu", "slurm", "large", "lsmdc"),
         *("sharing", "models", "predict", "text-search"),
-        *("film-page", "film-programmers", "python", "gallery/index"),
+        *("film-page", "film-programmers", "film-compare", "python", "gallery/index"),
     ),
     "Reference": (
         *("command-line", "manifests", "stores", "store-format", "decoding"),

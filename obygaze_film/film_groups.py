@@ -339,7 +339,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         ),
         "Changes": (
             compared.changes,
-            [("change", "change", str), *counts, ("[95 %]", ("value", "low", "high"), signed),
+            [("change", "change", str), *counts, ("share of time [95 %]", ("value", "low", "high"), signed),
              ("none", "reason", str)],
         ),
         "Films": (

@@ -75,16 +75,18 @@ def test_the_page_for_notebooks_runs_from_top_to_bottom(notebook):
 
 
 @pytest.mark.parametrize(
-    ("page", "least"), [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10)]
+    ("page", "least"),
+    [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10), ("film-compare", 15)],
 )
 def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     from toy_films import write_toy_films
 
     monkeypatch.chdir(tmp_path)
-    if page == "film-programmers":
+    if page.startswith("film-"):
         write_toy_films(Path())
         write_toy_films(Path(), "more", first=6)
+        write_toy_films(Path(), "others", first=12)
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
     assert found.attempted > least
     assert found.failed == 0
