@@ -141,7 +141,7 @@ def compare_films(
     *,
     by: str | None = None,
     trend: str | None = None,
-    model: str | None = None,
+    key: str | None = None,
 ) -> FilmComparison:
     """Estimate the mean rate of groups of films, their differences, and a trend.
 
@@ -155,8 +155,8 @@ def compare_films(
         `year` of the scored films.
     by, trend : str, optional
         Columns of groups, and of the trend's number. `decade` is made of `year`.
-    model : str, optional
-        Key of the model; by default the first that decides.
+    key : str, optional
+        The model; by default the first that decides.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
-    shown = [film.model(model) for film in films]
+    shown = [film.model(key) for film in films]
     if len({(record.key, record.sha256) for record in shown}) > 1:
         raise FilmError("the films were scored by different models: score them by one")
     left_out: dict[str, list[str]] = {}
@@ -201,7 +201,7 @@ def compare_films(
         elif not group:
             left_out.setdefault(f"without {by}, left out", []).append(film.movie)
         else:
-            sample, rate, notices = _judged(film, judgements, model)
+            sample, rate, notices = _judged(film, judgements, key)
             notes += [f"{film.movie}: {notice}" for notice in notices]
             compared.append(ComparedFilm(film, cells, group, x, sample, rate))
     for what, movies in left_out.items():

@@ -2,38 +2,34 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 import obygaze_film
 from obygaze_features.commands import codebook_option
-from obygaze_features.io import refuse_existing
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, output
+from obygaze_film.commands.film_score import folders, model_option
 from obygaze_models.commands import finish
 
 
 @click.command()
-@click.argument("folders", type=PATH, nargs=-1, required=True, metavar="SCORED...")
+@folders
 @click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
 @click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
 @click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
-@click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements outside of the scored folders; repeatable."
-)
-@click.option("--model", help="Model, as the tables name it.  [default: the first that decides]")
+@click.option("--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable.")
+@model_option
 @codebook_option
 @output("Folder of the report.", html=True, json=True)
-@click.pass_context
 def compare(
-    ctx: click.Context,
     folders: tuple[Path, ...],
     films: Path | None,
-    by: str | None,
-    trend: str | None,
     judged: tuple[Path, ...],
-    model: str | None,
     codebook: str | None,
     output: Output,
+    **how: Any,
 ) -> None:
     """Estimate mean rates of groups of films, their differences and a trend.
 
@@ -55,34 +51,30 @@ def compare(
     """
     from obygaze_features.manifest import Manifest, find_codebook
     from obygaze_film.film_groups import JUDGEMENTS, comparison_report, read_facts
-    from obygaze_film.page.side_by_side import write_comparison_page
+    from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films
     from obygaze_models.report import check_folder
 
     if output.out is not None:
         check_folder(output.out, force=output.force)
     refuse_existing(output.html, force=output.force)
-    timelines = found_films(folders)
-    files = [path for folder in timelines if (path := folder / JUDGEMENTS).is_file()]
+    by_folder = found_films(folders)
+    timelines, facts = [*by_folder.values()], None
+    files = [path for folder in by_folder if (path := folder / JUDGEMENTS).is_file()]
     judgements, notes = Manifest((), Path()), []
     if files or judged:
-        imported = obygaze_film.import_judgements(
-            [*files, *judged], Path(), find_codebook(codebook) if codebook else None
-        )
+        labels = find_codebook(codebook) if codebook else None
+        imported = obygaze_film.import_judgements([*files, *judged], Path(), labels)
         judgements, notes = imported.manifest, [*imported.notices]
-    facts = None
     if films is not None:
-        facts, unmatched = read_facts(films, [*timelines.values()])
+        facts, unmatched = read_facts(films, timelines)
         notes += unmatched
-    compared = obygaze_film.compare_films(
-        [*timelines.values()], judgements, facts, by=by, trend=trend, model=model
-    )
+    compared = obygaze_film.compare_films(timelines, judgements, facts, **how)
     compared = replace(compared, notes=(*notes, *compared.notes))
     finish(comparison_report(compared), replace(output, html=None))
     if output.html is not None:
-        write_comparison_page(compared, output.html, force=output.force)
+        output.html.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output.html, comparison_page(compared))
         click.echo(f"page kept in {output.html}", err=True)
-    refused = any(
-        (table["reason"] != "").any() for table in (compared.groups, compared.changes) if len(table)
-    )
-    ctx.exit(3 if refused else 0)
+    reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
+    click.get_current_context().exit(3 if any(reasons) else 0)

@@ -1,11 +1,9 @@
 """Write the page of compared films: groups with their intervals, and thin timelines by year."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.film_groups import FilmComparison, comparison_report
 from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
@@ -45,20 +43,6 @@ def comparison_page(compared: FilmComparison) -> str:
         notes=report.notes[1:],
         charts=charts,
     )
-
-
-def write_comparison_page(compared: FilmComparison, path: str | Path, *, force: bool = False) -> None:
-    """Write the page of compared films into a file.
-
-    Raises
-    ------
-    OutputError
-        The file exists, and `force` is not given.
-    """
-    path = local_path(path)
-    refuse_existing(path, force=force)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, comparison_page(compared))
 
 
 def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films
-from obygaze_film.page.side_by_side import write_comparison_page
+from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.page.invented import invented_film
 
@@ -33,9 +33,8 @@ def compared(tmp_path_factory):
         for clip in choose_next(films[:10], 10, blind=True)
     ]
     path = tmp_path_factory.mktemp("compared") / "films.html"
-    write_comparison_page(
-        compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year"), path
-    )
+    found = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    path.write_text(comparison_page(found), "utf-8")
     return path
 
 
