@@ -56,11 +56,11 @@ class Population:
     x: Floats
 
     @property
-    def truths(self) -> tuple[float, float, float]:
-        """Compute mean, difference of the two groups, and slope."""
-        rates, high = np.array([y.mean() for y in self.labels]), self.x > 0
-        slope = np.polyfit(self.x, rates, 1)[0]
-        return float(rates.mean()), float(rates[high].mean() - rates[~high].mean()), float(slope)
+    def truths(self) -> tuple[float, ...]:
+        """Compute the mean, those of the two groups, their difference, and the slope."""
+        rates = np.array([y.mean() for y in self.labels])
+        low, high = rates[self.x <= 0].mean(), rates[self.x > 0].mean()
+        return rates.mean(), low, high, high - low, np.polyfit(self.x, rates, 1)[0]
 
 
 def cells_with(p: Floats) -> Cells:
@@ -74,7 +74,7 @@ def simulated(kind: Kind) -> Population:
     rng = np.random.default_rng(0)
     y, scores, film_of = corpus(rng, kind, 30)
     calibration = Calibration.fit(scores, y, film_of, n_draws=1)
-    x = np.arange(N_POPULATION) % 10 - 4.5
+    x = np.arange(float(N_POPULATION)) % 10 - 4.5
     films = [film(rng, replace(kind, share=float(expit(logit(kind.share) + 0.12 * own)))) for own in x]
     p = [np.asarray(calibration.probability(scores[::SCENE])) for _, scores in films]
     return Population([cells_with(own) for own in p], [labels[::SCENE] for labels, _ in films], x)
@@ -108,7 +108,7 @@ def mobygaze(folder: Path, noise: float) -> Population:
         hidden.append(own[1::2][: len(near) - 1])
         score = known.decision_function((near[:-1] + near[1:])[:, None])
         cells.append(cells_with(expit(score + noise * rng.normal(size=len(score)))))
-    year = np.array([years[movie] for movie in sorted(marked)])
+    year = np.array([years[movie] for movie in sorted(marked)], dtype=np.float64)
     return Population(cells, hidden, year - np.median(year) - 0.5)
 
 
@@ -128,7 +128,7 @@ def drawn(
 
 def row_of(films: Population, design: Sequence[int], n_sets: int) -> dict[str, str]:
     """Draw many corpora by a design; write coverages, widths and how many judgements the model is worth."""
-    names = ("mean", "difference", "trend")
+    names = ("mean", "low half", "high half", "difference", "trend")
     every, low, high = (np.flatnonzero(side) for side in (films.x > -np.inf, films.x <= 0, films.x > 0))
     found: dict[str, list[RateEstimate]] = {name: [] for name in names}
     for number in range(n_sets):
@@ -139,6 +139,12 @@ def row_of(films: Population, design: Sequence[int], n_sets: int) -> dict[str, s
             found["trend"].append(estimate_slope(samples, x))
         if design[1] >= 2 * LEAST_FILMS:
             samples, x = drawn(rng, films, [low, high], design)
+            halves = [
+                [one for one, own in zip(samples, x > 0, strict=True) if own == side]
+                for side in (False, True)
+            ]
+            for name, estimate in zip(names[1:3], estimate_groups(halves), strict=True):
+                found[name].append(estimate)
             found["difference"].append(estimate_slope(samples, (x > 0).astype(float)))
     row = {}
     for name, truth in zip(names, films.truths, strict=True):

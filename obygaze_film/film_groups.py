@@ -123,7 +123,7 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
     facts: dict[str, Mapping[str, str]] = {}
     unmatched = []
     for row in table.rows:
-        movie = movies.get(row.cells[key])
+        movie = movies.get(row.cells[key].strip())
         if movie is None:
             unmatched.append(row.cells[key])
         elif movie in facts:
@@ -222,7 +222,8 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Join what a table says of a film with its record; a year gives a decade."""
-    known = {"title": film.record.title, "year": str(film.record.year or ""), **cells}
+    known = {"title": film.record.title, "year": str(film.record.year or "")}
+    known |= {name: cell.strip() or known.get(name, "") for name, cell in cells.items()}
     year = known["year"]
     return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}
 
@@ -230,7 +231,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
 def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
     if column not in cells:
         raise FilmError(f"film {movie} has no column {column}: there are {', '.join(cells)}")
-    return cells[column].strip()
+    return cells[column]
 
 
 def _judged(

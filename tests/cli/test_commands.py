@@ -251,8 +251,8 @@ film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
     1 | 0 windows were judged blindly
-film compare out/scored --html out/compared.html
-    3 out/compared.html | 0 of 1 films judged
+=film compare out/scored --html out/groups.html
+    3 out/groups.html | 0 of 1 films judged
 =film report out/scored --out out/film.html --language fr
     0 out/film.html
 =film export out/scored --as vtt --out out/film.vtt
