@@ -10,7 +10,7 @@ import obygaze_film
 from obygaze_features.commands import codebook_option
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, output
-from obygaze_film.commands.film_score import folders, model_option
+from obygaze_film.commands.film_score import folders, judged_option, model_option
 from obygaze_models.commands import finish
 
 
@@ -19,7 +19,7 @@ from obygaze_models.commands import finish
 @click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
 @click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
 @click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
-@click.option("--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable.")
+@judged_option
 @model_option
 @codebook_option
 @output("Folder of the report.", html=True, json=True)

@@ -24,6 +24,9 @@ folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar=
 model_option = click.option(
     "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
 )
+judged_option = click.option(
+    "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
+)
 
 
 @click.command()

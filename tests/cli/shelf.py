@@ -52,6 +52,7 @@ TABLES = {
     "same.csv": [FIELDS, "1,m,,0,1,S,,a", "2,m,,0,1,S,,b"],
     "years.csv": ["movie,year", "m,soon"],
     "facts.csv": ["movie,title,year", "m,The M,1931", "other,Other,"],
+    "seen.csv": [f"{FIELDS},seen_score", "1,m,,40,48,violent,Gun,AB,0", "2,m,,80,88,calm,,AB,1"],
     "scenes.csv": [FIELDS, "s1,m0,,0,50,HN,,", "s2,z,,0,10,,,"],
     "ne.csv": [FIELDS, *(f"{movie},{movie},,0,9,{['EN', 'HN'][movie > 'b']},," for movie in "abcd")],
     "two.csv": [FIELDS, "m0-00,m0,,0,4,EN,,", "m1-01,m1,,0,4,S,,"],

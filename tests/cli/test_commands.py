@@ -28,6 +28,7 @@ SCORED = "--captions in/shoes.csv --objects in/objects.csv --lm in/lm.csv"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
 BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
+LEARN = "--manifest in/films.csv --store in/films --judged in/seen.csv"
 LINES = {
     "manifests": f"""
 manifest import folder in/videos --out out/videos.csv
@@ -253,6 +254,10 @@ film rate out/scored in/truth.csv --json
     1 | 0 windows were judged blindly
 =film compare out/scored --html out/groups.html
     3 out/groups.html | 0 of 1 films judged
+=film learn out/scored {LEARN} --windows in/m --out out/learnt --html out/learnt.html
+    0 out/learnt/pcbm_lr.model out/learnt/manifest.csv out/learnt/scored/film.json | before and after 2
+film learn in/scored {LEARN} --out out/learnt-json --json
+    0 out/learnt-json/learn.csv | "manifest_sha256"
 =film report out/scored --out out/film.html --language fr
     0 out/film.html
 =film export out/scored --as vtt --out out/film.vtt

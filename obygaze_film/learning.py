@@ -1,0 +1,324 @@
+"""Learn from judgements of scored films: a model of the corpus and of what people judged, tested strictly.
+
+A judged span becomes a clip with the features of the film's windows in it. Judgements made in sight of the
+score are trained on and never tested; a film that is tested is left out whole, with its judgements.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from glob import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+import obygaze_models as om
+from obygaze_features.errors import StoreError
+from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, counted, write_manifest
+from obygaze_features.screen import Progress
+from obygaze_features.store import Store, open_store, same_numerics
+from obygaze_film.errors import FilmError
+from obygaze_film.rows import SLACK_S, overlaps, windows_of
+from obygaze_film.score import FilmFacts, score_film
+from obygaze_film.timeline import Timeline, write_films
+from obygaze_models.dataset import Dataset, find_group, read_features
+from obygaze_models.evaluation import Run, auc, t_interval
+from obygaze_models.models import BUILTIN_MODELS, find_models
+from obygaze_models.protocol import labels_of
+from obygaze_models.report import Column, Report, block, interval, number
+
+Floats = NDArray[np.float64]
+
+RULES = "judgements made in sight of the score are trained on, never tested; a film tested is left out whole"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Learnt:
+    """A model that learnt from judgements, and what they changed.
+
+    Attributes
+    ----------
+    model : str
+        Name in the zoo.
+    manifest : Manifest
+        The corpus and the judged clips, without videos; the column `seen_score` is 1 for those made in
+        sight of the score.
+    data : Dataset
+        The clips of it that have features.
+    before, after : Run
+        Strict evaluations on the corpus alone, and with the judgements.
+    films : DataFrame
+        A row for each film of the corpus (`judged` 0) and each judged film: `movie`, clips `judged`, and of
+        them made in sight of the score (`in_sight`) and `tested`; AUC `before` and `after`. Undefined without
+        tested clips of both classes, and for a film that is the only one judged: its own judgements are left
+        out where it is tested, so that nothing was learnt.
+    notes : tuple of str
+    """
+
+    model: str
+    manifest: Manifest
+    data: Dataset
+    before: Run
+    after: Run
+    films: pd.DataFrame
+    notes: tuple[str, ...]
+
+    def sentence(self, *, judged: bool = False) -> str:
+        """Say how the AUC changed on the films of the corpus, or on the judged ones, each left out whole."""
+        films = self.films[(self.films["judged"] > 0) == judged]
+        change = t_interval(films["after"] - films["before"])
+        verdict = "better" if change.low > 0 else "worse" if change.high < 0 else "no change can be told"
+        difference = interval(change.mean, change.low, change.high, signed=True)
+        which = "judged, each left out" if judged else "of the corpus"
+        n = f"{change.n_movies} films" + "; an interval needs 3" * (change.n_movies < 3)
+        return f"Films {which}: {verdict} (AUC difference {difference}, 95 %, {n})"
+
+    def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
+        """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
+
+        Returns the name of the model's file. The folder `scored` has the films, with the shots that they had.
+        """
+        write_manifest(self.manifest, folder / "manifest.csv")
+        om.write_run(self.before, folder / "before")
+        om.write_run(self.after, folder / "after")
+        model = om.save_models(self.after, self.data, [self.model], folder, licence=licence)[self.model]
+        again = []
+        for film in films:
+            facts = FilmFacts(film.record.title, film.record.year, film.record.source_sha256)
+            store = windows_store(film, windows)
+            again.append(score_film(store, [model], movie=film.movie, shots=film.shots, facts=facts))
+        write_films(again, folder / "scored")
+        return model.name
+
+
+def learn_from_judgements(
+    films: Sequence[Timeline],
+    judgements: Manifest,
+    windows: Sequence[Store],
+    manifest: Manifest,
+    store: Store,
+    *,
+    key: str | None = None,
+    seed: int = 0,
+    policy: str = "raw",
+    progress: Progress | bool | None = None,
+) -> Learnt:
+    """Train a model of scored films anew, on its corpus and on what people judged in the films.
+
+    Model, backbone, task and tests are those that scored the films. A judged span gets the mean of the film's
+    windows that lie in it by more than half (of all that overlap, where there is none), weighted by overlap.
+    Models that read concepts do not learn from judgements that agree and name none.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+    judgements : Manifest
+        As `import_judgements` reads them; those of other films are left out and counted.
+    windows : sequence of Store
+        The stores that the films were scored from.
+    manifest, store : Manifest, Store
+        The corpus.
+    key : str, optional
+        Model, as the films' tables name it; by default the first that decides.
+    seed : int
+    policy : str
+        Label policy of `manifest`, for the record.
+    progress : callable or bool, optional
+        As in `om.evaluate`, once before and once after.
+
+    Raises
+    ------
+    FilmError
+        There is no judgement of these films; a film is in the corpus, or was scored by another model, or one
+        of another codebook; a store is missing, or its features were made otherwise; or the model does not
+        read pooled features.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from pathlib import Path
+    >>> import obygaze_features as of
+    >>> import obygaze_film
+    >>> windows = of.open_store("stores/more")
+    >>> films = obygaze_film.score_films(windows, ["kept/linear.model"])
+    >>> seen = [replace(clip, extras={"seen_score": "0"}) for clip in of.read_manifest("more.csv")]
+    >>> judged = of.Manifest(tuple(seen), Path())
+    >>> corpus = of.read_manifest("films.csv"), of.open_store("stores/films")
+    >>> learnt = obygaze_film.learn_from_judgements(films, judged, [windows], *corpus)
+    >>> len(learnt.films), int(learnt.films["judged"].sum())
+    (12, 95)
+    """
+    scored = films[0].model(key)
+    (spec,) = find_models([scored.model], BUILTIN_MODELS)
+    if spec.reads != "pooled":
+        raise FilmError(f"model {spec.name} reads {spec.reads}: only models of pooled features can learn so")
+    expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
+    for film in films:
+        model = film.model(key)
+        found = (model.model, model.backbone, model.task, model.codebook)
+        if found != expected:
+            raise FilmError(
+                f"film {film.movie}: scored by {', '.join(found)}; expected {', '.join(expected)}"
+            )
+        if film.movie in manifest.movies:
+            raise FilmError(f"film {film.movie} is in the corpus: it would be labelled twice; leave it out")
+    data = om.load_dataset(store, manifest, backbone=scored.backbone)
+    given = [clip for clip in judgements if clip.level in manifest.codebook.labels]
+    if "present" in spec.requests():  # the page asks for no concepts of what people agree with
+        given = [clip for clip in given if clip.concepts or clip.extras.get("judgement") != "agree"]
+    judged: list[Clip] = []
+    X = [data.X]
+    for film in films:
+        own = [clip for clip in given if clip.movie == film.movie]
+        if own:
+            rows = _features(own, windows_store(film, windows), data)
+            has = ~np.isnan(rows[:, 0])
+            judged += [clip for clip, there in zip(own, has.tolist(), strict=True) if there]
+            X.append(rows[has].astype(np.float32))
+    if not judged:
+        movies = ", ".join(film.movie for film in films)
+        raise FilmError(f"none of {counted(len(judgements), 'judgement')} is of windows of {movies}")
+    joined = _joined(manifest, judged)
+    row_of = {clip.clip_id: row for row, clip in enumerate(joined)}
+    names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
+    labels = labels_of(joined).take(np.array([row_of[name] for name in names], dtype=np.intp))
+    counts = {**data.counts, "manifest": len(joined), "with_features": len(names)}
+    both = replace(data, X=np.vstack(X), labels=labels, counts=counts)
+    # The card's metrics name the tests by which the model was calibrated.
+    tests = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
+
+    def evaluated(each: Dataset, clips: Manifest) -> Run:
+        origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
+        how: dict[str, Any] = {"seed": seed, "origin": origin, "progress": progress}
+        return om.evaluate(each, [spec.name], scored.task, [*filter(None, tests)], **how)
+
+    before, after = evaluated(data, manifest), evaluated(both, joined)
+    left = counted(len(judgements) - len(judged), "judgement")
+    note = f"{left} left out: of other films, levels that do not count, no features, concepts not asked for"
+    by_film = _by_film(spec.name, data, both, before, after)
+    return Learnt(spec.name, joined, both, before, after, by_film, (note,) * (len(judged) < len(judgements)))
+
+
+def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
+    """Find the store that a film was scored from.
+
+    Raises
+    ------
+    FilmError
+        It is not among them.
+    """
+    record = film.record.store
+    for store in stores:
+        if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
+            return store
+    raise FilmError(
+        f"film {film.movie} was scored from store {record.name} ({record.fingerprint[:12]}), which is not "
+        "here, or no longer the same: give it with --windows, or score the film again"
+    )
+
+
+def stores_near(folder: Path, film: Timeline) -> list[Store]:
+    """Open the stores near a scored film's folder that have the name of the one it was scored from."""
+    stores = []
+    for near in (Path(os.path.normpath(folder / up)) for up in ("..", "../..")):
+        name = f"{escape(Path(film.record.store.name).name)}*"
+        for path in sorted({*near.glob(name), *near.glob(f"*/{name}")}):
+            with suppress(StoreError):
+                stores.append(open_store(path))
+    return stores
+
+
+def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
+    """Average the windows of a film over judged clips [N, D]; NaN where none has features.
+
+    Raises
+    ------
+    FilmError
+        The windows' features were made otherwise than the corpus's.
+    """
+    group = find_group(store, data.backbone)
+    fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
+    if fields or data.features not in group.arrays:
+        raise FilmError(
+            f"store {store.name}: its features of {group.name} were made otherwise than the corpus's "
+            f"({', '.join(fields[:3]) or f'no {data.features}'}): extract both alike"
+        )
+    windows = windows_of(store)[clips[0].movie]
+    row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    spans, rows = windows.spans[group.usable[rows]], rows[group.usable[rows]]
+    if not len(rows):
+        return np.full((len(clips), data.X.shape[1]), np.nan)
+    seconds = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
+    inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
+    seconds = np.where(inside.any(axis=1, keepdims=True) & ~inside, 0.0, seconds)
+    pool: Any = data.pool  # which read_features looks at only where features are not pooled
+    sums = csr_array(seconds) @ read_features(group, data.features, pool, rows).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        means: Floats = sums / seconds.sum(axis=1, keepdims=True)
+    return means
+
+
+def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
+    """Add judged clips to the corpus; every clip says whether it was judged in sight of a score.
+
+    Videos are left out: their paths would be of this machine, and the features are in the stores.
+    """
+    clips = [*manifest, *judged]
+    columns = dict.fromkeys((*clips[0].extras, *judged[0].extras), "") | {SEEN_SCORE: "0"}
+    return manifest.with_clips(
+        replace(clip, video="", extras={name: clip.extras.get(name, columns[name]) for name in columns})
+        for clip in clips
+    )
+
+
+def _by_film(model: str, data: Dataset, both: Dataset, before: Run, after: Run) -> pd.DataFrame:
+    """Compute the AUC of each film before and after; see `Learnt.films`."""
+    task = after.predictions.table["task"].iloc[0]
+    earlier, later = (om.side(om.saved(run), model, task).predictions.table for run in (before, after))
+    new = later[~later["movie"].isin(data.movies)]
+    added = both.labels.take(np.arange(len(data), len(both)))
+    if len(set(added.movies)) > 1 and len(new):
+        with TemporaryDirectory() as folder:  # of the corpus alone, to score films that it does not have
+            corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
+        scores = corpus_model.logits(both.X[both.rows(new["clip_id"].tolist())])
+        earlier = pd.concat([earlier, new.assign(score=scores)])
+    else:
+        later = later.drop(new.index)
+    clips = pd.DataFrame({"movie": added.movies, "in_sight": added.seen_score})
+    films = pd.DataFrame(
+        {
+            "judged": clips.groupby("movie").size(),
+            "in_sight": clips.groupby("movie")["in_sight"].sum(),
+            "tested": new.groupby("movie").size(),
+            "before": _auc_by_movie(earlier),
+            "after": _auc_by_movie(later),
+        }
+    )
+    whole = dict.fromkeys(("judged", "in_sight", "tested"), "int64")
+    return films.rename_axis("movie").reset_index().fillna(dict.fromkeys(whole, 0)).astype(whole)
+
+
+def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
+    groups = table.groupby("movie")[["label", "score"]]
+    return pd.Series({movie: auc(*rows.to_numpy().T) for movie, rows in groups})
+
+
+def learning_report(learnt: Learnt) -> Report:
+    """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    columns: list[Column] = [(name.replace("_", " "), name, str) for name in learnt.films.columns[:4]]
+    columns += [(f"AUC {name}", name, number) for name in ("before", "after")]
+    return Report(
+        name="learn",
+        title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
+        notes=(learnt.sentence(), learnt.sentence(judged=True), RULES, *learnt.notes),
+        blocks=(block("Films", columns, learnt.films.to_dict("records")),),
+        data=learnt.films,
+        record={"model": learnt.model, "manifest_sha256": learnt.manifest.digest()},
+    )

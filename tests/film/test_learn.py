@@ -1,0 +1,195 @@
+"""What people judge is learnt, tested strictly and recorded; what cannot be learnt from is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec import structs
+
+import obygaze_models as om
+from obygaze_features.manifest import Clip, Manifest, read_manifest, write_manifest
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_film import learn_from_judgements, read_films, score_film
+from obygaze_film.errors import FilmError
+from obygaze_film.learning import stores_near
+from obygaze_models.evaluation import auc
+from tests.command import obygaze
+from tests.film.films import film_store, scored_film
+from tests.planted_models import LIGHT, D
+
+EVENT = np.eye(D)[3]
+"""What violence looks like in the new films; in the corpus it means nothing."""
+
+N = 60
+HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score"
+
+
+def new_film(folder, trained, movie, seed):
+    """Score a film of windows of 8 s every 4 s, whose first failed; give which of them are violent."""
+    rng = np.random.default_rng(seed)
+    violent = rng.random(N) < 0.4
+    X = rng.normal(size=(N, D)) + 3 * violent[:, None] * EVENT + 1.35 * LIGHT
+    ids = {f"{movie}-{row:03}": movie for row in range(N)}
+    spans = {name: (4.0 * row, 4.0 * row + 8) for row, name in enumerate(ids)}
+    groups, failed = {"descriptors": {"pooled": X.astype("f4")}}, {f"{movie}-000": "the file ends here"}
+    store = open_store(seal_arrays(folder / movie / "windows", ids, groups, spans=spans, failed=failed))
+    score_film(store, [trained.paths["linear"]]).write(folder / movie / "scored")
+    return violent
+
+
+def judge(path, violent, rows, seen=0):
+    """Judge windows of a film as they are."""
+    movie = path.parent.parent.name
+    level = ["violent" if there else "calm" for there in violent]
+    lines = [f"x{row},{movie},,{4 * row},{4 * row + 8},{level[row]},,AB,{seen}" for row in rows]
+    path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
+
+
+def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained):
+    violent = {
+        movie: new_film(tmp_path, trained, movie, seed)
+        for seed, movie in enumerate(("n0", "n1", "n2", "new"))
+    }
+    scored = [tmp_path / movie / "scored" for movie in ("n0", "n1", "n2")]
+    for folder in scored:
+        judge(folder / "judgements.csv", violent[folder.parent.name], range(1, 41))
+    judge(scored[0] / "passages.csv", violent["n0"], range(41, N), seen=1)
+    write_manifest(trained.manifest, tmp_path / "films.csv")
+    learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
+    for name in ("learnt", "again"):
+        assert obygaze(*learn, "--out", tmp_path / name) == 0
+    learnt, again = (
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
+        for name in ("learnt", "again")
+    )
+    assert learnt == again
+
+    # A film that nobody judged: the event is found, as it was not before.
+    model = om.load_model(tmp_path / "learnt" / "linear.model")
+    windows = open_store(tmp_path / "new" / "windows")
+    before, after = (
+        auc(violent["new"][1:], om.predict(each, windows).table["logit"].to_numpy())
+        for each in (om.load_model(trained.paths["linear"]), model)
+    )
+    assert before < 0.7
+    assert after > 0.85
+
+    # Each judged film, left out whole, is better found by what was learnt from the others.
+    films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
+    assert films.loc[["n0", "n1", "n2"], ["judged", "in_sight", "tested"]].to_numpy().tolist() == [
+        [59, 19, 40], [40, 0, 40], [40, 0, 40]
+    ]  # fmt: skip
+    assert (films["after"] - films["before"])["n0":"n2"].min() > 0.15
+    assert films.loc["f0", ["judged", "tested"]].tolist() == [0, 0]
+
+    # A person's passage is in the training record; no judgement in sight of the score was tested.
+    joined = read_manifest(tmp_path / "learnt" / "manifest.csv")
+    passages = {clip.clip_id for clip in joined if clip.extras["seen_score"] == "1"}
+    assert len(passages) == 19
+    assert model.card.manifest_sha256 == joined.digest()
+    assert model.card.n_clips == om.load_model(trained.paths["linear"]).card.n_clips + 139
+    assert {"n0", "n1", "n2"} < set(model.card.movies)
+    tested = om.read_run(tmp_path / "learnt" / "after").predictions.table
+    assert not passages & set(tested["clip_id"])
+    assert tested.groupby("fold")["movie"].nunique().max() == 1
+    assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt" / "scored"]))
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory, trained):
+    folder, timeline = scored_film(
+        tmp_path_factory.mktemp("film"), trained, models=("linear",), with_shots=False
+    )
+    return timeline, open_store(folder.parent / f"{timeline.movie}")
+
+
+def judged_by(trained, *spans, movie="tt0000001", level="violent"):
+    clips = [
+        Clip(f"j{n}", movie, "", start, end, level, annotator="AB", extras={"seen_score": "0"})
+        for n, (start, end) in enumerate(spans)
+    ]
+    return Manifest(tuple(clips), trained.manifest.root, trained.manifest.codebook)
+
+
+def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
+    """Windows of 8 s every 4 s: its own alone, those in it by more than half, or those that reach into it."""
+    timeline, store = film
+    spans = [(8, 16), (9, 23), (17, 18), (700, 710), (20, 28)]
+    judgements = judged_by(trained, *spans)
+    unsure = replace(judgements.clips[-1], level="unsure")
+    others = replace(judgements.clips[0], clip_id="other", movie="tt2")
+    judgements = judgements.with_clips([*judgements.clips[:-1], unsure, others])
+    learnt = learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
+    rows = store["descriptors"].pooled()
+    # From 9 to 23: the windows at 8, 12 and 16 lie in it for 7, 8 and 7 s, that at 4 for 3 s.
+    expected = [rows[2], (7 * rows[2] + 8 * rows[3] + 7 * rows[4]) / 22, (rows[3] + rows[4]) / 2]
+    np.testing.assert_allclose(learnt.data.X[len(trained.data) :], expected, rtol=1e-5)
+    assert len(learnt.manifest) == len(trained.manifest) + 3
+    assert "3 judgements left out" in learnt.notes[0]
+    # Of the only judged film nothing can be told: nothing else was learnt where it is left out.
+    assert learnt.films.set_index("movie").loc["tt0000001", ["before", "after"]].isna().all()
+
+
+def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
+    folder, timeline = scored_film(tmp_path, trained)
+    clips = [
+        replace(clip, extras={**clip.extras, "judgement": "agree"}, concepts=concepts)
+        for clip, concepts in zip(judged_by(trained, (8, 16), (40, 48)), [(), ("Gun",)], strict=True)
+    ]
+    judgements = judged_by(trained).with_clips(clips)
+    stores = stores_near(folder, timeline)
+    learnt = learn_from_judgements([timeline], judgements, stores, trained.manifest, trained.store)
+    assert [clip.concepts for clip in learnt.manifest][len(trained.manifest) :] == [("Gun",)]
+
+
+def refused(trained, film, films=None, spans=((8, 16),), windows=None, **judged):
+    """Give the message that judgements are refused with."""
+    judgements, corpus = judged_by(trained, *spans, **judged), (trained.manifest, trained.store)
+    with pytest.raises(FilmError) as error:
+        learn_from_judgements(films or [film[0]], judgements, windows or [film[1]], *corpus)
+    return str(error.value)
+
+
+def scored_by(timeline, **changes):
+    model = structs.replace(timeline.model(), **changes)
+    return replace(timeline, record=structs.replace(timeline.record, models=[model]))
+
+
+def test_what_cannot_be_learnt_from_is_refused(trained, film, tmp_path):
+    timeline, _ = film
+    assert "0 judgements" in refused(trained, film, spans=())
+    assert "1 judgement" in refused(trained, film, movie="tt2")
+    other = film_store(tmp_path, "tt0000001", seed=2)
+    assert "tt0000001 was scored from store" in refused(trained, film, windows=[other])
+    # Clips of a film of the corpus would be there twice.
+    own = structs.replace(timeline.record, movie="f0")
+    assert "f0 is in the corpus" in refused(trained, film, films=[replace(timeline, record=own)])
+    for field, value in (("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")):
+        assert value in refused(trained, film, [timeline, scored_by(timeline, **{field: value})])
+    assert "attention reads" in refused(trained, film, [scored_by(timeline, model="attention")])
+
+
+def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
+    timeline, store = film
+    ids = {clip.clip_id: clip.movie for clip in store.clips}
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
+    groups = {"descriptors": {"pooled": store["descriptors"].pooled()}}
+    other = open_store(seal_arrays(tmp_path / "other", ids, groups, spans=spans, layer="other"))
+    record = structs.replace(
+        timeline.record, store=structs.replace(timeline.record.store, fingerprint=other.fingerprint)
+    )
+    message = refused(trained, film, films=[replace(timeline, record=record)], windows=[other])
+    assert "layer" in message
+
+
+def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
+    timeline, _ = film
+    timeline.write(tmp_path / "scored")
+    write_manifest(trained.manifest, tmp_path / "films.csv")
+    (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
+    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
+    learn = ["film", "learn", tmp_path / "scored", *corpus, "--judged", tmp_path / "judged.csv"]
+    assert obygaze(*learn, "--out", tmp_path / "out") == 1
+    assert not (tmp_path / "out").exists()
