@@ -1,11 +1,5 @@
-// Keys, zoom; the reader's film; judgements. No request, nothing kept.
-const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
-const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
-const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
-const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
-const make = (tag, textContent = "", className = "") => Object.assign(document.createElement(tag), {textContent, className});
+// The reader's film, and judgements that the reader saves. No request, nothing kept.
 let unsaved = false;
-document.documentElement.classList.add("js");
 addEventListener("beforeunload", (e) => unsaved && e.preventDefault());
 
 function save(name, lines) { // text in quotes; none begins as a spreadsheet's formula does
@@ -15,79 +9,13 @@ function save(name, lines) { // text in quotes; none begins as a spreadsheet's f
 }
 
 for (const film of $$(".film")) {
- const one = (s) => $(s, film), all = (s) => $$(s, film), data = JSON.parse(one(".data").textContent);
- const {d: whole, t: starts, s: spans, f: flag, fl: texts} = data, n = starts.length, end = (i) => i + 1 < n ? starts[i + 1] : whole;
- const track = one(".track"), read = one(".read"), line = one(".cursor"), live = one(".live");
+ const one = (s) => $(s, film), all = (s) => $$(s, film), {data, show, at} = film.timeline;
+ const {d: whole, t: starts, s: spans, f: flag, fl: texts} = data, end = (i) => i + 1 < starts.length ? starts[i + 1] : whole;
  const video = one("video"), warn = one(".warn"), said = one(".said");
- let from = 0, to = whole, now = 0;
- const row = (t) => starts.findLastIndex((s) => s <= t + 1e-6);
- const number = (v) => v ? (v / 100).toFixed(2).replace(".", words.decimal) : words.hundredth;
  const tell = (text) => { warn.textContent = text; warn.hidden = !text; };
-
- function show(t, seek) {
-  now = clamp(t, 0, whole);
-  const i = row(now), p = data.p[i] < 0 ? "" : fill(data.h[i] ? "probability_band" : "probability_low", ...[data.p, data.l, data.h].map((v) => number(v[i])));
-  const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k], data.m[k]]).filter((c) => c[0] >= c[2]).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
-  const when = `${clock(starts[i])}–${clock(end(i))}`, flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
-  live.textContent = track.ariaValueText = join(when, p, chips.join(", "), flags);
-  track.ariaValueNow = Math.round(now);
-  // A focused slider speaks itself.
-  live.ariaLive = document.activeElement === track ? "off" : "polite";
-  const x = (now - from) / (to - from);
-  line.hidden = x < 0 || x > 1;
-  line.style.left = 100 * x + "%";
-  read.replaceChildren(make("b", when), " " + join(p, flags), ...chips.map((c) => make("span", c, "chip")));
-  read.hidden = false;
-  const room = track.clientWidth - read.offsetWidth;
-  read.style.left = `${clamp(x * track.clientWidth - read.offsetWidth / 2, 0, room)}px`;
-  cards.forEach((c, k) => c.classList.toggle("now", now >= spans[k][0] && now < spans[k][1]));
-  if (seek && video.duration) video.duration < now ? tell(words.ends_before) : video.currentTime = now;
- }
-
- function view(a, b) {
-  const span = clamp(b - a, Math.min(10, whole), whole), at = (t) => 100 * (t - from) / span + "%";
-  from = clamp(a, 0, whole - span);
-  to = from + span;
-  for (const part of all("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
-  for (const part of all("[data-a]")) {
-   const {a, b} = part.dataset, set = (node, name, v) => node?.setAttribute(name, v), rect = $("rect", part) || part;
-   set(rect, "x", at(a));
-   set(rect, "width", 100 * (b - a) / span + "%");
-   set($("text", part), "x", at((+a + +b) / 2));
-  }
-  const step = data.k.find((s) => span / s <= 9), ticks = [];
-  for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step)
-   ticks.push(`<text x="${at(t)}" y="13" class="${t - from < .03 * span ? "first" : ticks.length % 2 ? "odd" : ""}">${clock(t)}</text>`);
-  one(".axis").innerHTML = ticks.join("");
-  if (!read.hidden) show(now);
- }
- const around = (k) => view(now - (to - from) * k, now + (to - from) * k), go = (t) => {
-  now = clamp(t, 0, whole);
-  if (now < from || now >= to) around(.5);
-  show(now, true);
- };
- const zoom = {in: () => around(.25), out: () => around(1), all: () => view(0, whole)};
- const by = (k) => () => go(starts[clamp(row(now) + k, 0, n - 1)]), keys = {
-  ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), Home: by(-n), End: by(n),
-  PageDown: () => go(now + 60), PageUp: () => go(now - 60), "+": zoom.in, "-": zoom.out, 0: zoom.all,
- };
- track.tabIndex = 0;
- track.onkeydown = (e) => {
-  if (!keys[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
-  e.preventDefault();
-  keys[e.key]();
- };
- track.onfocus = () => show(now);
- const time = (e) => from + (e.clientX - track.getBoundingClientRect().left) / track.clientWidth * (to - from);
- for (const part of [track, ...all(".strip")]) {
-  part.onpointermove = (e) => show(time(e));
-  part.onclick = (e) => show(time(e), true);
- }
- for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
- for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
-
- // Folds while segments scroll.
- new IntersectionObserver(([e]) => one(".level").classList.toggle("stuck", !e.isIntersecting), {rootMargin: "0px 0px 99999px"}).observe(one(".time"));
+ film.addEventListener("seek", ({detail: t}) => {
+  if (video.duration) video.duration < t ? tell(words.ends_before) : video.currentTime = t;
+ });
 
  const choose = one(".file");
  choose.onchange = () => {
@@ -99,7 +27,7 @@ for (const film of $$(".film")) {
  };
  one(".close").onclick = () => { choose.value = ""; choose.onchange(); };
  video.onloadedmetadata = () => {
-  if (now) show(now, true);
+  if (at()) show(at(), true);
   if (Math.abs(video.duration - whole) > .01 * whole) tell(fill("other_cut", clock(video.duration), clock(whole)));
  };
  video.onerror = () => choose.files[0] && tell(words.unplayable);
@@ -113,12 +41,6 @@ for (const film of $$(".film")) {
   if (on && data.ask.includes(what)) $("fieldset", card).append($("template", film).content.cloneNode(true));
   unsaved = true;
   said.textContent = fill("judged", cards.filter(judged).length, cards.length);
- };
- const sort = one("[data-sort]");
- if (sort) sort.onclick = () => {
-  sort.ariaPressed = sort.ariaPressed !== "true";
-  const place = (card) => sort.ariaPressed === "true" ? +card.dataset.rank : cards.indexOf(card);
-  for (const list of all("ol.cards")) list.append(...[...list.children].sort((a, b) => place(a) - place(b)));
  };
  const actions = {
   judgements() {
