@@ -122,6 +122,7 @@ film evaluate | film.film_score:evaluate | Compare scored films with annotations
 film next | film.film_score:next_ | Choose the windows to judge next.
 film rate | film.film_score:rate | Estimate a film's rate from blind judgements.
 film compare | film.film_compare:compare | Compare groups of films, with a trend.
+film open | film.film_open:open_ | Work on scored films in the browser.
 film learn | film.film_learn:learn | Train on judgements of scored films.
 predict | models.model_commands:predict | Score clips of stores with a saved model.
 explain | models.model_commands:explain | Explain a concept model's decision on a clip.
@@ -149,6 +150,8 @@ EXTRAS = {
     "ray": "ray",
     "skops": "skops",
     "opentimelineio": "interchange",
+    "starlette": "workspace",
+    "uvicorn": "workspace",
 }
 
 HELP = """Features of frozen video models, kept in stores that labs can share,

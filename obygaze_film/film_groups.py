@@ -351,7 +351,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     }  # fmt: skip
     return Report(
         name="film-compare",
-        title=f"{len(compared.films)} films by {compared.by}",
+        title=f"{len(compared.films)} films" + f" by {compared.by}" * (compared.by != ALL),
         notes=(compared.sentence, *NOTES, *compared.notes),
         blocks=tuple(
             block(title, columns, table.to_dict("records"))

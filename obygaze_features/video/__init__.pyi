@@ -16,6 +16,8 @@ from .shots import Measured as Measured
 from .shots import Shot as Shot
 from .shots import find_shots as find_shots
 from .shots import joined_shots as joined_shots
+from .source import check_file as check_file
+from .source import opened as opened
 from .stills import is_still as is_still
 from .stretches import Rest as Rest
 from .stretches import read_stretch as read_stretch

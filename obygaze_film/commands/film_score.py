@@ -243,7 +243,7 @@ def next_(
     films = obygaze_film.read_films(folders)
     done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
     clips = choose_next(films, judged=done, **draw)
-    book = _codebook(films[0].model(draw["key"]).codebook, codebook)
+    book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     movies = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
@@ -256,7 +256,7 @@ def next_(
     return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
 
 
-def _codebook(name: str, path: Path | None) -> "Codebook":
+def codebook_of(name: str, path: Path | None) -> "Codebook":
     """Find the codebook of the judgements."""
     from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
 

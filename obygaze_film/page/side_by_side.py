@@ -1,5 +1,6 @@
 """Write the page of compared films: groups with their intervals, and thin timelines by year."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,12 @@ SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
 """Possible ends of the axis of shares; the smallest that contains all intervals is used."""
 
 
-def comparison_page(compared: FilmComparison) -> str:
-    """Write compared films as one HTML page; films stand by year and title, never by rate."""
+def comparison_page(compared: FilmComparison, addresses: Mapping[str, str] | None = None) -> str:
+    """Write compared films as one HTML page; films stand by year and title, never by rate.
+
+    `addresses` of films' own pages, by movie, make their titles links.
+    """
+    addresses = addresses or {}
     words = Words("en")
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
     scale = next((limit for limit in SCALES if highest <= limit), 1.0)
@@ -39,7 +44,10 @@ def comparison_page(compared: FilmComparison) -> str:
         groups=groups,
         ends=(words.share(0), words.share(scale)),
         blocks=[block for block in report.blocks if block.title == "Changes"],
-        films=[_film(film, compared.model, words) for film in compared.films],
+        films=[
+            {**_film(film, compared.model, words), "address": addresses.get(film.timeline.movie)}
+            for film in compared.films
+        ],
         notes=report.notes[1:],
         charts=charts,
     )

@@ -1,1 +1,1 @@
-"""Show scored films beside the user's own copies, and keep what people decide; served on this machine alone."""
+"""Show scored films beside the user's own copies, and keep what people decide; on this machine alone."""

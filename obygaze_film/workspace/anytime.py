@@ -16,7 +16,9 @@ STAKES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 """Bets against a share, as parts of the largest that cannot lose more than everything."""
 
 
-def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: float = 0.95) -> tuple[float, float]:
+def anytime_interval(
+    cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: float = 0.95
+) -> tuple[float, float]:
     """Find the shares that no bet on the judgements, in the order of the draw, has refuted so far.
 
     Someone bets at each window that a share m is wrong; if m is right, the capital of such bets grows to

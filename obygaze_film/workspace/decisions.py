@@ -128,11 +128,14 @@ class Decisions:
         who = " ".join(annotator.split())
         if not who:
             raise FilmError("a decision needs the name of who made it")
-        return {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}", "annotator": who}
+        return {
+            "movie": self.film.movie,
+            "start_s": f"{start_s:.10g}",
+            "end_s": f"{end_s:.10g}",
+            "annotator": who,
+        }
 
-    def _clip(
-        self, start_s: float, end_s: float, level: str, annotator: str, concepts: Sequence[str]
-    ) -> Row:
+    def _clip(self, start_s: float, end_s: float, level: str, annotator: str, concepts: Sequence[str]) -> Row:
         book = self.codebook
         if level not in book.level_names:
             raise FilmError(f"{level!r} is no level of {book.name}: {', '.join(book.level_names)}")
@@ -156,7 +159,10 @@ class Decisions:
 
     def _put(self, name: str, rows: list[Row]) -> None:
         columns = self._columns[name]
-        lines = [sheet_line(columns), *(sheet_line([row.get(column, "") for column in columns]) for row in rows)]
+        lines = [
+            sheet_line(columns),
+            *(sheet_line([row.get(column, "") for column in columns]) for row in rows),
+        ]
         write_whole(self.folder / name, "".join(lines))
         self.rows[name] = rows
 

@@ -1,7 +1,9 @@
-"""Make a copy of a film that browsers play, where they don't play the film itself; its times are the film's."""
+"""Make a copy of a film that browsers play, where they don't play the film; its times are the film's."""
 
+import heapq
 import os
 import sys
+from collections import deque
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +15,7 @@ from av.stream import Discard
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
-from obygaze_features.video.source import opened
+from obygaze_features.video import opened
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -21,14 +23,17 @@ KEY_S: Final = 2
 
 TICK: Final = Fraction(1, 90_000)
 
+RATE: Final = 48_000
+"""Of sound, in samples a second."""
+
+REORDERED: Final = 16
+"""Pictures among which times may be swapped; H.264 has no more."""
+
 PLAYED: Final = {
     "mov": ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
     "webm": ({"vp8", "vp9", "av1"}, {"opus", "vorbis"}),
 }
 """Codecs of pictures and of sound that all common browsers play, by container (FFmpeg's names)."""
-
-CLOCK_S: Final = 0.02
-"""Difference from the player's clock that nobody sees."""
 
 
 def plays_in_browser(path: Path) -> bool:
@@ -95,44 +100,21 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 def _transcode(source: Any, made: Any, progress: Callable[[float], None]) -> None:
     film, origin = source.container, source.origin
-    pictures: Any = source.stream
     sounds: Any = next(iter(film.streams.audio), None)
     if sounds is not None:
         sounds.discard = Discard.default  # nothing else of it is read for features
-    height = min(MOST_LINES, pictures.height) // 2 * 2
-    shape: Any = pictures.sample_aspect_ratio or Fraction(1)
-    width = max(2, round(pictures.width * shape * height / pictures.height / 2) * 2)
-    video = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
-    video.width, video.height, video.pix_fmt = width, height, "yuv420p"
-    video.time_base = video.codec_context.time_base = TICK
-    video.codec_context.gop_size = round(KEY_S * float(pictures.average_rate or 25))
-    video.codec_context.max_b_frames = 0  # the first picture's time is then the film's
-    audio = made.add_stream("aac", rate=48_000, layout="stereo") if sounds is not None else None
-    resampler = AudioResampler("fltp", "stereo", 48_000)
-    last, heard = -1, None
-    for frame in _frames(film, pictures, sounds):
+    pictures = _Pictures(made, source.stream)
+    audio = None if sounds is None else _Sound(made)
+    for frame in _frames(film, source.stream, sounds):
         at = frame.pts * frame.time_base - origin
-        if isinstance(frame, av.AudioFrame):
-            if heard is None:
-                heard = round(at * 48_000)
-            for piece in resampler.resample(frame):
-                # Samples follow each other: a track with holes keeps its beginning.
-                piece.pts, piece.time_base = heard, Fraction(1, 48_000)
-                heard += piece.samples
-                if piece.pts >= 0:
-                    made.mux(audio.encode(piece))
-            continue
-        ticks = round(at / TICK)
-        if ticks <= last or ticks < 0:
-            continue
-        last = ticks
-        small = frame.reformat(width, height, "yuv420p")
-        small.pts, small.time_base, small.pict_type = ticks, TICK, 0
-        made.mux(video.encode(small))
-        progress(float(at))
-    made.mux(video.encode(None))
+        if not isinstance(frame, av.AudioFrame):
+            pictures.add(frame, at)
+            progress(float(at))
+        elif audio is not None:
+            audio.add(frame, at)
+    pictures.end()
     if audio is not None:
-        made.mux(audio.encode(None))
+        made.mux(audio.stream.encode(None))
 
 
 def _frames(film: Any, *streams: Any) -> Any:
@@ -141,3 +123,61 @@ def _frames(film: Any, *streams: Any) -> Any:
             yield from (frame for frame in packet.decode() if frame.pts is not None)
         except av.error.InvalidDataError:
             continue
+
+
+class _Pictures:
+    """Encode pictures at their times."""
+
+    def __init__(self, made: Any, source: Any) -> None:
+        height = min(MOST_LINES, source.height) // 2 * 2
+        shape: Any = source.sample_aspect_ratio or Fraction(1)
+        self.width = max(2, round(source.width * shape * height / source.height / 2) * 2)
+        self.height, self.made = height, made
+        self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
+        self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, height, "yuv420p"
+        self.stream.time_base = self.stream.codec_context.time_base = TICK
+        self.stream.codec_context.gop_size = round(KEY_S * float(source.average_rate or 25))
+        self.stream.codec_context.max_b_frames = 0  # the first picture's time is then the film's
+        self.waiting: deque[Any] = deque()
+        self.times: list[int] = []
+        self.last = -1
+
+    def add(self, frame: Any, at: Fraction) -> None:
+        """Take a picture; those of AVI come in order with their times swapped, so that the least is taken."""
+        self.waiting.append(frame.reformat(self.width, self.height, "yuv420p"))
+        heapq.heappush(self.times, round(at / TICK))
+        if len(self.waiting) > REORDERED:
+            self._encode()
+
+    def _encode(self) -> None:
+        picture, ticks = self.waiting.popleft(), heapq.heappop(self.times)
+        if ticks <= self.last:
+            return
+        self.last = ticks
+        picture.pts, picture.time_base, picture.pict_type = ticks, TICK, 0
+        self.made.mux(self.stream.encode(picture))
+
+    def end(self) -> None:
+        """Encode what waits."""
+        while self.waiting:
+            self._encode()
+        self.made.mux(self.stream.encode(None))
+
+
+class _Sound:
+    """Encode sound from its first time on; samples follow each other, so that a hole moves what is after it."""
+
+    def __init__(self, made: Any) -> None:
+        self.made, self.stream = made, made.add_stream("aac", rate=RATE, layout="stereo")
+        self.resampler = AudioResampler("fltp", "stereo", RATE)
+        self.next: int | None = None
+
+    def add(self, frame: Any, at: Fraction) -> None:
+        """Take samples."""
+        if self.next is None:
+            self.next = round(at * RATE)
+        for piece in self.resampler.resample(frame):
+            piece.pts, piece.time_base = self.next, Fraction(1, RATE)
+            self.next += piece.samples
+            if piece.pts >= 0:
+                self.made.mux(self.stream.encode(piece))

@@ -32,7 +32,14 @@ def asset(name: str, package: str = HERE) -> str:
     return (files(package) / FOLDER / name).read_text(encoding="utf-8")
 
 
-def page(template: str, style: str = "", script: str = "", package: str = HERE, **values: object) -> str:
+def page(
+    template: str,
+    style: str = "",
+    script: str = "",
+    package: str = HERE,
+    sources: Mapping[str, str] | None = None,
+    **values: object,
+) -> str:
     """Fill a template; every text is escaped.
 
     Parameters
@@ -45,6 +52,8 @@ def page(template: str, style: str = "", script: str = "", package: str = HERE, 
         The page's script; the content security policy blocks all others.
     package
         Package with the template in its folder `assets`.
+    sources
+        What the policy allows more, of a page that a server sends.
     values
         Values of the template, including `title` and `language`.
     """
@@ -55,7 +64,7 @@ def page(template: str, style: str = "", script: str = "", package: str = HERE, 
         .render(
             style=Markup(style),  # noqa: S704 - ours
             script=Markup(script),  # noqa: S704 - ours
-            policy=_policy(style, script),
+            policy=_policy(style, script, sources or {}),
             version=version("obygaze"),
             **values,
         )
@@ -75,12 +84,12 @@ def _environment(package: str) -> "Environment":
     )
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
     """Allow this style sheet, this script, embedded pictures and the reader's own film; nothing else."""
     allowed = {"default-src": "'none'", "style-src": _source(style), "img-src": "data:"}
     if script:
         allowed |= {"script-src": _source(script), "media-src": "blob:"}
-    rules = [f"{kind} {sources}" for kind, sources in allowed.items()]
+    rules = [f"{kind} {source}" for kind, source in (allowed | dict(sources)).items()]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 

@@ -84,5 +84,5 @@ for (const film of $$(".film")) {
   const place = (card) => sort.ariaPressed === "true" ? +card.dataset.rank : cards.indexOf(card);
   for (const list of all("ol.cards")) list.append(...[...list.children].sort((a, b) => place(a) - place(b)));
  };
- film.timeline = {data, show, go, at: () => now};
+ film.timeline = {data, show, go, at: () => now, again: () => view(from, to)};
 }

@@ -1,0 +1,94 @@
+"""`obygaze film open`: a workspace for scored films in the browser, served on this machine alone."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import obygaze_film
+from obygaze_features.options import PATH
+from obygaze_film.commands.film_score import codebook_of, folders
+from obygaze_film.errors import FilmError
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
+
+
+@click.command("open")
+@folders
+@click.option("--film", "videos", type=PATH, multiple=True, help="Your copy of a film; repeatable.")
+@click.option("--films", type=PATH, help="Table of the films for 'Compare films', as of `film compare`.")
+@click.option("--by", help="Column of its groups.  [default: one group]")
+@click.option("--codebook", type=PATH, help="Codebook file.  [default: the models', if built in]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: any that is free]")
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+def open_(
+    folders: tuple[Path, ...],
+    videos: tuple[Path, ...],
+    films: Path | None,
+    by: str | None,
+    codebook: Path | None,
+    port: int,
+    no_browser: bool,
+) -> None:
+    """Work on scored films in the browser: read and correct, judge blindly, compare.
+
+    FOLDERs are what `obygaze film score` wrote. --film is matched by the file's name, which must be the
+    film's in the manifest, unless there is one of each. What you decide is written into the FOLDERs at once:
+    judgements.csv, passages.csv, notes.csv. Only this machine can open the address, and only with the token
+    in it. Stop with Ctrl-C.
+
+    \b
+    Examples:
+      obygaze film open scored --film film.mkv
+      obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
+          --by decade
+    """
+    from obygaze_features.manifest import Manifest
+    from obygaze_film.film_groups import JUDGEMENTS, read_facts
+    from obygaze_film.page.side_by_side import comparison_page
+    from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import Decisions
+    from obygaze_film.workspace.pages import OpenFilm
+    from obygaze_film.workspace.server import serve
+
+    found = found_films(folders)
+    timelines = [*found.values()]
+    book = codebook_of(timelines[0].model().codebook, codebook)
+    path_of = matched(videos, timelines)
+    opened = [
+        OpenFilm(number, film, Decisions(folder, film, book), path_of.get(film.movie))
+        for number, (folder, film) in enumerate(found.items())
+    ]
+    facts = read_facts(films, timelines)[0] if films is not None else None
+    addresses = {film.timeline.movie: f"/film/{film.number}/read" for film in opened}
+
+    def compared() -> str:
+        files = [path for folder in found if (path := folder / JUDGEMENTS).is_file()]
+        judged = (
+            obygaze_film.import_judgements(files, Path(), book).manifest if files else Manifest((), Path())
+        )
+        return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
+
+    compared()  # what can't be compared is said before anybody works
+    serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
+
+
+def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
+    """Find the film that each file is a copy of."""
+    from obygaze_features.text import file_name
+    from obygaze_features.video import check_file
+
+    for path in videos:
+        check_file(path)
+    if len(videos) == len(films) == 1:
+        return {films[0].movie: videos[0]}
+    movies = {file_name(film.movie): film.movie for film in films}
+    paths = {}
+    for path in videos:
+        movie = movies.get(file_name(path.stem))
+        if movie is None:
+            raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
+        paths[movie] = path
+    return paths

@@ -1,0 +1,135 @@
+"""What people decide: files that are read back, written whole, and taken back; the interval at any time."""
+
+import errno
+
+import numpy as np
+import pytest
+
+from obygaze_features import io
+from obygaze_features.errors import ObygazeError
+from obygaze_film import Timeline, import_judgements
+from obygaze_film.judged_rate import Cells
+from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.workspace.anytime import anytime_interval
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
+from tests.files import rows_of
+from tests.film.films import scored_film
+from tests.planted_models import codebook
+
+
+@pytest.fixture
+def place(tmp_path, trained):
+    folder, timeline = scored_film(tmp_path, trained, "tt1", end_s=120.0)
+    return folder, timeline, codebook(tmp_path)
+
+
+def test_decisions_are_read_back_as_judgements_of_the_film(place):
+    folder, film, book = place
+    made = Decisions(folder, film, book)
+    window = choose_next([film], 1, blind=True)[0]
+    made.judge(window.start_s, window.end_s, "violent", annotator=" A  B ", concepts=["Gun"], place=1)
+    made.judge(10, 20, "calm", annotator="=cmd()")
+    made.keep_passage(30, 41.5, "violent", annotator="AB", origin="passage 2")
+    made.note(30, 41.5, "why\nhere", annotator="AB")
+    imported = import_judgements([folder / JUDGEMENTS, folder / PASSAGES], folder, book).manifest
+    by_span = {(clip.start_s, clip.end_s): clip for clip in imported}
+    blind = by_span[window.start_s, window.end_s]
+    assert (blind.level, blind.concepts, blind.annotator) == ("violent", ("Gun",), "A B")
+    assert (blind.extras["seen_score"], blind.extras["place"]) == ("0", "1")
+    assert by_span[10, 20].extras["judgement"] == "disagree"
+    assert by_span[10, 20].extras["seen_score"] == by_span[30, 41.5].extras["seen_score"] == "1"
+    assert [row["note"] for row in rows_of(folder / NOTES)] == ["why here"]
+    again = Decisions(folder, film, book)
+    assert again.rows == made.rows
+    assert Timeline.read(folder).movie == "tt1"
+
+
+def test_the_last_judgement_of_a_span_stays_and_decisions_are_taken_back_in_turn(place):
+    made = Decisions(*place)
+    made.judge(10, 20, "calm", annotator="AB")
+    made.judge(10, 20, "violent", annotator="AB")
+    made.judge(10, 20, "calm", annotator="CD")
+    assert [(row["annotator"], row["level"]) for row in made.rows[JUDGEMENTS]] == [
+        ("AB", "violent"),
+        ("CD", "calm"),
+    ]
+    assert [made.undo() for _ in range(4)] == [True, True, True, False]
+    assert made.rows[JUDGEMENTS] == Decisions(*place).rows[JUDGEMENTS] == []
+
+
+def test_what_other_tools_wrote_stays(place):
+    folder, film, book = place
+    path = folder / JUDGEMENTS
+    path.write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
+        "a,tt1,,0,8,calm,,XY,0,random,1,kept\n",
+        "utf-8",
+    )
+    Decisions(folder, film, book).judge(10, 20, "calm", annotator="AB")
+    rows = rows_of(path)
+    assert [(row["clip_id"], row["mine"]) for row in rows] == [("a", "kept"), (f"{folder.name}-0002", "")]
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        {"level": "S"},
+        {"concepts": ["Body"]},
+        {"start_s": 20.0},
+        {"end_s": 1000.0},
+        {"start_s": float("nan")},
+        {"annotator": " "},
+    ],
+)
+def test_what_is_no_judgement_of_this_film_is_refused(place, decision):
+    made = Decisions(*place)
+    given = {"start_s": 10.0, "end_s": 20.0, "level": "calm", "annotator": "AB", **decision}
+    with pytest.raises(ObygazeError):
+        made.judge(given.pop("start_s"), given.pop("end_s"), given.pop("level"), **given)
+    assert not (place[0] / JUDGEMENTS).exists()
+
+
+def test_a_full_disk_loses_the_decision_alone(place, monkeypatch):
+    made = Decisions(*place)
+    made.judge(10, 20, "calm", annotator="AB")
+    before = (place[0] / JUDGEMENTS).read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(io, "write_all", full)
+        with pytest.raises(OSError, match="No space"):
+            made.judge(20, 30, "calm", annotator="AB")
+        with pytest.raises(OSError, match="No space"):
+            made.undo()
+    assert (place[0] / JUDGEMENTS).read_bytes() == before
+    assert len(made.rows[JUDGEMENTS]) == 1
+    made.judge(20, 30, "calm", annotator="AB")
+    assert Decisions(*place).rows == made.rows
+
+
+def test_a_file_of_other_columns_is_refused(place):
+    (place[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
+    with pytest.raises(ObygazeError, match=PASSAGES):
+        Decisions(*place)
+
+
+@pytest.mark.parametrize(("share", "is_useful"), [(0.05, True), (0.2, False), (0.5, True)])
+def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful):
+    """At all of 40 judgements together at least .95; fixed seeds. It narrows as judgements come."""
+    n_cells, missed, widths = 150, 0, []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = 1 / (1 + np.exp(-2 * (rng.normal(size=n_cells) + np.log(share / (1 - share)))))
+        y = (rng.random(n_cells) < p).astype(float)
+        seconds = np.full(n_cells, 8.0)
+        shown = p if is_useful else rng.random(n_cells)
+        cells = Cells(np.zeros((n_cells, 2)), seconds, seconds, shown)
+        order = rng.permutation(n_cells)[:40]
+        low, high = anytime_interval(cells, order, y[order])
+        early = anytime_interval(cells, order[:10], y[order[:10]])
+        missed += not low - 1e-3 <= y.mean() <= high + 1e-3
+        widths.append((high - low) / (early[1] - early[0]))
+    assert missed <= 3
+    assert np.median(widths) < 0.7

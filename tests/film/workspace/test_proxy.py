@@ -1,0 +1,70 @@
+"""Copies for the browser: the film's own times, with varying rates, late starts and edit lists."""
+
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.video import opened
+from obygaze_film.workspace import proxy
+from obygaze_film.workspace.proxy import make_proxy, plays_in_browser, proxy_path
+
+
+def times(path):
+    with opened(path) as source:
+        frames = source.container.decode(source.stream)
+        return np.array(
+            [float(frame.pts * frame.time_base - source.origin) for frame in frames if frame.pts is not None]
+        )
+
+
+def varying(path):
+    """Frames at uneven times, the first at 0.5 s, behind sound that starts at 0: an edit list in MP4."""
+    with av.open(str(path), "w") as made:
+        video, audio = made.add_stream("mpeg4", rate=25), made.add_stream("aac", rate=48_000, layout="mono")
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        video.time_base = video.codec_context.time_base = Fraction(1, 1000)
+        rng = np.random.default_rng(0)
+        for ms in np.cumsum([500, *rng.integers(20, 140, 60)]):
+            frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (72, 64), np.uint8), "yuv420p")
+            frame.pts, frame.time_base = int(ms), Fraction(1, 1000)
+            made.mux(video.encode(frame))
+        made.mux(video.encode(None))
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.float32), "fltp", "mono")
+        sound.sample_rate, sound.pts, sound.time_base = 48_000, 0, Fraction(1, 48_000)
+        made.mux(audio.encode(sound))
+        made.mux(audio.encode(None))
+    return path
+
+
+def test_times_are_the_films(tmp_path, monkeypatch):
+    monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
+    film = varying(tmp_path / "uneven.mp4")
+    assert not plays_in_browser(film)
+    seen = []
+    make_proxy(film, proxy_path(film), seen.append)
+    assert plays_in_browser(proxy_path(film))
+    a, b = times(film), times(proxy_path(film))
+    assert len(a) == len(b) == 61
+    assert np.abs(a - b).max() < 0.001
+    assert a[0] > 0.4
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
+def test_real_files(tmp_path, shared_data, name):
+    film = shared_data / "videos" / name
+    assert not plays_in_browser(film)
+    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+    a, b = times(film), times(tmp_path / "copy.mp4")
+    assert np.abs(np.sort(a) - b).max() < 1 / 25  # an AVI file's times are swapped among B frames
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_proxy(shared_data / "videos" / "flipping_a_pancake.mkv", tmp_path / "copy.mp4", stop)
+    assert list(tmp_path.iterdir()) == []
