@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from obygaze_film.judged_rate import Cells, Estimates, estimate_rate, kappa_interval
+from obygaze_film.workspace.anytime import anytime_interval
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +20,9 @@ N_EACH = 20
 """Draws from each film."""
 
 WINDOW_S = 46.0
+
+STEP = 0.001
+"""Of the shares that the interval at any time looks at."""
 
 MODELS = ("constant", "AUC .76", "AUC .92", "perfect", "AUC .76, 1.5 logits too high")
 
@@ -143,8 +147,34 @@ def of_kappa(n_sets: int) -> None:
     show(rows, headers, "Two judges' kappa: coverage of the 95 % interval")
 
 
+def of_any_time(n_sets: int) -> None:
+    """Print how often the interval at any time holds the truth at all of 40 judgements, and its width."""
+    rows, size, n = [], 130, 40
+    for share in (0.05, 0.2, 0.5):
+        cells = [f"{share:g}"]
+        for model in MODELS:
+            held, widths, fixed = [], [], []
+            for number in range(n_sets):
+                rng = np.random.default_rng((number, size, n, round(100 * share)))
+                y, p = film(rng, size, share, model)
+                seconds = np.where(rng.random(size) < 0.1, rng.uniform(0.5, WINDOW_S, size), WINDOW_S)
+                shown = Cells(np.zeros((size, 2)), seconds, seconds, p)
+                drawn = np.array(shown.drawn(f"film {number}", 0)[:n])
+                low, high = anytime_interval(shown, drawn, y[drawn])
+                truth = float(np.average(y, weights=seconds))
+                held.append(low <= truth + STEP and truth <= high + STEP)
+                widths.append(high - low)
+                known = estimate_rate(shown, drawn[None], y[drawn][None])
+                fixed.append(float(known.high[0] - known.low[0]))
+            cells.append(f"{np.mean(held):.3f}, {np.mean(widths):.3f} ({np.mean(fixed):.3f})")
+        rows.append(tuple(cells))
+    title = f"Interval valid at any time, all of {n} judgements: coverage, last width (of a fixed number)"
+    show(rows, ("share", *MODELS), title)
+
+
 def tables(n_sets: int) -> None:
     """Print every table, of this many films a row."""
     of_unlike_lengths(n_sets)
     of_cells(n_sets)
     of_kappa(n_sets)
+    of_any_time(n_sets)

@@ -165,7 +165,7 @@ class _Pictures:
 
 
 class _Sound:
-    """Encode sound from its first time on; samples follow each other, so that a hole moves what is after it."""
+    """Encode sound from its first time on; samples follow each other, so a hole moves what is after it."""
 
     def __init__(self, made: Any) -> None:
         self.made, self.stream = made, made.add_stream("aac", rate=RATE, layout="stereo")

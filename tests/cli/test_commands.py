@@ -254,6 +254,8 @@ film rate out/scored in/truth.csv --json
     1 | 0 windows were judged blindly
 =film compare out/scored --html out/groups.html
     3 out/groups.html | 0 of 1 films judged
+film open out/scored --film none.mp4 --no-browser
+    1 | none.mp4
 =film learn out/scored {LEARN} --windows in/m --out out/learnt --html out/learnt.html
     0 out/learnt/pcbm_lr.model out/learnt/manifest.csv out/learnt/scored/film.json | before and after 2
 film learn in/scored {LEARN} --out out/learnt-json --json
@@ -431,13 +433,13 @@ URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret
 
 
 def test_every_command_prints_its_result_as_json_too():
-    """But for those that print other commands as they run them."""
+    """But for those that print other commands as they run them, or an address."""
     others = {
         name
         for name, command in COMMANDS.items()
         if not any("--json" in parameter.opts for parameter in command.params)
     }
-    assert others == {"demo", "film run"}
+    assert others == {"demo", "film open", "film run"}
 
 
 def test_every_command_has_a_row():

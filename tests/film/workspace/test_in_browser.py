@@ -1,0 +1,152 @@
+"""The workspace in a real browser: a passage that loops, judgements by keys alone, axe, widths, copies."""
+
+import re
+import shutil
+import time
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_film import Timeline, import_judgements
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES
+from tests.files import rows_of
+from tests.film.page.conftest import LONG_MS
+from tests.planted_models import codebook
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    """Ten minutes that browsers play, five pictures a second."""
+    path = tmp_path_factory.mktemp("film") / "tt1.webm"
+    with av.open(str(path), "w") as made:
+        stream = made.add_stream("libvpx", rate=5, options={"deadline": "realtime", "cpu-used": "8"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(3000):
+            frame = av.VideoFrame.from_ndarray(np.full((72, 64), number % 200, np.uint8), "yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 5)
+            made.mux(stream.encode(frame))
+        made.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def opened(serve, films, film, tmp_path, browser):
+    """The workspace in a browser: its page, all requests, all errors, and the folders."""
+    ignored = shutil.ignore_patterns("*-1.0.0", "*.staging")
+    shutil.copytree(films / "scored", tmp_path / "scored", ignore=ignored)
+    served = serve(tmp_path / "scored", films / "violence.codebook.toml", "--film", str(film))
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(LONG_MS)
+    page = context.new_page()
+    requests, errors = [], []
+    page.on("request", lambda one: requests.append(one.url))
+    page.on("console", lambda one: errors.append(one.text))
+    page.on("pageerror", lambda one: errors.append(str(one)))
+    page.goto(served.address)
+    yield page, requests, errors, tmp_path / "scored" / "tt1"
+    context.close()
+
+
+def until(page, true):
+    """Wait until an expression is true; the policy forbids Playwright's own way."""
+    ends = time.monotonic() + LONG_MS / 1000
+    while not page.evaluate(true):
+        assert time.monotonic() < ends, true
+        page.wait_for_timeout(50)
+
+
+def said(page, text):
+    until(page, f"document.querySelector('#said').textContent.includes({text!r})")
+    page.evaluate("document.querySelector('#said').textContent = ''")
+
+
+def test_a_sitting_by_keys(opened, tmp_path):
+    page, requests, errors, folder = opened
+    assert page.url.endswith("/films")
+    page.get_by_role("link", name="A Planted Film").first.click()
+    page.get_by_label("Your name").fill("AB")
+    page.keyboard.press("Tab")  # out of the name's field; the next Tab stop is a level's button
+    page.keyboard.press("n")
+    until(page, "!video.paused && video.currentTime > 30")
+    span = page.evaluate("span")
+    assert Timeline.read(folder).segments()["start_s"].min() <= span[0] < 60
+    page.evaluate("player.go(span[1] - .3)")
+    until(page, "video.currentTime < span[0] + 5")  # it began again
+    page.keyboard.press("1")
+    said(page, "kept")
+    page.evaluate("video.pause(); player.go(250)")
+    until(page, "!video.seeking")
+    page.keyboard.press("i")
+    page.evaluate("player.go(262)")
+    until(page, "!video.seeking")
+    page.keyboard.press("o")
+    page.keyboard.press("3")
+    said(page, "kept")
+    page.get_by_label("Note").fill("=a note")
+    page.get_by_role("button", name="Keep", exact=True).click()
+    said(page, "kept")
+    assert page.locator("#decided li").count() == 3
+    assert page.locator("#you rect").count() == 3
+    page.get_by_role("button", name="Copy citation").click()
+    until(page, "document.querySelector('#said').textContent")
+    page.keyboard.press("z")
+    said(page, "taken back")
+    assert rows_of(folder / NOTES) == []
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+
+    page.get_by_role("link", name="Judge blind").click()
+    assert page.get_by_label("Your name", exact=True).input_value() == "AB"
+    page.get_by_role("button", name="Begin").click()
+    for number in range(1, 41):
+        until(page, f"document.querySelector('#target').textContent.startsWith('Window {number} of 40')")
+        page.keyboard.press("1" if number % 4 else "3")
+        if number == 20:
+            until(page, "document.querySelector('#target').textContent.startsWith('Window 21')")
+            page.get_by_role("button", name="Show the interval so far").click()
+            page.get_by_text(re.compile("whenever you stop")).wait_for()
+    page.get_by_text(re.compile("from 40 windows")).wait_for()
+
+    files = [folder / JUDGEMENTS, folder / PASSAGES]
+    clips = import_judgements(files, tmp_path, codebook(tmp_path)).manifest
+    seen = [clip.extras["seen_score"] for clip in clips]
+    assert (seen.count("0"), seen.count("1")) == (40, 2)
+    (own,) = (clip for clip in clips if clip.start_s == 250)
+    assert (own.end_s, own.level) == (262, "violent")
+    assert errors == []
+    assert {url.split("/")[2] for url in requests} == {requests[0].split("/")[2]}
+
+
+@pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 400)])
+def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    page = opened[0]
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/".join(page.url.split("/")[:3]) + f"/{mode}")
+    if mode.endswith("blind"):
+        page.get_by_role("button", name="Begin").click()
+    if mode.endswith("read"):
+        page.keyboard.press("n")
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}}).response
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page = opened[0]
+    path = tmp_path / "tt2.mkv"
+    shutil.copy(film, path)  # the same codec in a container that not all browsers open
+    served = serve(films / "scored" / "tt2", films / "violence.codebook.toml", "--film", str(path))
+    page.goto(served.address)
+    with page.expect_event("load"):  # it shows the copy as soon as there is one
+        page.get_by_role("button", name="Make the copy").click()
+    until(page, "document.querySelector('video')?.duration > 595")
