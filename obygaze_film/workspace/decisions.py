@@ -7,7 +7,15 @@ from typing import Final
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import sheet_line
-from obygaze_features.manifest import CODEBOOK_COLUMN, FIELDS, SEEN_SCORE, Codebook, delimiter_of, read_table
+from obygaze_features.manifest import (
+    BUILTIN,
+    CODEBOOK_COLUMN,
+    FIELDS,
+    SEEN_SCORE,
+    Codebook,
+    delimiter_of,
+    read_table,
+)
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
 from obygaze_film.timeline import Timeline
@@ -57,7 +65,7 @@ class Decisions:
                 table = read_table(path, needed or columns, delimiter_of(path))
                 given = [*table.columns]
                 self.rows[name] = [dict(row.as_written().cells) for row in table.rows if not row.is_empty]
-            own = [CODEBOOK_COLUMN] if name == JUDGEMENTS and codebook.name != "obygaze12" else []
+            own = [CODEBOOK_COLUMN] if name == JUDGEMENTS and codebook.name != BUILTIN[0] else []
             self._columns[name] = [*dict.fromkeys((*given, *columns, *own))]
 
     def judge(

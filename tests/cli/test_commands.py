@@ -254,8 +254,8 @@ film rate out/scored in/truth.csv --json
     1 | 0 windows were judged blindly
 =film compare out/scored --html out/groups.html
     3 out/groups.html | 0 of 1 films judged
-film open out/scored --film none.mp4 --no-browser
-    1 | none.mp4
+film open none --no-browser
+    1 | none
 =film learn out/scored {LEARN} --windows in/m --out out/learnt --html out/learnt.html
     0 out/learnt/pcbm_lr.model out/learnt/manifest.csv out/learnt/scored/film.json | before and after 2
 film learn in/scored {LEARN} --out out/learnt-json --json
