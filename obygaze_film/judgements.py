@@ -1,4 +1,4 @@
-"""Import judgements of spans of a scored film, saved by its page or filled in for `obygaze film next`."""
+"""Import judgements of spans of a scored film, made in the workspace or filled in for `obygaze film next`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from obygaze_features.manifest import (
 KEPT = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns that the manifest keeps."""
 
-ADVICE = "give what the page of `obygaze film report` saved, or what `obygaze film next` wrote, filled in"
+ADVICE = "give what `obygaze film open` wrote, or what `obygaze film next` did, filled in"
 
 
 def import_judgements(
@@ -121,7 +121,7 @@ def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:
 
 
 def _clip(row: Row, problems: Problems, codebook: Codebook) -> Clip | None:
-    """Read one judgement; the mark that the page puts before what a spreadsheet would run is taken off."""
+    """Read one judgement; the mark before what a spreadsheet would run is taken off."""
     cells = dict(row.as_written().cells)
     before = len(problems.messages)
     if not cells["annotator"]:

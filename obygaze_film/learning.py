@@ -170,7 +170,7 @@ def learn_from_judgements(
             raise FilmError(f"film {film.movie} is in the corpus: it would be labelled twice; leave it out")
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     given = [clip for clip in judgements if clip.level in manifest.codebook.labels]
-    if "present" in spec.requests():  # the page asks for no concepts of what people agree with
+    if "present" in spec.requests():  # who agrees by a key names no concepts
         given = [clip for clip in given if clip.concepts or clip.extras.get("judgement") != "agree"]
     judged: list[Clip] = []
     X = [data.X]

@@ -50,9 +50,8 @@ def report(
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
-    band, the concepts, the segments with what moved their scores, and the same numbers as tables. It plays
-    your own copy of the film from your disk, takes your judgements and saves them as a manifest. Several
-    films get an index; `obygaze film compare` compares them.
+    band, the concepts, the segments with what moved their scores, and the same numbers as tables. Several
+    films get an index. To watch, correct and judge, use `obygaze film open`; `obygaze film compare` compares.
 
     \b
     Examples:

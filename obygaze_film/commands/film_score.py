@@ -342,8 +342,8 @@ def _agreement_line(pair: "JudgesAgreement") -> str:
 def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
     """Import judgements of scored films, of one or more annotators.
 
-    FILEs are what a film's page saved, or what `obygaze film next` wrote, filled in. Rows without a level are
-    left out and counted; where somebody judged a span twice, the last judgement counts. Without any
+    FILEs are what `obygaze film open` wrote, or what `obygaze film next` did, filled in. Rows without a level
+    are left out and counted; where somebody judged a span twice, the last judgement counts. Without any
     judgement the exit code is 3.
 
     \b

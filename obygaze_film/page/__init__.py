@@ -1,4 +1,4 @@
-"""Write the page of scored films: one HTML file to read, print and add judgements to."""
+"""Write the page of scored films: one HTML file to read, print and mail."""
 
 import lazy_loader
 

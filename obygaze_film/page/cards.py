@@ -194,7 +194,6 @@ def cards(
                     {**_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
                 ],
                 "flags": words.flags(str(row["flags"])),
-                "judgement": words.say("judgement", n=rank),
                 "picture": stills.get(rank, ""),
             }
         )

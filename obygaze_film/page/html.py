@@ -66,7 +66,7 @@ def film_page(
     return page(
         "film.html.j2",
         asset("film.css", "obygaze_film.page"),
-        asset("timeline.js", "obygaze_film.page") + asset("film.js", "obygaze_film.page"),
+        asset("timeline.js", "obygaze_film.page"),
         package="obygaze_film.page",
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
         language=words.language,

@@ -11,10 +11,7 @@ LANGUAGES: Final = ("en", "fr")
 FLAGS = (UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON)
 """In the order in which the page names them."""
 
-SCRIPT: Final = (
-    "decimal", "other_cut", "unplayable", "ends_before", "need_name", "need_judgement", "need_level", "saved",
-    "judged", "codebook_note", "hundredth", "probability_low", "probability_band",
-)  # fmt: skip
+SCRIPT: Final = ("decimal", "hundredth", "probability_low", "probability_band")
 """Texts that the page's script shows."""
 
 

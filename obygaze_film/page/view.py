@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import BUILTIN, CODEBOOK_COLUMN, FIELDS, Codebook, builtin_codebook
+from obygaze_features.manifest import BUILTIN, Codebook, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards, figures, timeline_position
 from obygaze_film.page.phrases import FLAGS, Words, clock
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 MINUTE = 60.0
-
-HEADS = ("movie", "start_s", "end_s", "p", "p_low", "p_high")
-"""First columns of the timeline that the page saves."""
 
 
 class FilmView:
@@ -246,38 +243,6 @@ class FilmView:
                 )
         return strips
 
-    # --- judgements
-    # -----------------------------------------------------------------------
-    @property
-    def levels(self) -> list[tuple[str, str]]:
-        """Levels of the codebook to choose from, with their texts."""
-        if self.codebook is not None:
-            return [(level.name, _level_text(self.codebook, level.name)) for level in self.codebook.levels]
-        return [(name, name) for name in (*self.model.negative, *self.model.positive)]
-
-    @property
-    def codebook_concepts(self) -> tuple[str, ...]:
-        """Concepts to choose from."""
-        if self.codebook is not None:
-            return self.codebook.concept_names
-        return tuple(
-            sorted({concept.name for model in self.film.record.models for concept in model.concepts})
-        )
-
-    @property
-    def own_codebook(self) -> str:
-        """Name the codebook file needed beside the manifest, unless the codebook is built in."""
-        if self.codebook is not None:
-            return ""
-        return self.words["codebook_note"].replace("{0}", f"{self.model.codebook}.codebook.toml")
-
-    def _unsure(self) -> str:
-        """Name the level for uncertainty: the only level that is not a label."""
-        doubts = (
-            [] if self.codebook is None else [level.name for level in self.codebook.levels if not level.label]
-        )
-        return doubts[0] if len(doubts) == 1 else ""
-
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
     @property
@@ -313,7 +278,6 @@ class FilmView:
         """The numbers of the page's script."""
         kinds = list(dict.fromkeys(self.rows["flags"]))
         number_of = {flags: number for number, flags in enumerate(kinds)}
-        own = [] if self.model.codebook == BUILTIN[0] else [CODEBOOK_COLUMN]
         numbers = {
             "d": round(self.whole_s, 3),
             "t": [round(start, 3) for start in self.rows["start_s"].tolist()],
@@ -329,13 +293,6 @@ class FilmView:
             "fl": [self.words.flags(flags) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
             "k": charts.TICKS_S,
-            "movie": self.film.movie,
-            "file": "".join(sign if sign.isalnum() else "-" for sign in self.film.movie).strip("-") or "film",
-            "level": {"agree": "".join(self.model.positive[:1]), "unsure": self._unsure()},
-            "ask": ["disagree"] if len(self.model.positive) == 1 else ["agree", "disagree"],
-            "codebook": [self.model.codebook] if own else [],
-            "heads": [*HEADS, *(f"{concept.name}_p" for concept, _ in self.concepts), "flags"],
-            "columns": [*FIELDS, *own, "seen_score", "judgement"],
         }
         return json_data(numbers)
 

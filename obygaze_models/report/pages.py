@@ -85,10 +85,10 @@ def _environment(package: str) -> "Environment":
 
 
 def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Allow this style sheet, this script, embedded pictures and the reader's own film; nothing else."""
+    """Allow this style sheet, this script and embedded pictures, and what `sources` adds; nothing else."""
     allowed = {"default-src": "'none'", "style-src": _source(style), "img-src": "data:"}
     if script:
-        allowed |= {"script-src": _source(script), "media-src": "blob:"}
+        allowed["script-src"] = _source(script)
     rules = [f"{kind} {source}" for kind, source in (allowed | dict(sources)).items()]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 

@@ -136,13 +136,8 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
         codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),), **SMALL
     )
     page = film_page([film])
-    assert '<option value="violent">violent</option>' in page
-    assert 'value="Gun"' in page
-    assert "violence.codebook.toml" in page
+    assert "of violent" in text_of(page)
     assert "Sure" not in text_of(page)
-    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
-    assert data["codebook"] == ["violence"]
-    assert data["columns"][8:] == ["codebook", "seen_score", "judgement"]
 
 
 # --- charts and words
