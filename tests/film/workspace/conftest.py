@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.film.films import scored_film
-from tests.film.page.conftest import browser  # noqa: F401 - a fixture
 from tests.planted_models import codebook
 
 

@@ -12,7 +12,7 @@ import pytest
 from obygaze_film import Timeline, import_judgements
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES
 from tests.files import rows_of
-from tests.film.page.conftest import LONG_MS
+from tests.film.conftest import LONG_MS
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
