@@ -27,9 +27,6 @@ from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
 
-JUDGEMENTS: Final = "judgements.csv"
-"""File of a scored film's folder with what people judged."""
-
 ALL: Final = "all films"
 """Name of the only group, where no column is given."""
 

@@ -4,7 +4,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ FRAMES = "frames.csv"
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
+JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
+"""What people judged: windows and segments, and passages of their own."""
+
 FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, RATES)
 
 MOST_BYTES = 1 << 26
@@ -44,6 +47,11 @@ MOST = sys.float_info.max
 PROBABILITIES = ("p", "p_low", "p_high")
 TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
 """Columns that hold text; all others hold numbers."""
+
+
+def judged_files(folders: Iterable[Path], *names: str) -> list[Path]:
+    """Find the files of these names that people's judgements left in scored films' folders."""
+    return [path for folder in folders for name in names if (path := folder / name).is_file()]
 
 
 def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:

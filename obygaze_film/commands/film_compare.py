@@ -50,8 +50,9 @@ def compare(
           --out genres
     """
     from obygaze_features.manifest import Manifest, find_codebook
-    from obygaze_film.film_groups import JUDGEMENTS, comparison_report, read_facts
+    from obygaze_film.film_groups import comparison_report, read_facts
     from obygaze_film.page.side_by_side import comparison_page
+    from obygaze_film.scored_files import JUDGEMENTS, judged_files
     from obygaze_film.timeline import found_films
     from obygaze_models.report import check_folder
 
@@ -60,7 +61,7 @@ def compare(
     refuse_existing(output.html, force=output.force)
     by_folder = found_films(folders)
     timelines, facts = [*by_folder.values()], None
-    files = [path for folder in by_folder if (path := folder / JUDGEMENTS).is_file()]
+    files = judged_files(by_folder, JUDGEMENTS)
     judgements, notes = Manifest((), Path()), []
     if files or judged:
         labels = find_codebook(codebook) if codebook else None

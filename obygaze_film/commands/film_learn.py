@@ -13,9 +13,6 @@ from obygaze_features.options import PATH, Output, output
 from obygaze_film.commands.film_score import folders, judged_option
 from obygaze_models.commands import finish, read_inputs, under_policy
 
-JUDGED = ("judgements.csv", "passages.csv")
-"""Files of a scored film with what people judged: windows and segments, and passages of their own."""
-
 POLICIES = click.Choice(["raw", "paper", "released"])
 
 
@@ -56,13 +53,14 @@ def learn(
     """
     from obygaze_features.screen import progress_bar
     from obygaze_film.learning import learning_report, stores_near
+    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, judged_files
     from obygaze_film.timeline import found_films
     from obygaze_models.report import new_folder, write_report
 
     refuse_existing(output.html, force=output.force)
     films = found_films(folders)
     clips, (corpus,) = read_inputs(manifest, [store])
-    files = [folder / name for folder in films for name in JUDGED if (folder / name).is_file()]
+    files = judged_files(films, JUDGEMENTS, PASSAGES)
     imported = obygaze_film.import_judgements([*files, *judged], clips.root, clips.codebook)
     labelled, notices = under_policy(clips, how["policy"])
     stores = [of.open_store(path) for path in windows]

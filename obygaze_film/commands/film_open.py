@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--films", type=PATH, help="Table of the films for 'Compare films', as of `film compare`.")
 @click.option("--by", help="Column of its groups.  [default: one group]")
 @click.option("--codebook", type=PATH, help="Codebook file.  [default: the models', if built in]")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: any that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 is any that is free.")
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 def open_(
     folders: tuple[Path, ...],
@@ -46,8 +46,9 @@ def open_(
           --by decade
     """
     from obygaze_features.manifest import Manifest
-    from obygaze_film.film_groups import JUDGEMENTS, read_facts
+    from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
+    from obygaze_film.scored_files import JUDGEMENTS, judged_files
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions
     from obygaze_film.workspace.pages import OpenFilm
@@ -61,17 +62,20 @@ def open_(
         OpenFilm(number, film, Decisions(folder, film, book), path_of.get(film.movie))
         for number, (folder, film) in enumerate(found.items())
     ]
+    for film in opened:  # a file that is no video is said before anybody works
+        if film.path is not None and not film.is_playable and film.played is None:
+            click.echo(f"{film.path}: browsers don't play this; the page offers to make a copy", err=True)
     facts = read_facts(films, timelines)[0] if films is not None else None
     addresses = {film.timeline.movie: f"/film/{film.number}/read" for film in opened}
 
     def compared() -> str:
-        files = [path for folder in found if (path := folder / JUDGEMENTS).is_file()]
+        files = judged_files(found, JUDGEMENTS)
         judged = (
             obygaze_film.import_judgements(files, Path(), book).manifest if files else Manifest((), Path())
         )
         return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
 
-    compared()  # what can't be compared is said before anybody works
+    compared()  # so is what can't be compared
     serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
 
 

@@ -18,10 +18,11 @@ from obygaze_features.manifest import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import DRAW, RANDOM
 
-JUDGEMENTS, PASSAGES, NOTES = "judgements.csv", "passages.csv", "notes.csv"
+NOTES: Final = "notes.csv"
 
 COLUMNS: Final = {
     JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, "judged_at"),

@@ -17,10 +17,11 @@ from obygaze_film.page import charts
 from obygaze_film.page.cards import timeline_position
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import anytime_interval
-from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.decisions import NOTES, Decisions
 from obygaze_film.workspace.proxy import plays_in_browser, proxy_path
 from obygaze_models.report import asset, json_data, page
 
@@ -90,10 +91,6 @@ class OpenFilm:
 def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str, Any], **values: Any) -> str:
     record, book = film.timeline.record, film.decisions.codebook
     rows = [row for name in (JUDGEMENTS, PASSAGES, NOTES) for row in film.decisions.rows[name]]
-    positive = film.timeline.model().positive
-    levels = [
-        {"name": level.name, "title": level.title, "agrees": level.name in positive} for level in book.levels
-    ]
     return page(
         template,
         asset("film.css", "obygaze_film.page") + asset("workspace.css", "obygaze_film.page"),
@@ -106,13 +103,12 @@ def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str
         film=film,
         record=record,
         who=rows[-1]["annotator"] if rows else "",
-        levels=levels,
+        levels=book.levels,
         concepts=book.concept_names,
         clock=clock,
         charts=charts,
         w=film.words,
-        texts=json_data({name: film.words[name] for name in SCRIPT}),
-        state=json_data(state | {"levels": [level["name"] for level in levels], "whole": record.duration_s}),
+        state=json_data(state | {"levels": book.level_names, "whole": record.duration_s}),
         **values,
     )
 
@@ -134,6 +130,7 @@ def read_page(film: OpenFilm) -> str:
         "".join(asset(f"{name}.js", "obygaze_film.page") for name in ("timeline", "player", "read")),
         {"cited": cited, "passages": passages},
         view=view, depth=2, you=shown_decisions(film),
+        texts=json_data({name: film.words[name] for name in SCRIPT}),
     )  # fmt: skip
 
 

@@ -256,6 +256,8 @@ film rate out/scored in/truth.csv --json
     3 out/groups.html | 0 of 1 films judged
 film open none --no-browser
     1 | none
+film open out/scored --film in/films.csv --codebook {BOOK} --no-browser
+    1 | films.csv
 =film learn out/scored {LEARN} --windows in/m --out out/learnt --html out/learnt.html
     0 out/learnt/pcbm_lr.model out/learnt/manifest.csv out/learnt/scored/film.json | before and after 2
 film learn in/scored {LEARN} --out out/learnt-json --json

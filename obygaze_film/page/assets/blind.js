@@ -1,5 +1,5 @@
 // Judging blindly: windows in the order of the draw, by keys; the film's share when all are judged.
-let current = null, wanted = 0, past = [];
+let current = null, wanted = 0;
 const panel = (id, text) => { find(id).textContent = text; };
 
 async function advance() {

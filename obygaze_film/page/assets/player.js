@@ -54,7 +54,7 @@ addEventListener("keydown", (e) => {
  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || find("dialog[open]")) return;
  if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
  const level = state.levels[+e.key - 1], act = keys[e.key.toLowerCase()] || (level && keys.level && (() => keys.level(level)));
- if (!act || e.key === "level") return;
+ if (!act) return;
  e.preventDefault();
  act();
 });
