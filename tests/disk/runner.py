@@ -21,7 +21,14 @@ import h5py  # noqa: F401 - so that forks need not import it
 import numpy as np
 
 from obygaze import cli
-from obygaze_features.manifest import Clip, Manifest, load_codebook, read_manifest, write_manifest
+from obygaze_features.manifest import (
+    Clip,
+    Manifest,
+    builtin_codebook,
+    load_codebook,
+    read_manifest,
+    write_manifest,
+)
 from obygaze_features.store import (
     ArraySpec,
     ClipFeatures,
@@ -311,11 +318,46 @@ def run(folder: Path) -> None:
     write_run(MADE["run"], folder / "run", force=True)
 
 
+def workspace() -> None:
+    """Import what the work below needs."""
+    importlib.import_module("obygaze_film.workspace.decisions")
+    importlib.import_module("obygaze_film.timeline")
+    importlib.import_module("obygaze_models.persistence")
+
+
+def decide(folder: Path) -> None:
+    """Judge, mark and note in a scored film what is not decided yet, as `film open` writes it."""
+    from obygaze_film.timeline import found_films
+    from obygaze_film.workspace import decisions
+
+    decisions._now = lambda: "2026-01-01T00:00:00+00:00"
+    at, film = next(iter(found_films([folder / "scored"]).items()))
+    desk = decisions.Decisions(at, film, builtin_codebook(film.model().codebook))
+    levels = desk.codebook.level_names
+
+    def known(word: str) -> set[str]:
+        found = {f"{name} {row['start_s']}" for name, rows in desk.rows.items() for row in rows}
+        for one in sorted(found):
+            mark(f"{word} {one}")
+        return found
+
+    there = known("found")
+    for number in range(3):
+        start, end = 2.0 * number, 2.0 * number + 2
+        if f"judgements.csv {start:g}" not in there:
+            desk.judge(start, end, levels[number % 2], annotator="AB", place=number + 1)
+        if f"passages.csv {start:g}" not in there:
+            desk.keep_passage(start, end, levels[0], annotator="AB")
+        if f"notes.csv {start:g}" not in there:
+            desk.note(start, end, "as in the first scene", annotator="AB")
+        known("had")
+
+
 CALLS = {
     call.__name__: call
-    for call in (make_inputs, make_rare_inputs, stage, retry, join, grow, manifest, model, run)
+    for call in (make_inputs, make_rare_inputs, stage, retry, join, grow, manifest, model, run, decide)
 }
-BEFORE = {"model": fit, "run": zoo}
+BEFORE = {"model": fit, "run": zoo, "decide": workspace}
 
 
 class Call:

@@ -61,9 +61,12 @@ def serve():
         words += ["--codebook", str(book), *more]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         running.append(process)
-        line = process.stdout.readline()
-        assert line.startswith("http://127.0.0.1:"), line + process.stdout.read()
-        return Served(process, line.strip())
+        said = []
+        for line in process.stdout:
+            if line.startswith("http://127.0.0.1:"):
+                return Served(process, line.strip())
+            said.append(line)
+        raise AssertionError("".join(said))
 
     yield start
     for process in running:
