@@ -22,8 +22,9 @@ test: .venv/with-dev
 
 # What is killed, replayed, simulated, or needs a Slurm or a browser.
 # Two processes more than there are cores: half of their time is waiting for Slurm's, Ray's and the kernel's timers.
+# In the order of the files: by the number of their tests, those with one long test would begin last.
 test-long: .venv/with-dev
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile -m long
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder -m long
 
 # What laptops do, as a simulated Windows has it (tests/simulated).
 test-windows: .venv/with-dev

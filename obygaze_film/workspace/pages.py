@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,7 @@ def read_page(film: OpenFilm) -> str:
         "".join(asset(f"{name}.js", "obygaze_film.page") for name in ("timeline", "player", "read")),
         {"cited": cited, "passages": passages},
         view=view, depth=2, you=shown_decisions(film),
+        folder=quote(str(film.decisions.folder)),
         texts=json_data({name: film.words[name] for name in SCRIPT}),
     )  # fmt: skip
 

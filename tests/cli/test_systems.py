@@ -13,7 +13,8 @@ from tests.private import files_below
 ROOT = Path(__file__).parents[2]
 GROUPS = [("windows", "manifests"), ("windows", "stores"), ("windows", "zoo"), ("macos", "stores")]
 FOLDERS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
-    film/test_scored_files.py"""
+    film/test_scored_files.py
+    film/workspace/test_server.py::test_ten_windows_give_a_share_and_blind_pages_show_no_score"""
 """Those of `make test-windows` that read and write most for their seconds."""
 HERE: dict[str, dict[str, bytes]] = {}
 """The files of a group on this system, for all others."""

@@ -9,14 +9,13 @@ from .failed_calls import Trials
 from .harness import WORKS
 
 STRIDES = {
-    **dict.fromkeys(("stage", "retry", "join", "merge"), 193),
-    **dict.fromkeys(("seal", "import", "anndata"), 59),
-    "film-run": 6007,
-    **dict.fromkeys(("grow", "evaluate"), 797),
-    "cut": 23,
-    **dict.fromkeys(("unpack", "pull", "pull-more", "hdf5"), 23),
+    **dict.fromkeys(("stage", "retry", "join", "merge"), 293),
+    **dict.fromkeys(("seal", "import", "anndata"), 89),
+    "film-run": 9007,
+    **dict.fromkeys(("grow", "evaluate"), 1201),
+    **dict.fromkeys(("cut", "unpack", "pull", "pull-more", "hdf5"), 37),
 }
-"""Of the works with hundreds of calls every so many-th is tried, of the others every third."""
+"""Of the works with hundreds of calls every so many-th is tried, of the others every fifth."""
 
 
 @pytest.mark.parametrize("name", ["seal", "pack", "manifest"])
@@ -31,7 +30,7 @@ def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, ru
 def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     """Only here do calls in the middle of every kind of work fail, and disks fill for good."""
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
-    stride = STRIDES.get(name, 3)
+    stride = STRIDES.get(name, 5)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
     rarer = [*trials.cases(4 * stride, ("ENOSPC",)), *trials.cases(12 * stride, ("KILL",))]
     problems += [problem for case in rarer for problem in trials.problems(case)]
