@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -404,6 +404,12 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
         blocks=tuple(blocks),
         data=pd.concat([summary.assign(movie=""), measured.by_film], ignore_index=True),
         record=dict(record),
+        answers=tuple(
+            f"{model} agrees with {row.truth} by kappa {interval(row.value, row.low, row.high)}, mean of "
+            f"{row.n_films} films (0: as chance, 1: in every second)"
+            for row in cast("Any", summary.itertuples(index=False))
+            if (row.who, row.metric) == (model, "kappa")
+        ),
     )
 
 

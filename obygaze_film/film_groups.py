@@ -349,7 +349,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     return Report(
         name="film-compare",
         title=f"{len(compared.films)} films" + f" by {compared.by}" * (compared.by != ALL),
-        notes=(compared.sentence, *NOTES, *compared.notes),
+        notes=(*NOTES, *compared.notes),
         blocks=tuple(
             block(title, columns, table.to_dict("records"))
             for title, (table, columns) in tables.items()
@@ -359,4 +359,5 @@ def comparison_report(compared: FilmComparison) -> Report:
             [table.assign(table=title) for title, (table, _) in tables.items()], ignore_index=True
         ),
         record={"by": compared.by, "positive": compared.positive, "model": compared.model},
+        answers=(compared.sentence,),
     )

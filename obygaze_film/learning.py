@@ -317,8 +317,9 @@ def learning_report(learnt: Learnt) -> Report:
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
-        notes=(learnt.sentence(), learnt.sentence(judged=True), RULES, *learnt.notes),
+        notes=(RULES, *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
         record={"model": learnt.model, "manifest_sha256": learnt.manifest.digest()},
+        answers=(learnt.sentence(), learnt.sentence(judged=True)),
     )

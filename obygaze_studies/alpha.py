@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.report import Picture, Report
+from obygaze_models.report import Picture, Report, cell
 from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, number, read_rows, table
 from obygaze_studies.errors import AuditError
 
@@ -105,4 +105,7 @@ def audit_alpha(raters: Sequence[str], ratings: NDArray[np.float64], *, pairs: b
     bars = drawn_by("draw_bars", labels=labels, series=alphas, axis="Cronbach's alpha")
     shown = table("Agreement", rows, ("raters", "n_items", "n_incomplete", "alpha", "reason"))
     picture = Picture("alpha", "Cronbach's alpha; n: items that all of these rated", bars)
-    return audit_report("alpha", "Agreement of raters", rows, [shown], record, picture=picture)
+    first = rows[0]
+    answer = f"Cronbach's alpha of {first['n_raters']} raters: {cell(first['alpha'])}"
+    answer += f", on {first['n_items']:,} items that all of them rated"
+    return audit_report("alpha", "Agreement of raters", rows, [shown], record, answer=answer, picture=picture)

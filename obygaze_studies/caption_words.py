@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from obygaze_features.store import open_store
-from obygaze_models.report import Picture, Report
+from obygaze_models.report import Picture, Report, cell
 from obygaze_studies.audit_common.audit_tables import (
     Row,
     audit_report,
@@ -220,12 +220,18 @@ def audit_words(
         for names, what in ((rare, "words too rare"), (strangers, "images without an item"))
         if names
     ]
+    often = max(rows, key=lambda row: float(str(row["per_1000"] or 0)))
+    answer = (
+        f"words of the intended emotion are most frequent where it is {often['emotion']} "
+        f"({often['level']}, {often['condition']}): {cell(often['per_1000'])} in 1,000 captions"
+    )
     return audit_report(
         "words",
         "Words of the intended emotion in captions",
         rows,
         [table("Occurrences per 1,000 captions", rows, columns)],
         record,
+        answer=answer,
         summary=summary,
         notes=notes,
         picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", _bars(rows)),

@@ -148,7 +148,9 @@ def audit_text_directions(
     }
     title = "Text directions and labelled CAVs"
     main = table(f"Agreement, {n_permutations} shifts, Holm over all rows", rows, COLUMNS)
-    return audit_report("text-directions", title, rows, [main, *blocks], record, notes=notes)
+    nearest = sum(row["rank"] == 1 for row in rows)
+    answer = f"{nearest} of {len(rows)} learnt directions are nearest to the texts of their own concept"
+    return audit_report("text-directions", title, rows, [main, *blocks], record, answer=answer, notes=notes)
 
 
 def _matrix(cosines: Numbers, concepts: tuple[str, ...], kind: TextKind) -> Block:

@@ -48,7 +48,7 @@ def comparison_page(compared: FilmComparison, addresses: Mapping[str, str] | Non
             {**_film(film, compared.model, words), "address": addresses.get(film.timeline.movie)}
             for film in compared.films
         ],
-        notes=report.notes[1:],
+        notes=report.notes,
         charts=charts,
     )
 

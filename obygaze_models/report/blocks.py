@@ -18,12 +18,25 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One table: title, notes, and cells as text."""
+    """One table: title, notes, cells as text, and what a page draws of it.
+
+    Attributes
+    ----------
+    dots : tuple of (str, float, float, float)
+        Name, value and interval of every row, of the first column that has intervals.
+    measured : str
+        Heading of that column.
+    reference : float or None
+        Value of chance, or of no difference.
+    """
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    dots: tuple[tuple[str, float, float, float], ...] = ()
+    measured: str = ""
+    reference: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class Report:
         Stem of the files.
     title : str
     notes : tuple of str
-        Caption of the whole report.
+        Caption of the whole report: how the numbers came about, and their limits.
     blocks : tuple of Block
     data : DataFrame
         The numbers of all blocks, unrounded, in long form.
@@ -57,6 +70,8 @@ class Report:
     pictures : tuple of Picture
     titles : mapping of str to str
         Titles of models in LaTeX; other formats have their names, in a column "model".
+    answers : tuple of str
+        Sentences that say what was found.
 
     Examples
     --------
@@ -78,10 +93,16 @@ class Report:
     record: Mapping[str, object]
     pictures: tuple[Picture, ...] = field(default=())
     titles: Mapping[str, str] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> tuple[str, ...]:
+        """Sentences above the tables: the answers, then the notes."""
+        return (*self.answers, *self.notes)
 
     def _repr_html_(self) -> str:
         """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
-        parts = [f"<h3>{escape(self.title)}</h3>", _html_list(self.notes)]
+        parts = [f"<h3>{escape(self.title)}</h3>", _html_list(self.caption)]
         for block in self.blocks:
             table = tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
             parts += [f"<h4>{escape(block.title)}</h4>", _html_list(block.notes), table]
@@ -148,12 +169,34 @@ def block(
     rows: Iterable[Mapping[Any, Any]],
     notes: Sequence[str] = (),
     last: Sequence[Sequence[str]] = (),
+    *,
+    reference: float | None = None,
 ) -> Block:
     """Make a table of rows, with lines of text of their own as its `last`."""
+    rows = list(rows)
     keys = [(name,) if isinstance(name, str) else name for _, name, _ in columns]
     cells = [
         tuple(write(*(row[name] for name in names)) for (*_, write), names in zip(columns, keys, strict=True))
         for row in rows
     ]
     headers = tuple(heading for heading, *_ in columns)
-    return Block(title, headers, (*cells, *map(tuple, last)), tuple(notes))
+    drawn = next((place for place, (*_, write) in enumerate(columns) if write in (interval, signed)), None)
+    all_rows = (*cells, *map(tuple, last))
+    if drawn is None:
+        return Block(title, headers, all_rows, tuple(notes))
+    named = range(max(1, min(drawn, columns_that_name(headers, all_rows))))
+    value, low, high = keys[drawn]
+    dots = tuple(
+        (" ".join(texts[place] for place in named), float(row[value]), float(row[low]), float(row[high]))
+        for texts, row in zip(cells, rows, strict=True)
+    )
+    reference = 0.0 if columns[drawn][2] is signed else reference
+    return Block(title, headers, all_rows, tuple(notes), dots, headers[drawn], reference)
+
+
+def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Count the leading columns needed to tell all rows apart."""
+    for kept in range(1, len(headers)):
+        if len({tuple(row[:kept]) for row in rows}) == len(rows):
+            return kept
+    return 1

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 HERE = "obygaze_models.report"
+
+STEPS = tuple(digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5))
+"""Between the ticks of an axis."""
+
+MOST_TICKS = 6
 FOLDER = "assets"
 """Folder of a package with its templates, style sheets and scripts."""
 
@@ -126,12 +132,14 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
     True
     """
     shown = [reports] if isinstance(reports, Report) else list(reports)
+    known: dict[object, str] = {}
     return page(
         "report.html.j2",
         title=title or shown[0].title,
         language="en",
         reports=[
-            _values(report, number, alone=len(shown) == 1) for number, report in enumerate(shown, start=1)
+            _values(report, f"report-{number}", known, alone=len(shown) == 1)
+            for number, report in enumerate(shown, start=1)
         ],
     )
 
@@ -160,13 +168,16 @@ def write_html(
     write_whole(path, to_html(reports, title))
 
 
-def _values(report: Report, number: int, *, alone: bool) -> Mapping[str, Any]:
+def _values(report: Report, anchor: str, known: dict[object, str], *, alone: bool) -> Mapping[str, Any]:
     return {
-        "anchor": f"report-{number}",
+        "anchor": anchor,
         "title": report.title,
+        "answers": report.answers,
         "notes": report.notes,
         "heading": "h2" if alone else "h3",
-        "blocks": [_table(block) for block in report.blocks],
+        "blocks": [
+            _table(block, f"{anchor}-{number}", known) for number, block in enumerate(report.blocks, start=1)
+        ],
         "pictures": [
             {"source": _embedded(picture), "caption": picture.caption} for picture in report.pictures
         ],
@@ -174,15 +185,41 @@ def _values(report: Report, number: int, *, alone: bool) -> Mapping[str, Any]:
     }
 
 
-def _table(block: Block) -> Mapping[str, Any]:
-    """Align columns of numbers to the right."""
+def _table(block: Block, anchor: str, known: dict[object, str]) -> Mapping[str, Any]:
+    """Align columns of numbers to the right; of a table that the page has already (`known`), say where."""
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
     sides = [Markup(' class="n"') if column and is_numeric(column) else "" for column in columns]
+    same = known.setdefault((block.headers, block.rows), anchor)
     return {
+        "anchor": anchor,
+        "same": "" if same == anchor else same,
+        "chart": _chart(block),
+        "measured": block.measured,
         "title": block.title,
         "notes": block.notes,
         "columns": list(zip(block.headers, sides, strict=True)),
         "rows": [(row[0], *zip(row[1:], sides[1:], strict=True)) for row in block.rows],
+    }
+
+
+def _chart(block: Block) -> Mapping[str, Any] | None:
+    """Place the values of a table and their intervals on a common axis, in percent of its width."""
+    rows = [(name, [value, low, high]) for name, value, low, high in block.dots if not math.isnan(low)]
+    if len(rows) < 2:
+        return None
+    reference = [] if block.reference is None or math.isnan(block.reference) else [block.reference]
+    ends = sorted([end for _, numbers in rows for end in numbers] + reference)
+    step = next((step for step in STEPS if ends[-1] - ends[0] <= step * MOST_TICKS), STEPS[-1])
+    first, last = math.floor(ends[0] / step), max(math.ceil(ends[-1] / step), math.floor(ends[0] / step) + 1)
+    n_digits = max(0, -math.floor(math.log10(step)))
+
+    def at(value: float) -> str:
+        return f"{2 + 96 * (value / step - first) / (last - first):.2f}%"
+
+    return {
+        "rows": [(name, *map(at, numbers)) for name, numbers in rows],
+        "reference": [at(value) for value in reference],
+        "ticks": [(at(tick * step), f"{tick * step:.{n_digits}f}") for tick in range(first, last + 1)],
     }
 
 

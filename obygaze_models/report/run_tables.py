@@ -70,11 +70,12 @@ def run_report(run: Run) -> Report:
     return Report(
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
-        notes=(*_answers(run), *_notes(run)),
+        notes=tuple(_notes(run)),
         blocks=tuple(blocks),
         data=run.metrics,
         record=record,
         titles=run.titles,
+        answers=tuple(_answers(run)),
     )
 
 
@@ -98,7 +99,7 @@ def short_report(run: Run) -> Report:
         rows.append(("(chance)", *(number(any_model[name]["movie_chance"]) for name in (first, *others))))
         title = f"{before}by movie, mean of {int(any_model[first]['n_movies'])}"
         blocks.append(Block(title, headers, tuple(rows)))
-    return replace(run_report(run), notes=(*_answers(run), *_warnings(run)), blocks=tuple(blocks))
+    return replace(run_report(run), notes=tuple(_warnings(run)), blocks=tuple(blocks))
 
 
 def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
@@ -191,7 +192,8 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
         ("method [95 %]", ("method_low", "method_high"), _limits),
     ]
     title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}"
-    return block(title, columns, rows, notes, [("(chance)", number(first["movie_chance"]), NOTHING)])
+    chance = float(first["movie_chance"])
+    return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
 
 
 def _limits(low: float, high: float) -> str:
@@ -335,6 +337,20 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         data=comparison.metrics,
         record=_comparison_record(comparison),
+        answers=(_verdict(rows),),
+    )
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    """Say whether the models differ in the first of their main metrics."""
+    row = next((row for name in SHORT for row in rows if row["metric"] == name), rows[0])
+    metric = (METRICS | LEVEL_METRICS)[row["metric"]]
+    better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
+    claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
+    said = interval(row["difference"], row["low"], row["high"], signed=True)
+    return (
+        f"{claim} in {metric.title} by movie: A - B is {said} on {int(row['n_movies'])} movies, "
+        f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
     )
 
 

@@ -16,7 +16,7 @@ from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
-from obygaze_models.report.blocks import NOTHING, Block, Report
+from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
 
 WIDTH = 80
 """Characters per line of a terminal."""
@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 # ---------------------------------------------------------------------------
 def plain(report: Report, width: int = WIDTH) -> str:
     """Write a report as text; of a table of more than `SHOWN` rows, the first `FIRST`."""
-    lines = [report.title, *_wrapped(report.notes, width)]
+    lines = [report.title, *_wrapped(report.caption, width)]
     for block in map(_shortened, report.blocks):
         lines += ["", block.title, *_wrapped(block.notes, width)]
         lines += ["\n\n".join(tables(block, width))]
@@ -97,7 +97,7 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
 
     A table that is too wide is split into several, which repeat the columns that name the rows.
     """
-    kept = _columns_that_name(block)
+    kept = columns_that_name(block.headers, block.rows)
     # tabulate adds two columns beside a heading.
     widths = [
         max(len(heading) + 2, *map(len, cells), 0)
@@ -124,19 +124,11 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     ]
 
 
-def _columns_that_name(block: Block) -> int:
-    """Count the leading columns needed to tell all rows apart."""
-    for kept in range(1, len(block.headers)):
-        if len({row[:kept] for row in block.rows}) == len(block.rows):
-            return kept
-    return 1
-
-
 # --- Markdown and LaTeX
 # ---------------------------------------------------------------------------
 def markdown(report: Report) -> str:
     """Write a report as a Markdown page."""
-    lines = [f"# {report.title}", "", *_list(report.notes)]
+    lines = [f"# {report.title}", "", *_list(report.caption)]
     for picture in report.pictures:
         lines += [
             f"![{picture.caption}]({picture.name}.png)",
@@ -164,7 +156,7 @@ def latex(report: Report) -> str:
     once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
     wider than the text.
     """
-    lines = [f"% {_one_line(note)}" for note in (report.title, *report.notes)]
+    lines = [f"% {_one_line(note)}" for note in (report.title, *report.caption)]
     lines += ["% needs the packages booktabs and adjustbox"]
     for number, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
         label = f"tab:{report.name}" + (f"-{number}" if len(report.blocks) > 1 else "")
@@ -283,7 +275,7 @@ def document(report: Report) -> dict[str, Any]:
     """Return a report as JSON values; undefined numbers are null."""
     return {
         "title": report.title,
-        "notes": list(report.notes),
+        "notes": list(report.caption),
         "record": dict(report.record),
         "tables": [{"title": block.title, "notes": list(block.notes)} for block in report.blocks],
         "rows": records(report.data),

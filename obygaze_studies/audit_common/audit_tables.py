@@ -110,6 +110,7 @@ def audit_report(
     blocks: Sequence[Block],
     record: Mapping[str, object],
     *,
+    answer: str,
     summary: Mapping[str, object] | None = None,
     notes: Sequence[str] = (),
     picture: Picture | None = None,
@@ -126,6 +127,8 @@ def audit_report(
         What is shown.
     record
         What was audited and how, enough to do it again; its `source` becomes the first note.
+    answer
+        What was found, in a sentence.
     summary
         What is said of the table as a whole, kept in the record.
     notes
@@ -142,6 +145,7 @@ def audit_report(
         data=pd.DataFrame([dict(row) for row in rows], dtype=object),
         record={"audit": name, **record} | ({"summary": dict(summary)} if summary else {}),
         pictures=(picture,) if picture else (),
+        answers=(answer,),
     )
 
 

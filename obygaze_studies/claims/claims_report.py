@@ -10,6 +10,7 @@ a corpus, every model of a printed table) has no interval and is exact.
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -176,6 +177,7 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
         notes = [f'{row["claim"]}: "{row["sentence"]}" ({row["place"]}); {row["statistic"]}' for row in own]
         notes += [f"{row['claim']}: {row['note']}" for row in own if row["note"]]
         blocks.append(block(title, COLUMNS, own, notes))
+    decided = Counter(str(row["verdict"]).partition(":")[0] for row in rows)
     return Report(
         name="claims",
         title="Sentences of the papers, tested on released data",
@@ -187,6 +189,7 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
             ),
         ),
         blocks=tuple(blocks),
+        answers=(f"of {len(rows)} sentences: {', '.join(f'{n} {what}' for what, n in decided.items())}",),
         data=data,
         record={"inputs": {name: digest for name, (digest, _) in sorted(inputs.items())}},
     )

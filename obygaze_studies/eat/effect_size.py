@@ -315,12 +315,16 @@ def audit_eat(
     columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
     columns += ["published_d", "published_star"] if model else []
 
+    starred = [row["test"] for row in rows if row["star"]]
+    answer = f"{len(starred)} of {len(rows)} tests have a star (see below)"
+    answer += f": {', '.join(starred)}" if starred else ""
     return audit_report(
         "eat",
         "Embedding association tests",
         rows,
         [table("Effect size and p of every test", rows, columns, (STAR,))],
         record,
+        answer=answer,
         picture=Picture(
             "eat",
             "Effect sizes; grey, the band in which a normal p is not below .05 in either tail",

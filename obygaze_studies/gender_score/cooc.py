@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from obygaze_models.report import Picture, Report
+from obygaze_models.report import Picture, Report, cell
 from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_text, refuse_twins, table
 from obygaze_studies.audit_common.published_values import TOTALS, Totals
 from obygaze_studies.caption_words import tokens
@@ -123,7 +123,12 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     columns += ["published_to_man", "published_to_woman"] if model else []
     shown = table("Captions that name a gender", rows, columns)
     picture = Picture("cooc", f"{PICTURED.capitalize()}; n: captions with man plus captions with woman", bars)
-    return audit_report("cooc", "Genders beside objects", rows, [shown], record, picture=picture)
+    every = rows[0]
+    answer = f"of {every['n_captions']:,} captions {every['man']:,} name a man and {every['woman']:,} a woman"
+    answer += f": share of man {cell(every['to_man'])}"
+    return audit_report(
+        "cooc", "Genders beside objects", rows, [shown], record, answer=answer, picture=picture
+    )
 
 
 def _printed(totals: Totals | None, label: str) -> dict[str, object]:

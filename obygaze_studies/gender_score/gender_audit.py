@@ -137,6 +137,10 @@ def audit_gender_score(
     estimated = mode == Mode.ESTIMATION
     shown = examples(parts) if estimated else []
     summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
+    reading, found = next(iter(_shares(summary).items()))
+    answer = (
+        f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {len(rows) - len(reasons):,} captions"
+    )
     columns = ["caption_id", "gender"]
     columns += ["gs"] if mode == Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
@@ -150,6 +154,7 @@ def audit_gender_score(
             *example_blocks(shown, model),
         ],
         record,
+        answer=answer,
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else (),
         picture=Picture("gender-score", "Share of man", _bars(summary)),

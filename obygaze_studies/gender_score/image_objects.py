@@ -141,5 +141,8 @@ def audit_objects(
             "n_objects": len(objects),
             "source": "CLIP as visual classifier (Sabir and Padró 2023); softmax over the objects listed",
         },
+        answer=(
+            f"most probable object of {counted[0]['images']:,} of {len(ids):,} images: {counted[0]['object']}"
+        ),
         notes=notes,
     )

@@ -66,6 +66,8 @@ KEYS = ("run", "subtask", "on", "measure", "value", "chance", "published")
 """Columns of the data, a row a measure; `chance` is E[AP] for `map` and the share of the most frequent class
 for accuracies, `published` a participant's number."""
 
+OFFICIAL = ("map", "accuracy_all")
+
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
 """Measures of the printed table; the CSV has all."""
 
@@ -245,6 +247,11 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
         name="scores",
         title="MediaEval 2015 Affective Impact of Movies",
         notes=(*notes, *scored.notices),
+        answers=tuple(
+            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format(**row)
+            for row in rows
+            if row["measure"] in OFFICIAL
+        ),
         blocks=(block("Measures", COLUMNS, rows),),
         data=table,
         record=record,

@@ -281,6 +281,7 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
         notes=tuple(notes),
+        answers=(f"Concepts a clip: {rise}",),
         blocks=(
             block("Shares of the levels", of_levels, rows),
             block("Concepts by level", of_concepts, rows, trend_notes),
@@ -353,6 +354,7 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         for threshold, counts in counted.items()
     ]
     change = [counted[last].clips[level] - counted[first].clips[level] for level in levels]
+    more = [f"{level} {number:+,}" for level, number in zip(levels, change, strict=True)]
     line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change), "")
     columns: list[Column] = [
         ("threshold", "threshold", str),
@@ -369,6 +371,7 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
             *((SWEEP_PRINTED,) if paper else ()),
         ),
         blocks=(block("Clips", columns, shown, last=[line]),),
+        answers=(f"from threshold {first:g} to {last:g}: {', '.join(more)} clips",),
         data=pd.DataFrame(rows),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
     )
@@ -383,6 +386,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
         _tested("pair", " + ".join(pair.concepts), pair.level, pair.test) | {"p_holm": pair.p_holm}
         for pair in concept_pairs(labelled)
     ]
+    unlike = sum(row["p_holm"] < 0.05 for row in pairs)
     with_others = alone_or_combined(labelled)
     trend = _trend_row(concept_trend(labelled), levels)
     trend_notes = (*TREND_NOTES, *_printed_trend(labelled, policy))
@@ -410,7 +414,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
             (
                 (
                     f"the {len(strongest)} of {len(pairs)} that are least like chance; "
-                    f"{sum(row['p_holm'] < 0.05 for row in pairs)} have an adjusted p below .05"
+                    f"{unlike} have an adjusted p below .05"
                 ),
                 "expected, p: given how often each concept is marked in each film at the level (exact test)",
                 "where most clips have one concept, as at HN, pairs are rarer than chance by construction",
@@ -426,6 +430,9 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
+        answers=(
+            f"{unlike} of {len(pairs)} pairs of concepts are not as frequent as by chance (adjusted p < .05)",
+        ),
         notes=(
             f"label policy {policy}",
             "clips of different films are never exchanged in a test; those of a film are",

@@ -136,6 +136,7 @@ class PaperCorpus:
         data: Sequence[Mapping[str, Any]] | pd.DataFrame,
         record: Mapping[str, object],
         *,
+        answers: Sequence[str],
         folds: Sequence[Fold] | None = None,
         pictures: Sequence[Picture] = (),
     ) -> Report:
@@ -156,6 +157,7 @@ class PaperCorpus:
             data=table if self.printed else table.drop(columns=[*PRINTED.intersection(table)]),
             record=self.record() | {"protocol": protocol, **record},
             pictures=tuple(pictures),
+            answers=tuple(answers),
         )
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
@@ -226,3 +228,11 @@ def _without_empty_printed(block: Block) -> Block:
         for row in (block.headers, *block.rows)
     ]
     return replace(block, headers=rows[0], rows=tuple(rows[1:]))
+
+
+def by_source(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group the rows of a table or figure by the features that they are of."""
+    grouped: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(str(row["features"]), []).append(row)
+    return grouped

@@ -72,6 +72,11 @@ def dataset_report(manifest: Manifest) -> Report:
         blocks=tuple(blocks),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest()},
+        answers=tuple(
+            f"label policy {policy}: {counts.n_clips:,} clips, "
+            + ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
+            for policy, counts in counted.items()
+        ),
         pictures=(Picture("figure2", _caption(counted), partial(draw_figure2, counted)),),
     )
 

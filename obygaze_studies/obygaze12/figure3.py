@@ -19,7 +19,7 @@ from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Column, Picture, Report, block, interval, number, p_value
 from obygaze_studies.columns import of
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, by_source
 from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
@@ -147,9 +147,19 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks,
         data,
         {},
+        answers=_above(data, "f1_pos", "their F1 is"),
         folds=folds,
         pictures=pictures,
     )
+
+
+def _above(rows: Sequence[Row], value: str, what: str) -> list[str]:
+    """Count the CAVs with a value above the F1 of calling every clip positive, source by source."""
+    return [
+        f"{source}: {sum(row[value] > row['all_positive'] for row in own)} of {len(own)} CAVs are better "
+        f"than calling every clip positive ({what} higher)"
+        for source, own in by_source(rows).items()
+    ]
 
 
 def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = "") -> Picture:
@@ -263,6 +273,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks,
         data,
         {"n_permutations": N_PERMUTATIONS},
+        answers=_above(data, "f1_pos_low", "the interval of their F1 lies"),
         pictures=pictures,
     )
 

@@ -131,6 +131,9 @@ def figure4_report(
             "threshold": threshold,
             "span_s": list(span) if span else None,
         },
+        answers=(
+            "merged: " + ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names),
+        ),
         pictures=(Picture("figure4", caption, partial(draw_figure4, rows)),),
     )
 

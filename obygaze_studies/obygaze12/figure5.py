@@ -102,6 +102,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks,
         list(chain(*data)),
         {"task": TASK, "max_depth": max_depth},
+        answers=[_first_question(own) for own in data],
         folds=[fold],
         pictures=pictures,
     )
@@ -133,8 +134,17 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks,
         list(chain(*data)),
         {"task": TASK},
+        answers=[_first_question(own) for own in data],
         pictures=pictures,
     )
+
+
+def _first_question(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say which concept the tree asks for first."""
+    root = rows[0]
+    if not root["concept"]:
+        return f"{root['features']}: the tree asks for no concept"
+    return f"{root['features']}: the tree of {len(rows)} nodes asks for {root['concept']} first"
 
 
 def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:

@@ -20,7 +20,7 @@ from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Picture, Report, block, number, signed
 from obygaze_studies.columns import of
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, by_source
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import FIGURE6_MOVIES, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -142,6 +142,11 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks,
         data,
         {"seed": results[0].seed},
+        answers=[
+            f"{source}: {sum(row['n_failed'] for row in own):,} clips are called wrongly, of "
+            f"{sum(row['n_clips'] for row in own):,} in {len(own)} films"
+            for source, own in by_source(data).items()
+        ],
         folds=folds,
         pictures=pictures,
     )
@@ -227,8 +232,20 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks,
         data,
         {"seed": results[0].seed},
+        answers=_telling(data),
         pictures=pictures,
     )
+
+
+def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name the factors that are shown to go with errors, for each source and kind of error."""
+    answers = []
+    for source, own in by_source(rows).items():
+        for kind in dict.fromkeys(row["errors"] for row in own):
+            shown = [row for row in own if row["errors"] == kind and row["p_holm"] < 0.05]
+            named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in shown]
+            answers.append(f"{source}, {kind}: {', '.join(named) or 'no factor is shown to go with them'}")
+    return answers
 
 
 def _scarce(kind: str, n_errors: int, n_clips: int) -> str:

@@ -1,6 +1,7 @@
 """Reproduce Table 4: results on each movie that was not trained on."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Column, Report, block, interval, mean_sd, number
-from obygaze_studies.obygaze12.corpus import PaperCorpus
+from obygaze_studies.obygaze12.corpus import PaperCorpus, by_source
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -84,8 +85,24 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks,
         data,
         {"seed": results[0].seed},
+        answers=_ranges(data, "f1_weighted", WEIGHTED),
         folds=folds,
     )
+
+
+def _ranges(rows: Sequence[Mapping[str, Any]], value: str, title: str) -> list[str]:
+    """Say how far films differ, source by source."""
+    answers = []
+    for source, own in by_source(rows).items():
+        known = sorted((float(row[value]), str(row["title"])) for row in own if not math.isnan(row[value]))
+        if known:
+            (low, lowest), (high, highest) = known[0], known[-1]
+            mean = sum(one for one, _ in known) / len(known)
+            answers.append(
+                f"{source}: {title} is {number(mean)} on average over {len(known)} films, from {number(low)} "
+                f"({lowest}) to {number(high)} ({highest})"
+            )
+    return answers
 
 
 def _printed_note(corpus: PaperCorpus) -> list[str]:
@@ -165,4 +182,5 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks,
         data,
         {"seed": results[0].seed},
+        answers=_ranges(data, SHOWN[0], METRIC_TITLES[SHOWN[0]]),
     )

@@ -238,6 +238,10 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         rows,
         [table("Means over the maps that are not empty", groups, tuple(groups[0]))],
         {"source": SOURCE, **maps.about},
+        answer=(
+            f"{len(maps.pairs):,} maps of {len({pair['image_id'] for pair in maps.pairs}):,} images, "
+            f"{sum(not saliency.any() for saliency in maps.raw):,} of them empty"
+        ),
         summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
         notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else (),
         picture=Picture("saliency", "Mean maps, each map scaled to 0 .. 1 first", means),

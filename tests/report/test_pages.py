@@ -1,14 +1,17 @@
 """Reports as pages: everything escaped, nothing requested."""
 
 import base64
+import html
 import re
+from dataclasses import replace
 from hashlib import sha256
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from obygaze_features.errors import OutputError
-from obygaze_models.report import Block, Picture, Report, to_html, write_html
+from obygaze_models.report import Block, Picture, Report, block, interval, to_html, write_html
 from obygaze_models.report.pages import json_data
 
 NASTY = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
@@ -54,6 +57,37 @@ def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
     assert "style=" not in page
+
+
+def charted():
+    """Three models with an AUC, of which one is undefined, beside chance at a half."""
+    values = {"a": (0.7, 0.6, 0.8), "b": (0.5, 0.25, 0.75), "c": (np.nan, np.nan, np.nan)}
+    rows = [{"model": name, 0: auc, 1: low, 2: high} for name, (auc, low, high) in values.items()]
+    columns = [("model", "model", str), ("AUC [95 %]", (0, 1, 2), interval)]
+    return block("by movie", columns, rows, reference=0.5)
+
+
+def test_a_chart_shows_the_numbers_of_the_table_on_one_axis():
+    page = to_html(replace(report(), blocks=(charted(),)))
+    (chart,) = re.findall(r'<div class="dots".*?</div>\n</div>', page, re.DOTALL)
+    ticks = {float(text): float(x) for x, text in re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)}
+    at = np.polynomial.Polynomial.fit([*ticks], [*ticks.values()], 1)
+    assert re.findall(r"<div><span>(.*?)</span>", chart) == ["a", "b"]
+    drawn = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
+    expected = [[at(0.6), at(0.8), at(0.7)], [at(0.25), at(0.75), at(0.5)]]
+    np.testing.assert_allclose(np.array(drawn, float), expected, atol=0.02)
+    (reference,) = set(re.findall(r'class="reference" x1="([\d.]+)%"', chart))
+    assert float(reference) == pytest.approx(at(0.5), abs=0.02)
+
+
+def test_the_answer_comes_first_and_a_table_once():
+    made = replace(report(), answers=("A is better",), blocks=(charted(), charted()))
+    page = to_html([made, made])
+    assert page.count("<table>") == 1
+    assert page.count('href="#report-1-1"') == 3
+    (alone,) = (to_html(made),)
+    places = [alone.index(part) for part in ("A is better", "<table>", html.escape("notes </script>"))]
+    assert places == sorted(places)
 
 
 def test_several_reports_have_an_index():

@@ -17,7 +17,7 @@ from tests.conftest import planted
 def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(direction, beats):
     run = evaluate(planted(direction=direction), {"linear": linear_probe()}, task="hn_s", test="enhn_s")
     report = short_report(run)
-    (sentence,) = report.notes
+    (sentence,) = report.answers
     assert ("better than every baseline: linear;" in sentence) == beats
     assert ("no model is shown" in sentence) != beats
     # The same by `compare`, against the baseline that the sentence names.
@@ -27,7 +27,7 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     assert not other.startswith("random_")  # one draw's luck
     assert f"by {above.mean:+.3f} [{above.low:+.3f}, {above.high:+.3f}]" in sentence
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
-    assert run_report(run).notes[0] == sentence
+    assert run_report(run).answers[0] == sentence
     (block,) = report.blocks
     assert [row[0] for row in block.rows] == ["linear", "(chance)"]
     auc = run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
@@ -38,7 +38,7 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
 def test_the_same_lead_on_every_film_has_no_interval():
     (sentence,) = short_report(
         evaluate(planted(direction=50.0), {"linear": linear_probe()}, task="hn_s")
-    ).notes
+    ).answers
     assert "by +0.500 [undefined] in AUC by movie, on 6 of 6 movies" in sentence
 
 
@@ -47,7 +47,7 @@ def test_the_more_models_the_less_one_interval_is_worth():
     data = planted(direction=0.0)
     models = {f"copy{i}": linear_probe() for i in range(4)}
     one, four = (
-        re.search(r"by .* in AUC", short_report(evaluate(data, some, task="hn_s")).notes[0])[0]
+        re.search(r"by .* in AUC", short_report(evaluate(data, some, task="hn_s")).answers[0])[0]
         for some in ({"copy0": linear_probe()}, models)
     )
     alone, together = ([float(number) for number in re.findall(r"[+-]\d\.\d+", text)] for text in (one, four))
@@ -58,7 +58,7 @@ def test_the_more_models_the_less_one_interval_is_worth():
 def test_levels_are_answered_by_their_error_and_seen_movies_are_said_to_be_seen():
     data = planted(direction=3.0)
     report = short_report(evaluate(data, {"linear": linear_probe()}, task="levels"))
-    assert "MAE" in report.notes[0]
+    assert "MAE" in report.answers[0]
     assert report.blocks[0].headers[0] == "model"
     seen = short_report(evaluate(data, {"linear": linear_probe()}, task="hn_s", seen=True))
     assert any("SEEN" in note for note in seen.notes)

@@ -8,6 +8,9 @@ from dataclasses import replace
 import pytest
 
 from obygaze_film.page import write_film_page
+from obygaze_models import evaluate, linear_probe, run_report, write_html
+from obygaze_models.report import Block
+from tests.conftest import planted
 from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long
@@ -34,6 +37,18 @@ def several(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A run's tables, and one of more columns than any of ours."""
+    made = run_report(evaluate(planted(), {"linear": linear_probe(), "other": linear_probe()}, task="hn_s"))
+    cells = ("-0.123 [-0.456, +0.789]",) * 11
+    headers = ("film", *(f"within-movie AUC {number} [95 %]" for number in range(11)))
+    wide = Block("wide", headers, ((NASTY, *cells), ("b", *cells)))
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_html(replace(made, blocks=(*made.blocks, wide)), path)
+    return path
+
+
 def value_text(page):
     return page.locator(".track").first.get_attribute("aria-valuetext")
 
@@ -48,7 +63,10 @@ def test_nothing_is_requested_and_nothing_is_wrong_under_the_policy(visit, page)
     assert blocked == "blocked"
 
 
-@pytest.mark.parametrize(("which", "theme", "width"), [("page", "light", 1440), ("several", "dark", 390)])
+@pytest.mark.parametrize(
+    ("which", "theme", "width"),
+    [("page", "light", 1440), ("several", "dark", 390), ("report", "light", 390), ("report", "dark", 1440)],
+)
 def test_axe_finds_nothing(visit, request, which, theme, width):
     """Violations of WCAG 2.2 A and AA."""
     pytest.importorskip("axe_playwright_python", reason="axe is not installed (axe-playwright-python)")
@@ -172,3 +190,19 @@ def test_three_hours_of_three_thousand_windows_are_small_and_quick(visit, tmp_pa
     seen.keyboard.press("+")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     assert metrics["ScriptDuration"] < 1.0
+
+
+@pytest.mark.parametrize(("width", "media"), [(718, "print"), (1440, "screen"), (390, "screen")])
+def test_no_column_of_a_report_is_cut(visit, report, width, media):
+    """718 pixels: A4 without its margins."""
+    seen = visit(report, width=width).page
+    seen.emulate_media(media=media)
+    assert seen.evaluate("document.documentElement.scrollWidth") <= width
+    cells = (
+        "Math.max(...[...document.querySelectorAll('td')].map((one) => one.getBoundingClientRect().right))"
+    )
+    if media == "print":
+        assert seen.evaluate(cells) <= width
+    else:  # what is wider than the window scrolls in its own region, to the last column
+        seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")
+        assert seen.evaluate(cells) <= width
