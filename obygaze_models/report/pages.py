@@ -214,7 +214,7 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
     n_digits = max(0, -math.floor(math.log10(step)))
 
     def at(value: float) -> str:
-        return f"{2 + 96 * (value / step - first) / (last - first):.2f}%"
+        return f"{4 + 92 * (value / step - first) / (last - first):.2f}%"
 
     return {
         "rows": [(name, *map(at, numbers)) for name, numbers in rows],
