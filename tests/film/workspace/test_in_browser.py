@@ -51,6 +51,12 @@ def opened(serve, films, film, tmp_path, browser):
     context.close()
 
 
+CUT = """[...document.querySelectorAll("body *")]
+    .filter((one) => !one.closest(".wide, .unseen, svg, .track") && one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => one.outerHTML.slice(0, 99))"""
+"""What lies right of the window, other than what scrolls, and what is only read aloud."""
+
+
 def until(page, true):
     """Wait until an expression is true; the policy forbids Playwright's own way."""
     ends = time.monotonic() + LONG_MS / 1000
@@ -137,7 +143,11 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
     found = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}}).response
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]] == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for size, media in ((width, "screen"), (620, "screen"), (900, "screen"), (718, "print")):  # 718: A4
+        page.set_viewport_size({"width": size, "height": 900})
+        page.emulate_media(media=media)
+        assert page.evaluate(CUT) == [], (size, media)
+        assert page.evaluate("document.documentElement.scrollWidth") == size
 
 
 def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
