@@ -52,7 +52,8 @@ def opened(serve, films, film, tmp_path, browser):
 
 
 CUT = """[...document.querySelectorAll("body *")]
-    .filter((one) => !one.closest(".wide, .unseen, svg, .track") && one.getBoundingClientRect().right > innerWidth + 1)
+    .filter((one) => !one.closest(".wide, .unseen, svg, .track"))
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
     .map((one) => one.outerHTML.slice(0, 99))"""
 """What lies right of the window, other than what scrolls, and what is only read aloud."""
 
