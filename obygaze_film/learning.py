@@ -159,6 +159,7 @@ def learn_from_judgements(
     if spec.reads != "pooled":
         raise FilmError(f"model {spec.name} reads {spec.reads}: only models of pooled features can learn so")
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
+    labelled = {clip.movie for clip in manifest if clip.level}
     for film in films:
         model = film.model(key)
         found = (model.model, model.backbone, model.task, model.codebook)
@@ -166,7 +167,7 @@ def learn_from_judgements(
             raise FilmError(
                 f"film {film.movie}: scored by {', '.join(found)}; expected {', '.join(expected)}"
             )
-        if film.movie in manifest.movies:
+        if film.movie in labelled:
             raise FilmError(f"film {film.movie} is in the corpus: it would be labelled twice; leave it out")
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     given = [clip for clip in judgements if clip.level in manifest.codebook.labels]

@@ -121,12 +121,14 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
     unsure = replace(judgements.clips[-1], level="unsure")
     others = replace(judgements.clips[0], clip_id="other", movie="tt2")
     judgements = judgements.with_clips([*judgements.clips[:-1], unsure, others])
-    learnt = learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
+    unlabelled = Clip("of the film", "tt0000001", "")  # which the corpus may have, as the demo's has
+    corpus = trained.manifest.with_clips([*trained.manifest, unlabelled])
+    learnt = learn_from_judgements([timeline], judgements, [store], corpus, trained.store)
     rows = store["descriptors"].pooled()
     # From 9 to 23: the windows at 8, 12 and 16 lie in it for 7, 8 and 7 s, that at 4 for 3 s.
     expected = [rows[2], (7 * rows[2] + 8 * rows[3] + 7 * rows[4]) / 22, (rows[3] + rows[4]) / 2]
     np.testing.assert_allclose(learnt.data.X[len(trained.data) :], expected, rtol=1e-5)
-    assert len(learnt.manifest) == len(trained.manifest) + 3
+    assert len(learnt.manifest) == len(corpus) + 3
     assert "3 judgements left out" in learnt.notes[0]
     # Of the only judged film nothing can be told: nothing else was learnt where it is left out.
     assert learnt.films.set_index("movie").loc["tt0000001", ["before", "after"]].isna().all()
