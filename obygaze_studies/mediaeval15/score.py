@@ -248,7 +248,7 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
         title="MediaEval 2015 Affective Impact of Movies",
         notes=(*notes, *scored.notices),
         answers=tuple(
-            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format(**row)
+            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row)
             for row in rows
             if row["measure"] in OFFICIAL
         ),
