@@ -1,10 +1,11 @@
 """Measure how often the interval of a judged rate holds the truth, and how wide it is, on simulated films.
 
-A part of `coverage.py` (about 75 s of CPU). Draws, chances and intervals are those of `film next --blind` and
+A part of `coverage.py` (about four minutes of CPU). Draws, chances and intervals are those of `film next --blind` and
 `film rate`. Seeds are fixed.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from measure import show
@@ -147,29 +148,84 @@ def of_kappa(n_sets: int) -> None:
     show(rows, headers, "Two judges' kappa: coverage of the 95 % interval")
 
 
+class Told(NamedTuple):
+    """Whether two intervals hold what judges would say of a whole film, and how wide they are."""
+
+    fixed: bool
+    """The interval of a fixed number."""
+
+    any_time: bool
+    """The one valid at any time, after every judgement."""
+
+    of_films: bool
+    """That of a fixed number holds the film's own rate."""
+
+    width: float
+    """Of the one at any time."""
+
+    fixed_width: float
+
+
+def told(number: int, share: float, model: str, *, judges: int = 1, wrong: float = 0.0) -> Told:
+    """Let judges, each wrong in a share of windows, judge 40 of a film's 130, and compare with all 130."""
+    size, n = 130, 40
+    rng = np.random.default_rng((number, size, n, round(100 * share)))
+    y, p = film(rng, size, share, model)
+    seconds = np.where(rng.random(size) < 0.1, rng.uniform(0.5, WINDOW_S, size), WINDOW_S)
+    shown = Cells(np.zeros((size, 2)), seconds, seconds, p)
+    drawn = np.array(shown.drawn(f"film {number}", 0)[:n])
+    calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
+    low, high = anytime_interval(shown, drawn, calls[drawn])
+    known = estimate_rate(shown, drawn[None], calls[drawn][None])
+    truth = float(np.average(calls, weights=seconds))
+    own = float(np.average(y, weights=seconds))
+    start, end = float(known.low[0]), float(known.high[0])
+    return Told(
+        fixed=start <= truth + 1e-9 and truth <= end + 1e-9,
+        any_time=low <= truth + STEP and truth <= high + STEP,
+        of_films=start <= own + 1e-9 and own <= end + 1e-9,
+        width=high - low,
+        fixed_width=end - start,
+    )
+
+
 def of_any_time(n_sets: int) -> None:
     """Print how often the interval at any time holds the truth at all of 40 judgements, and its width."""
-    rows, size, n = [], 130, 40
+    rows = []
     for share in (0.05, 0.2, 0.5):
         cells = [f"{share:g}"]
         for model in MODELS:
-            held, widths, fixed = [], [], []
-            for number in range(n_sets):
-                rng = np.random.default_rng((number, size, n, round(100 * share)))
-                y, p = film(rng, size, share, model)
-                seconds = np.where(rng.random(size) < 0.1, rng.uniform(0.5, WINDOW_S, size), WINDOW_S)
-                shown = Cells(np.zeros((size, 2)), seconds, seconds, p)
-                drawn = np.array(shown.drawn(f"film {number}", 0)[:n])
-                low, high = anytime_interval(shown, drawn, y[drawn])
-                truth = float(np.average(y, weights=seconds))
-                held.append(low <= truth + STEP and truth <= high + STEP)
-                widths.append(high - low)
-                known = estimate_rate(shown, drawn[None], y[drawn][None])
-                fixed.append(float(known.high[0] - known.low[0]))
-            cells.append(f"{np.mean(held):.3f}, {np.mean(widths):.3f} ({np.mean(fixed):.3f})")
+            mean = Told(*np.mean([told(number, share, model) for number in range(n_sets)], axis=0))
+            cells.append(f"{mean.any_time:.3f}, {mean.width:.3f} ({mean.fixed_width:.3f})")
         rows.append(tuple(cells))
-    title = f"Interval valid at any time, all of {n} judgements: coverage, last width (of a fixed number)"
+    title = "Interval valid at any time, all of 40 judgements: coverage, last width (of a fixed number)"
     show(rows, ("share", *MODELS), title)
+
+
+JUDGES = {
+    "right": (1, 0.0),
+    "one, wrong in one of ten": (1, 0.1),
+    "two, each wrong in one of ten": (2, 0.1),
+}
+"""Judges of a window, and the share of windows in which each errs."""
+
+
+def of_judges(n_sets: int) -> None:
+    """Print how often both intervals hold what judges who err would say of the film, and its own rate."""
+    rows = []
+    for name, (judges, wrong) in JUDGES.items():
+        for share in (0.05, 0.2, 0.5):
+            films = [
+                told(number, share, "AUC .76", judges=judges, wrong=wrong) for number in range(10 * n_sets)
+            ]
+            mean = Told(*np.mean(films, axis=0))
+            rows.append((name, f"{share:g}", *(f"{value:.3f}" for value in mean)))
+    headers = ("judges", "share", "40 fixed", "at any time", "the film's own", "width at any time", "fixed")
+    show(
+        rows,
+        headers,
+        "Judges who err: coverage of what they would say of the whole film, and of its own rate",
+    )
 
 
 def tables(n_sets: int) -> None:
@@ -178,3 +234,4 @@ def tables(n_sets: int) -> None:
     of_cells(n_sets)
     of_kappa(n_sets)
     of_any_time(n_sets)
+    of_judges(n_sets)
