@@ -61,6 +61,7 @@ def test_segments_are_matched_one_to_one():
     assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / 5)
     assert overlap_matrix(reference, estimated)[0].tolist() == [1, 0.8, 0]
     assert segment_f1(reference, reference, 0.99) == 1
+    assert segment_f1(reference[:1], spans([(0, 5)]), 0.5) == 1  # what reaches the threshold matches
     assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
     assert segment_f1(reference, spans([]), 0.5) == 0
 

@@ -165,6 +165,16 @@ def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
     found = compare_films([*films, seen], judged, facts, by="genre")
     assert {film.timeline.movie for film in found.films}.isdisjoint({"tt99", "tt03", "tt04"})
     assert all(any(movie in note for note in found.notes) for movie in ("tt99", "tt03"))
+    # Of a trend without a number it is said, and the film stays in its group.
+    numbers = {film.movie: {"budget": "" if film.movie == "tt03" else film.movie[2:]} for film in films}
+    found = compare_films(films, judged, numbers, trend="budget")
+    assert found.groups["n_films"].tolist() == [N_FILMS]
+    assert any("tt03" in note for note in found.notes)
+    by_one = found.changes.iloc[-1]["value"]
+    tens = {movie: {"budget": str(10 * int(cells["budget"] or 3))} for movie, cells in numbers.items()}
+    assert compare_films(films, judged, tens, trend="budget").changes.iloc[-1]["value"] < by_one / 5
+    year = compare_films(films, judged, trend="year").changes.iloc[-1]["value"]
+    assert year == pytest.approx(10 * by_one, rel=0.2)
     other = replace(films[0], record=structs.replace(films[0].record, movie="x", models=[
         structs.replace(films[0].record.models[0], sha256="0" * 64)]))  # fmt: skip
     for wrong, how in (

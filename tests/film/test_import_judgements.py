@@ -29,6 +29,7 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     assert "one.csv: left out 1 row without a level" in imported.notices
     assert "one.csv: 1 span was judged again: the last counts" in imported.notices
     assert any("1 judgement made with the score in sight" in line for line in imported.notices)
+    assert len(import_judgements([ab_file, cd_file], tmp_path).notices) == 3
     write_manifest(imported.manifest, tmp_path / "m.csv")
     assert len(read_manifest(tmp_path / "m.csv")) == 2
 

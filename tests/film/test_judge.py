@@ -90,6 +90,15 @@ def test_a_timid_model_is_not_counted_more_than_once():
     assert found.gain == 1
 
 
+def test_a_model_that_is_too_sure_counts_by_half():
+    """Probabilities .1 and .9 of windows of which .3 and .7 are positive: the slope of y on p is .5."""
+    rng = np.random.default_rng(0)
+    high = rng.permutation(np.arange(4000) < 2000)
+    y, p = (rng.random(4000) < np.where(high, 0.7, 0.3)).astype(float)[None], np.where(high, 0.9, 0.1)[None]
+    found = difference_estimate(y, p, np.ones_like(y), 0 * y, film_p=0.5, film_variance=0.16)
+    assert found.gain == pytest.approx(0.5, abs=0.05)
+
+
 def exact_coverage(positives, n):
     """Coverage over all samples of n of 1,000 equal windows by a model that says the same of each."""
     counts = np.arange(n + 1)

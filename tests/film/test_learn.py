@@ -1,5 +1,6 @@
 """What people judge is learnt, tested strictly and recorded; what cannot be learnt from is refused."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -95,6 +96,22 @@ def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained
     assert not passages & set(tested["clip_id"])
     assert tested.groupby("fold")["movie"].nunique().max() == 1
     assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt" / "scored"]))
+
+
+def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
+    scored = []
+    for seed, movie in enumerate(("n0", "n1")):
+        violent = new_film(tmp_path, trained, movie, seed)
+        scored.append(tmp_path / movie / "scored")
+        judge(scored[-1] / "judgements.csv", violent, range(1, 41))
+    write_manifest(trained.manifest, tmp_path / "films.csv")
+    learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
+    assert obygaze(*learn, "--out", tmp_path / "learnt", "--json") == 0
+    films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
+    assert films.loc[["n0", "n1"], ["before", "after"]].notna().all(axis=None)
+    said = capsys.readouterr()
+    json.loads(said.out)
+    assert "linear.model" in said.err
 
 
 @pytest.fixture(scope="module")

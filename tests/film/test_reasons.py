@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
-from obygaze_film.exchange import KINDS, collect, export
+from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import film_page
 from obygaze_film.schema import durations, has_flag
 from tests.film.page.invented import CONCEPTS, invented_film
@@ -140,8 +140,8 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
     else:
         film = invented_film(unlike=((0.0, 1.0),), **SMALL)
     path = tmp_path / "film"
-    film.export(kind, path, tiers=["segments"])
     found = collect(film, kind, tiers=["segments"])
+    assert write_export(film, kind, path, tiers=["segments"]) == found.notice
     assert len(found.notice.splitlines()) == 1
     assert not any(tier.spans for tier in found.tiers)
     text = path.read_text(encoding="utf-8")

@@ -79,6 +79,7 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     assert timeline.record.rows.kind == "steps"
     assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
     assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
+    assert durations(rows).max() < 1.5 * 4  # a last step of half a hop stands alone
     shots = pd.DataFrame(
         {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
     )

@@ -10,9 +10,10 @@ from PIL import Image
 
 from obygaze_film.errors import FilmError
 from obygaze_film.page import LANGUAGES, charts, film_page
-from obygaze_film.page.cards import absent, sentence
+from obygaze_film.page.cards import absent, sentence, why_no_rate
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
+from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Reason, Timeline
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film
@@ -101,6 +102,17 @@ def test_a_film_unlike_training_has_no_probability_and_no_rate():
     assert re.search("<title>(.*?)</title>", page)[1] == film.heading
     assert not re.search(r"\d+%\s*\[", text_of(page))
     assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
+
+
+def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says_which():
+    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    record, words = film.model(), Words("en")
+    assert record.rate.unreliable == 1
+    assert words["none_reliable"] in FilmView(film, "f", words, top=3).warnings
+    calibration = replace(record.calibration, levels_left_out=["EN"])
+    rate = replace(record.rate, unreliable=0.0)
+    narrow = replace(record, calibration=calibration, rate=rate)
+    assert "EN" in why_no_rate(narrow, words)
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():

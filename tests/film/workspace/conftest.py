@@ -2,13 +2,18 @@
 
 import http.client
 import json
+import queue
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
+import uvicorn
 
+from obygaze_film.commands import film_open
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
@@ -26,8 +31,8 @@ def films(tmp_path_factory, trained):
 class Served:
     """A running `film open`, asked by plain HTTP."""
 
-    def __init__(self, process: "subprocess.Popen[str]", address: str) -> None:
-        self.process, self.address = process, address
+    def __init__(self, address: str, said: str = "") -> None:
+        self.address, self.said = address, said
         self.host, _, entry = address.removeprefix("http://").partition("/")
         self.entry = f"/{entry}"
         answer, _ = self.ask("GET", self.entry, cookie="")
@@ -52,24 +57,58 @@ class Served:
 
 
 @pytest.fixture
-def serve():
-    """Start `film open` on copies of its folders; it ends with the test."""
-    running = []
+def serve(monkeypatch):
+    """Run `film open` on copies of its folders, in a thread that ends with the test."""
+    running, said = [], queue.Queue()
+
+    class Stoppable(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            running.append((self, threading.current_thread()))
+
+    monkeypatch.setattr(uvicorn, "Server", Stoppable)
+    monkeypatch.setattr(click, "echo", lambda line, **_: said.put(line))
+
+    def run(words: list[str]) -> None:
+        try:
+            film_open.open_.main(words, standalone_mode=False)
+        finally:
+            said.put("http://127.0.0.1:1/ended")  # where it ended before it listened, asking fails
 
     def start(scored: Path, book: Path, *more: str) -> Served:
+        words = [str(scored), "--no-browser", "--codebook", str(book), *more]
+        threading.Thread(target=run, args=(words,), daemon=True).start()
+        before = []
+        while not (line := said.get()).startswith("http://127.0.0.1:"):
+            before.append(line)
+        return Served(line, "\n".join(before))
+
+    yield start
+    for server, thread in running:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def process():
+    """Run `film open` on its folders as a process of its own: the process and its address."""
+    running = []
+
+    def start(scored: Path, book: Path) -> "tuple[subprocess.Popen[str], str]":
         words = [sys.executable, "-m", "obygaze", "film", "open", str(scored), "--no-browser"]
-        words += ["--codebook", str(book), *more]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        running.append(process)
+        started = subprocess.Popen(
+            [*words, "--codebook", str(book)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        running.append(started)
         said = []
-        for line in process.stdout:
+        for line in started.stdout:
             if line.startswith("http://127.0.0.1:"):
-                return Served(process, line.strip())
+                return started, line.strip()
             said.append(line)
         raise AssertionError("".join(said))
 
     yield start
-    for process in running:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    for one in running:
+        one.kill()
+        one.wait()
+        one.stdout.close()

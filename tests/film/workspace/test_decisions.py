@@ -133,3 +133,13 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
         widths.append((high - low) / (early[1] - early[0]))
     assert missed <= 3
     assert np.median(widths) < 0.7
+
+
+def test_a_wrong_model_costs_little_width_at_any_time():
+    rng = np.random.default_rng(0)
+    y, seconds = (rng.random(150) < 0.3).astype(float), np.full(150, 8.0)
+    order, width = rng.permutation(150)[:40], {}
+    for name, p in {"useless": np.full(150, 0.3), "wrong": 1 - y}.items():
+        low, high = anytime_interval(Cells(np.zeros((150, 2)), seconds, seconds, p), order, y[order])
+        width[name] = high - low
+    assert width["wrong"] < 1.25 * width["useless"]

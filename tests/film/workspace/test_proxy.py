@@ -38,6 +38,27 @@ def varying(path):
     return path
 
 
+def late(path):
+    """Frames and sound that both begin at 10 s, as recordings from the air do."""
+    with av.open(str(path), "w") as made:
+        video = made.add_stream("mpeg2video", rate=25)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        for number in range(50):
+            frame = av.VideoFrame.from_ndarray(np.full((72, 64), 5 * number, np.uint8), "yuv420p")
+            frame.pts, frame.time_base = 250 + number, Fraction(1, 25)
+            made.mux(video.encode(frame))
+        made.mux(video.encode(None))
+    return path
+
+
+def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path):
+    film = late(tmp_path / "late.ts")
+    seen = []
+    make_proxy(film, tmp_path / "copy.mp4", seen.append)
+    assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.001
+    assert seen[-1] == pytest.approx(49 / 25)
+
+
 def test_times_are_the_films(tmp_path, monkeypatch):
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
     film = varying(tmp_path / "uneven.mp4")

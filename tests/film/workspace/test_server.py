@@ -3,12 +3,19 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 
+from obygaze_film.workspace import proxy
 from obygaze_film.workspace.decisions import JUDGEMENTS
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return held.getsockname()[1]
 
 
 @pytest.fixture
@@ -66,6 +73,75 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, cop
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
 
+def test_of_several_films_all_are_shown(serve, copied):
+    both = serve(*copied)
+    assert both.ask("GET", "/")[0].getheader("location") == "/films"
+    page, text = both.ask("GET", "/films")
+    assert page.status == 200
+    assert b'href="/film/1/read"' in text
+    assert both.ask("GET", both.entry)[0].status == 303  # the address can be opened again
+
+
+def test_the_only_film_is_shown_at_once(serve, copied):
+    served = serve(copied[0] / "tt2", copied[1])
+    assert served.ask("GET", "/")[0].getheader("location") == "/film/0/read"
+
+
+def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(serve, copied):
+    port = free_port()
+    served = serve(*copied, "--port", str(port))
+    assert served.host == f"127.0.0.1:{port}"
+    with socket.create_connection(("::1", port), timeout=10):
+        pass
+
+
+def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, copied):
+    served = serve(*copied)
+    served.decide(kind="judge", start_s=300, end_s=330, level="calm")
+    served.decide(kind="note", start_s=240, end_s=270, note="a gun")
+    _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
+    assert answer["said"] == "kept"
+    shown = [(one["kind"], one["own"], one["x"], one["w"]) for one in answer["you"]]
+    assert shown == [
+        ("agree", True, "10%", "5%"),
+        ("note", False, "40%", "5%"),
+        ("disagree", False, "50%", "5%"),
+    ]
+    assert "Gun" in answer["you"][0]["text"]
+    assert "a gun" in answer["you"][1]["text"]
+    said = [served.decide(kind="undo")[1] for _ in range(4)]
+    assert [len(answer["you"]) for answer in said] == [2, 1, 0, 0]
+    assert said[-1]["said"] != said[0]["said"]
+
+
+def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
+    served = serve(*copied)
+    window = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])["window"]
+    span = {"kind": "judge", "start_s": window["start"], "end_s": window["end"], "level": "calm"}
+    served.decide(**span)  # in sight of the score
+    served.decide(**span | {"place": 1, "who": "CD"})
+    next_of = {who: json.loads(served.ask("GET", f"/film/0/next?who={who}&n=10")[1]) for who in ("AB", "CD")}
+    assert {who: found["done"] for who, found in next_of.items()} == {"AB": 0, "CD": 1}
+    assert next_of["AB"]["window"] == window
+    assert next_of["CD"]["window"]["place"] == 2
+    assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=1")[1])
+    assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=words")[1])
+
+
+def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copied, shared_data, monkeypatch):
+    film = shared_data / "videos" / "flipping_a_pancake.mkv"
+    monkeypatch.setattr(proxy, "cache_folder", lambda: copied[0] / "cache")
+    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
+    assert "make a copy" in served.said
+    assert served.ask("GET", "/film/0/video")[0].status == 404
+    assert json.loads(served.ask("POST", "/film/0/copy")[1])["share"] is not None
+    while not (state := json.loads(served.ask("GET", "/film/0/copy")[1]))["done"]:
+        assert state["error"] == ""
+        assert 0 <= state["share"] <= 1
+    part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
+    assert (part.status, len(data)) == (206, 100)
+
+
 def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     served = serve(*copied)
     text = served.ask("GET", "/film/0/blind")[1].decode()
@@ -87,8 +163,8 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     assert "whenever you stop" in found["sofar"]
 
 
-def test_a_second_workspace_is_refused_by_name(serve, copied):
-    serve(*copied)
+def test_a_second_workspace_is_refused_by_name(process, copied):
+    process(*copied)
     words = [sys.executable, "-m", "obygaze", "film", "open", str(copied[0] / "tt2"), "--no-browser"]
     done = subprocess.run(
         [*words, "--codebook", str(copied[1])], capture_output=True, text=True, timeout=120, check=False
@@ -98,8 +174,8 @@ def test_a_second_workspace_is_refused_by_name(serve, copied):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
-def test_it_ends_on_a_signal_with_a_line(serve, copied):
-    served = serve(*copied)
-    served.process.send_signal(signal.SIGTERM)
-    assert served.process.wait(60) == 143
-    assert served.process.stdout.read().strip() == "obygaze: stopped"
+def test_it_ends_on_a_signal_with_a_line(process, copied):
+    started, _ = process(*copied)
+    started.send_signal(signal.SIGTERM)
+    assert started.wait(60) == 143
+    assert started.stdout.read().strip() == "obygaze: stopped"
