@@ -17,9 +17,10 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import Marks, annotated, compare_marks, human_marks
+from obygaze_film.evaluation import Marks, annotated, compare_marks, human_marks, marks_of, spearman
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
+from tests.film.page.invented import invented_film
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
 
@@ -47,6 +48,19 @@ def test_what_is_as_far_apart_as_allowed_agrees():
 def test_sed_scores_eval_agrees_on_the_precision_of_seconds(case):
     y = seconds_in(spans(case["truth"]), 1000).astype(np.int64)
     assert average_precision(y, np.array(case["scores"])) == pytest.approx(case["second_ap"], abs=1e-9)
+
+
+def test_the_rank_correlation_of_a_constant_is_undefined():
+    assert np.isnan(spearman(np.ones(3), np.arange(3.0)))
+    assert np.isnan(spearman(np.arange(3.0), np.ones(3)))
+    assert spearman(np.arange(3.0), np.array([1.0, 5, 9])) == pytest.approx(1)
+
+
+def test_no_second_behind_the_films_rows_is_called():
+    film = invented_film(n_rows=60, duration_s=600.0)
+    marks = marks_of(film, None, 640)
+    assert marks.seconds.any()
+    assert not marks.seconds[600:].any()
 
 
 def test_kappa_is_scikit_learns():

@@ -15,7 +15,7 @@ from obygaze.cli import main
 from obygaze.demo_corpus import write_video
 from obygaze.film_run import run as film_run
 from obygaze_features.store.testing import seal_arrays
-from tests.film.films import PLANTED, scored_film
+from tests.film.films import PLANTED, film_store, scored_film
 from tests.planted_models import codebook
 
 
@@ -70,6 +70,35 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     assert "2 films: no interval" in out
     assert "1.000 [" not in out.replace("[undefined]", "")
     assert rows["AB", "shifted", "", "second_f1"] < 0.5
+
+
+def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, trained, tmp_path):
+    model, store = trained.paths["pcbm_lr"], tmp_path / "in" / "m"
+    film_store(tmp_path / "in", "m", end_s=60.0)
+    obygaze("film", "score", store, model, "--out", tmp_path / "out", code=1)  # the model comes first
+    assert not (tmp_path / "out").exists()
+    obygaze("film", "score", model, store, "--out", tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    obygaze("film", "score", model, store, "--title", "Other", "--out", tmp_path / "out", code=1)
+    there = tmp_path / "there"
+    there.write_text("mine", encoding="utf-8")
+    obygaze("film", "export", films / "a", "--as", "csv", "--out", there, code=1)
+    learn = [
+        "film",
+        "learn",
+        films / "a",
+        "--manifest",
+        there,
+        "--store",
+        store,
+        "--out",
+        tmp_path / "learnt",
+    ]
+    _, err = obygaze(*learn, "--html", there, code=1)
+    assert "there" in err
+    assert "--force" in err
+    assert there.read_text(encoding="utf-8") == "mine"
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])

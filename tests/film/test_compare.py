@@ -11,7 +11,7 @@ from msgspec import structs
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
-from obygaze_film import compare_films
+from obygaze_film import compare_films, comparison
 from obygaze_film.comparison import FilmSample, estimate_groups, estimate_slope, sample_of
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import read_facts
@@ -71,6 +71,26 @@ def test_all_windows_of_all_films_give_the_mean_itself():
     assert estimate_groups([found])[0].value == pytest.approx(rates.mean(), abs=0.01)
     constant = [FilmSample(0.5, share, 0.5, 0.0, 0.0, 10) for share in (0.1, 0.2, 0.6, 0.3, 0.3)]
     assert estimate_groups([constant])[0].value == pytest.approx(0.3)
+
+
+def test_rates_stay_within_0_and_1_where_the_model_would_correct_beyond():
+    films = [FilmSample(0.9 - 0.02 * n, 1.0 - 0.02 * (n % 2), 0.6, 0.05, 0.05, 10) for n in range(8)]
+    (estimate,) = estimate_groups([[*films, *(FilmSample(1.0) for _ in range(40))]])
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.value == 1
+
+
+def test_slopes_leave_each_film_out():
+    slopes = comparison._without_own(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]))
+    assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
+
+
+def test_degrees_of_freedom_lie_between_the_fewer_and_the_sum():
+    """Welch and Satterthwaite's bounds; the part of the judged films has few, that of all films many."""
+    for seed in range(20):
+        films = samples(seed, n_films=60, n_judged=7, knows=0.8)[0]
+        _, _, (freedom,) = comparison._fit(np.ones((60, 1)), films, use_model=True)
+        assert 6 <= freedom <= 6 + 59
 
 
 def test_judged_films_without_a_positive_leave_an_upper_limit():
@@ -173,8 +193,13 @@ def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
     by_one = found.changes.iloc[-1]["value"]
     tens = {movie: {"budget": str(10 * int(cells["budget"] or 3))} for movie, cells in numbers.items()}
     assert compare_films(films, judged, tens, trend="budget").changes.iloc[-1]["value"] < by_one / 5
-    year = compare_films(films, judged, trend="year").changes.iloc[-1]["value"]
-    assert year == pytest.approx(10 * by_one, rel=0.2)
+    assert found.changes.iloc[-1]["change"] == "budget + 1"
+    by_year = compare_films(films, judged, trend="year").changes.iloc[-1]
+    assert by_year["value"] == pytest.approx(10 * by_one, rel=0.2)
+    assert by_year["change"] == "10 years later"
+    # A year of five digits or of a season has no decade.
+    years = {film.movie: {"year": "20010" if film.movie == "tt00" else "1995-6"} for film in films[:2]}
+    assert any("tt00, tt01" in note for note in compare_films(films, judged, years, by="decade").notes)
     other = replace(films[0], record=structs.replace(films[0].record, movie="x", models=[
         structs.replace(films[0].record.models[0], sha256="0" * 64)]))  # fmt: skip
     for wrong, how in (

@@ -24,6 +24,7 @@ from obygaze_film.judged_rate import (
     read_rates,
     write_rates,
 )
+from obygaze_film.scored_files import RATES
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.films import scored_film
 from tests.planted_models import codebook
@@ -88,6 +89,22 @@ def test_a_timid_model_is_not_counted_more_than_once():
     y = np.tile([[0.0, 1.0]], (1, 10))
     found = difference_estimate(y, 0.49 + 0.02 * y, np.ones_like(y), 0 * y, film_p=0.5, film_variance=1e-4)
     assert found.gain == 1
+
+
+def test_the_estimate_of_four_judgements_by_hand():
+    """Alone .5, D = .65 - .45: the gain at R is 2 R (1 - R), R = .5 - .05 times it; the fifth weighs 0."""
+    y, p, weights = [[1, 0, 1, 0, 0]], [[0.8, 0.3, 0.6, 0.5, 0.9]], [[1, 1, 1, 1, 0]]
+    found = difference_estimate(y, p, weights, np.zeros((1, 5)), film_p=0.5, film_variance=0.1)
+    (rate,) = found.value
+    assert rate == pytest.approx(0.5 - 0.05 * 2 * rate * (1 - rate), abs=1e-6)
+    assert found.gain == pytest.approx(2 * rate * (1 - rate), abs=1e-6)
+
+
+def test_a_cell_without_content_is_neither_found_nor_drawn():
+    edges = np.arange(0.0, 25, 8)
+    cells = Cells(np.column_stack([edges[:-1], edges[1:]]), np.array([0, 0.5, 8]), np.ones(3), np.ones(3))
+    assert [cells.find(start, start + 8) for start in (0.0, 8.0, 16.0, 20.0)] == [None, 1, 2, None]
+    assert sorted(cells.drawn("m", 0)) == [1, 2]
 
 
 def test_a_model_that_is_too_sure_counts_by_half():
@@ -383,6 +400,10 @@ def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_
     assert (same.agreement[0].kappa, same.agreement[0].low, same.agreement[0].high) == (1.0, None, None)
     write_rates(tmp_path, [same])
     assert read_rates(tmp_path) == [same]
+    written = (tmp_path / RATES).read_text(encoding="utf-8")
+    (tmp_path / RATES).write_text(written.replace('"AB"', '"\\u202eAB"'), encoding="utf-8")
+    with pytest.raises(FilmError):
+        read_rates(tmp_path)
 
 
 def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):

@@ -15,7 +15,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_film.commands.film_score import _lines
 from obygaze_film.errors import FilmError
 from obygaze_film.page import film_page
-from obygaze_film.rows import Windows, cut_into_rows, overlaps, read_shots
+from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_shots, windows_of
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
@@ -92,6 +92,24 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     assert "2 shots" in film_page([of_shots])
     assert f"2 shots in {len(of_shots.rows())} rows" in "\n".join(_lines(of_shots, tmp_path))
     assert "steps" in "\n".join(_lines(timeline, tmp_path))
+
+
+def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
+    store = film_store(tmp_path, "m", end_s=40.0, planted=())
+    cuts = {"movie": "m", "start_s": [0.0, 10.0], "end_s": [10.0, 40.0], "detector": "x"}
+    grid = make_grid("m", windows_of(store)["m"], pd.DataFrame(cuts | {"flags": ["", "credits"]}))
+    assert (np.round(grid.spans, 3) == grid.spans).all()
+    assert grid.flags["credits"].tolist() == (grid.spans[:, 0] >= 10).tolist()
+
+
+def test_models_of_one_name_are_numbered(trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=60.0, planted=())
+    assert score_film(store, [trained.paths["linear"]] * 4).keys == (
+        "linear",
+        "linear-2",
+        "linear-3",
+        "linear-4",
+    )
 
 
 def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_says_so(trained, tmp_path):

@@ -48,6 +48,21 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
     assert found["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
 
 
+def test_frames_far_apart_are_kept_in_steps_as_long(monkeypatch):
+    table = pd.DataFrame({"clip_id": "film-0001", "time_s": [0.0, 3, 6, 9], "weight": 1, "contribution": 0})
+    group = SimpleNamespace(clip_ids=("film-0001",), usable=np.ones(1, bool))
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
+    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
+    monkeypatch.setattr(score, "frames_of", lambda _model, _store, _rows: table)
+    found = score.traces_of(model, "attention", {"toy": group}, "film", ["film-0001"])
+    assert found[["start_s", "end_s", "n_frames"]].to_numpy().tolist() == [
+        [0, 3, 1],
+        [3, 6, 1],
+        [6, 9, 1],
+        [9, 12, 1],
+    ]
+
+
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     traced.write(tmp_path)
     again = Timeline.read(tmp_path)

@@ -4,12 +4,13 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec.structs import replace
 from PIL import Image
 
 from obygaze_film.errors import FilmError
-from obygaze_film.page import LANGUAGES, charts, film_page
+from obygaze_film.page import LANGUAGES, cards, charts, film_page
 from obygaze_film.page.cards import absent, sentence, why_no_rate
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
@@ -113,6 +114,24 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     rate = replace(record.rate, unreliable=0.0)
     narrow = replace(record, calibration=calibration, rate=rate)
     assert "EN" in why_no_rate(narrow, words)
+
+
+def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
+    film, words = invented_film(**SMALL), Words("en")
+    record, segments = film.model(), film.segments()
+    assert "value" in (shown := cards._segments(record, segments, words))
+    assert cards._segments(replace(record, threshold_p=None), segments, words) != shown
+    (one,) = (cards._segments(record, segments.head(1).assign(reaches=1), words),)
+    assert one["bar"]["value"] == "100.0%"
+    partial = replace(record, calibration=replace(record.calibration, worst_film_error=None))
+    assert cards._expected(partial, "S", words)["value"] == cards._expected(record, "S", words)["value"]
+
+
+def test_frames_that_only_touch_a_segment_are_not_drawn_in_it():
+    frames = pd.DataFrame({"start_s": [0.0, 1, 2, 3], "end_s": [1.0, 2, 3, 4], "weight": np.nan, "A_p": 0.5})
+    (row,) = cards._traces(frames, ["A"], 1.0, 3.0, Words("en"))
+    (inner,) = cards._traces(frames.iloc[1:3], ["A"], 1.0, 3.0, Words("en"))
+    assert row == inner
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():

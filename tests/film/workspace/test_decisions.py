@@ -139,7 +139,8 @@ def test_a_wrong_model_costs_little_width_at_any_time():
     rng = np.random.default_rng(0)
     y, seconds = (rng.random(150) < 0.3).astype(float), np.full(150, 8.0)
     order, width = rng.permutation(150)[:40], {}
-    for name, p in {"useless": np.full(150, 0.3), "wrong": 1 - y}.items():
+    for name, p in {"useless": np.full(150, 0.3), "wrong": 1 - y, "good": y}.items():
         low, high = anytime_interval(Cells(np.zeros((150, 2)), seconds, seconds, p), order, y[order])
         width[name] = high - low
     assert width["wrong"] < 1.25 * width["useless"]
+    assert width["good"] < 0.9 * width["useless"]
