@@ -41,7 +41,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
         return LogisticRegression(
             C=value, l1_ratio=0.5, solver="saga", tol=1e-5, max_iter=20_000, random_state=seed
         )
-    return LogisticRegression(C=value, tol=1e-8, max_iter=10_000)
+    return LogisticRegression(C=value, solver="newton-cholesky", tol=1e-8, max_iter=10_000)
 
 
 def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:

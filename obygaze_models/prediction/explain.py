@@ -226,14 +226,14 @@ def lines(explained: Explained, model: Model) -> list[str]:
         if decision.p is not None
         else f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit."
     )
-    if explained.changed is not None:
+    if explained.frames:
+        text += ["", _frames_table(explained)]
+    if explained.changed is not None:  # last: it is what was asked, and stands by the prompt
         wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in explained.set_to.items())
         text += ["", f"With {wanted}: {_called(explained.changed, card)}"]
         if decision.p is not None and explained.changed.p is not None:
             text.append(f"  probability  {probability(decision.p)} -> {_with_band(explained.changed)}")
         text.append(f"  logit        {decision.logit:.3f} -> {explained.changed.logit:.3f}")
-    if explained.frames:
-        text += ["", _frames_table(explained)]
     return text
 
 
