@@ -1,6 +1,7 @@
 """Scores of films: where the planted segments are, what is withheld, and what adds up."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.page import film_page
 from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_shots, windows_of
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
-from obygaze_film.score import FilmFacts, score_film, score_films
+from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
 from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
@@ -100,6 +101,21 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     grid = make_grid("m", windows_of(store)["m"], pd.DataFrame(cuts | {"flags": ["", "credits"]}))
     assert (np.round(grid.spans, 3) == grid.spans).all()
     assert grid.flags["credits"].tolist() == (grid.spans[:, 0] >= 10).tolist()
+
+
+def test_the_hop_of_windows_is_between_their_starts():
+    windows = Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]]))
+    assert windows.hop_s == 4
+
+
+def test_a_concept_is_described_by_its_own_metric_with_a_chance():
+    rows = (
+        {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},
+        {"task": "concept:A", "movie_mean": 0.7},
+        {"task": "concept:A", "movie_mean": 0.6, "movie_chance": 0.2},
+    )
+    record = _concept(SimpleNamespace(card=SimpleNamespace(metrics=rows)), "A", 0.4)
+    assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
 def test_models_of_one_name_are_numbered(trained, tmp_path):

@@ -2,9 +2,9 @@
 
 import json
 import re
+from dataclasses import replace as film_of
 
 import numpy as np
-import pandas as pd
 import pytest
 from msgspec.structs import replace
 from PIL import Image
@@ -116,6 +116,15 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     assert "EN" in why_no_rate(narrow, words)
 
 
+@pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
+def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(window_s, warns):
+    film = invented_film(**SMALL)
+    model = replace(film.model(), clip_s=10.0)
+    windows = replace(film.record.windows, window_s=window_s)
+    film = film_of(film, record=replace(film.record, windows=windows, models=[model]))
+    assert len(FilmView(film, "f", Words("en"), top=3).warnings) == warns
+
+
 def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
@@ -125,13 +134,6 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     assert one["bar"]["value"] == "100.0%"
     partial = replace(record, calibration=replace(record.calibration, worst_film_error=None))
     assert cards._expected(partial, "S", words)["value"] == cards._expected(record, "S", words)["value"]
-
-
-def test_frames_that_only_touch_a_segment_are_not_drawn_in_it():
-    frames = pd.DataFrame({"start_s": [0.0, 1, 2, 3], "end_s": [1.0, 2, 3, 4], "weight": np.nan, "A_p": 0.5})
-    (row,) = cards._traces(frames, ["A"], 1.0, 3.0, Words("en"))
-    (inner,) = cards._traces(frames.iloc[1:3], ["A"], 1.0, 3.0, Words("en"))
-    assert row == inner
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():

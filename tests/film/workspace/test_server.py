@@ -1,11 +1,13 @@
 """The workspace's server: who may enter, what is written, a second one, stops."""
 
 import json
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -95,6 +97,14 @@ def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(ser
         pass
 
 
+def test_no_level_of_headings_is_skipped(serve, copied):
+    text = serve(*copied).ask("GET", "/film/0/read")[1].decode()
+    levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert 2 in levels
+
+
 def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, copied):
     served = serve(*copied)
     served.decide(kind="judge", start_s=300, end_s=330, level="calm")
@@ -125,7 +135,8 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     assert next_of["AB"]["window"] == window
     assert next_of["CD"]["window"]["place"] == 2
     assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=1")[1])
-    assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=words")[1])
+    for n in ("words", "-1", "1000000"):  # no number of windows
+        assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=CD&n={n}")[1])
 
 
 def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copied, shared_data, monkeypatch):
