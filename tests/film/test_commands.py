@@ -75,7 +75,8 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
 def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, trained, tmp_path):
     model, store = trained.paths["pcbm_lr"], tmp_path / "in" / "m"
     film_store(tmp_path / "in", "m", end_s=60.0)
-    obygaze("film", "score", store, model, "--out", tmp_path / "out", code=1)  # the model comes first
+    _, err = obygaze("film", "score", store, model, "--out", tmp_path / "out", code=1)
+    assert model.name in err  # the model comes first
     assert not (tmp_path / "out").exists()
     obygaze("film", "score", model, store, "--out", tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
