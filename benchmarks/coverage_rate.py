@@ -1,7 +1,7 @@
 """Measure how often the interval of a judged rate holds the truth, and how wide it is, on simulated films.
 
-A part of `coverage.py` (about four minutes of CPU). Draws, chances and intervals are those of `film next --blind` and
-`film rate`. Seeds are fixed.
+A part of `coverage.py` (about four minutes of CPU). Draws, chances and intervals are those of
+`film next --blind` and `film rate`. Seeds are fixed.
 """
 
 from collections.abc import Callable

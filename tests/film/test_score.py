@@ -97,10 +97,10 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     store = film_store(tmp_path, "m", end_s=40.0, planted=())
-    cuts = {"movie": "m", "start_s": [0.0, 10.0], "end_s": [10.0, 40.0], "detector": "x"}
+    cuts = {"movie": "m", "start_s": [0.0, 20.0], "end_s": [20.0, 40.0], "detector": "x"}
     grid = make_grid("m", windows_of(store)["m"], pd.DataFrame(cuts | {"flags": ["", "credits"]}))
     assert (np.round(grid.spans, 3) == grid.spans).all()
-    assert grid.flags["credits"].tolist() == (grid.spans[:, 0] >= 10).tolist()
+    assert grid.flags["credits"].tolist() == (grid.spans[:, 0] >= 20).tolist()
 
 
 def test_the_hop_of_windows_is_between_their_starts():
