@@ -59,6 +59,8 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     metavar="auto|SECONDS",
     help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
 )
+@click.option("--frames", type=click.IntRange(min=1), help="Frames of a window, in place of --window.")
+@click.option("--stride", type=click.IntRange(min=1), help="Frames to the next window.  [default: --frames]")
 @click.option("--model", type=PATH, help="Model whose training clips give --window train.")
 @click.option("--store", type=PATH, help="Store of training clips that gives --window train.")
 @click.option("--scenes", type=PATH, metavar="FILE.csv", help="Cut into these scenes in place of windows.")
@@ -74,6 +76,8 @@ def film(
     films: tuple[Path, ...],
     window: float | str | None,
     hop: float | None,
+    frames: int | None,
+    stride: int | None,
     model: Path | None,
     store: Path | None,
     scenes: Path | None,
@@ -84,7 +88,8 @@ def film(
 
     Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
     a film is moved back to end with it; a film shorter than a window is one clip. The seconds at the end of a
-    film that fill no window, or come after its last scene, are printed (--json: remainder_s).
+    film that fill no window, or come after its last scene, are printed (--json: remainder_s). Windows counted
+    in --frames hold exactly these, whatever the frame rate; what fills none at the end is left out.
     `obygaze extract` decodes overlapping windows in one pass.
 
     Shots are written beside the manifest (films.shots.csv for films.csv): columns movie, start_s, end_s,
@@ -101,18 +106,37 @@ def film(
           --out scenes-of-film.csv
       obygaze manifest import film films/*.mkv --window 20 --hop 5 \\
           --shots transnet --out windows.csv
+      obygaze manifest import film films/*.mkv --frames 16 --shots none \\
+          --out windows.csv
     """
+    from obygaze_features.video import frame_times
+
     folder = folder_for(output)
     beside = None if shots == "none" else manifests.shots_file(output.path)
     if beside is not None and output.path == STANDARD:
         raise click.UsageError("--out - has no place for shots: give --shots none, or --out FILE")
     refuse_existing(beside, force=output.force)
-    window_s = _window_s(window, model, store, scenes)
+    if stride is not None and frames is None:
+        raise click.UsageError("--stride is in frames: give --frames too")
+    window_s = _window_s(window, model, store, scenes, frames)
     probed = [(path, of.probe(path)) for path in films]
-    read = [manifests.Film(path, video.start_s + video.duration_s, video.damage) for path, video in probed]
+    read = [
+        manifests.Film(
+            path,
+            video.start_s + video.duration_s,
+            video.damage,
+            [] if frames is None else frame_times(path).tolist(),
+        )
+        for path, video in probed
+    ]
     movies = [film.movie for film in read]
     imported = manifests.import_film(
-        read, folder, window_s, hop, manifests.read_parts(scenes, movies) if scenes else None
+        read,
+        folder,
+        window_s,
+        hop,
+        manifests.read_parts(scenes, movies) if scenes else None,
+        frames=None if frames is None else (frames, stride or frames),
     )
     if shots in DETECTORS:
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
@@ -132,12 +156,16 @@ def film(
 
 
 def _window_s(
-    window: float | str | None, model: Path | None, store: Path | None, scenes: Path | None
+    window: float | str | None,
+    model: Path | None,
+    store: Path | None,
+    scenes: Path | None,
+    frames: int | None,
 ) -> float | None:
-    """Return the window length in seconds; None for scenes."""
-    if scenes is not None:
-        if window is not None or model is not None or store is not None:
-            raise click.UsageError("--scenes takes the place of --window, --model and --store")
+    """Return the window length in seconds; None for scenes and for windows counted in frames."""
+    if scenes is not None or frames is not None:
+        if any(given is not None for given in (window, model, store)) or (scenes and frames):
+            raise click.UsageError("give one of --scenes, --frames and --window (with --model or --store)")
         return None
     if isinstance(window, float):
         if model is not None or store is not None:
@@ -145,7 +173,8 @@ def _window_s(
         return window
     if (model is None) == (store is None):
         raise click.UsageError(
-            "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --scenes FILE.csv"
+            "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --frames N, "
+            "or --scenes FILE.csv"
         )
     return manifests.window_of_model(model) if model is not None else _window_of_store(store or Path())
 

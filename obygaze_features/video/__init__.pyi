@@ -4,6 +4,7 @@ from .index import file_digest as file_digest
 from .index import share_in as share_in
 from .passes import Known as Known
 from .read import decoder_versions as decoder_versions
+from .read import frame_times as frame_times
 from .read import probe as probe
 from .read import read_frames as read_frames
 from .read import read_windows as read_windows

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import av
+import numpy as np
 import PIL
+from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import local_path
@@ -163,6 +165,21 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated)
+
+
+def frame_times(path: str | Path) -> NDArray[np.float64]:
+    """Read when each frame of a video is shown, from its packets: [L] seconds of the player's clock.
+
+    Raises
+    ------
+    VideoError
+        The file can't be opened, or does not say when its frames are shown.
+    """
+    path = local_path(path)
+    times = index_packets(path).frame_times
+    if not times.timed:
+        raise VideoError("the file gives no times for its frames, so windows can't count them", path)
+    return times.time_s
 
 
 def _windows(

@@ -2,8 +2,10 @@
 
 import json
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,6 +18,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
 from obygaze_features.manifest.importers import automatic_hop
 from obygaze_features.store.testing import seal_arrays
+from obygaze_features.video import frame_times, read_frames, uniform
+from obygaze_features.video.sampling import FrameTimes
 from tests.files import written
 
 ROOT = Path("/corpus")
@@ -47,6 +51,57 @@ def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
     assert (windows[1:, 0] <= windows[:-1, 1]).all()
     np.testing.assert_allclose(windows[:, 1] - windows[:, 0], min(window_s, end_s), atol=0.0021)
     assert len(set(map(tuple, windows))) == len(windows)
+
+
+RATES = {"24": (24, 1), "23.976": (24_000, 1001), "25": (25, 1), "29.97": (30_000, 1001)}
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
+def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(tmp_path, rate, suffix):
+    """A real file: one picture, shown at every frame's time; Matroska rounds these to milliseconds."""
+    numerator, denominator = RATES[rate]
+    n_frames = 7200 * numerator // denominator
+    path = tmp_path / f"film{suffix}"
+    with av.open(str(path), "w") as made:
+        stream = made.add_stream("mjpeg", rate=Fraction(numerator, denominator))
+        stream.width, stream.height, stream.pix_fmt = 16, 16, "yuvj420p"
+        (picture,) = stream.encode(av.VideoFrame(16, 16, "yuvj420p"))
+        data = bytes(picture)
+        for number in range(n_frames):
+            packet = av.Packet(data)
+            packet.stream, packet.time_base = stream, Fraction(denominator, numerator)
+            packet.pts = packet.dts = number
+            packet.is_keyframe = True
+            made.mux_one(packet)
+    code, said = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
+    assert code == 0, said
+    clips = read_manifest(tmp_path / "windows.csv").clips
+    times = FrameTimes(np.arange(n_frames), frame_times(path), None)
+    assert len(clips) == n_frames // 16
+    held = [times.within(clip.start_s, clip.end_s).index for clip in clips]
+    assert {len(one) for one in held} == {16}
+    assert (np.concatenate(held) == np.arange(16 * len(clips))).all()
+
+
+def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
+    code, said = run(wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv")
+    assert code == 0, said
+    spans = [(clip.start_s, clip.end_s) for clip in read_manifest(tmp_path / "w.csv")]
+    for number, (start, end) in enumerate(spans[:5]):
+        frames = read_frames(wrestling, uniform(16), start_s=start, end_s=end)
+        assert list(frames.index) == list(range(8 * number, 8 * number + 16))
+
+
+def test_frames_that_cannot_be_counted_are_refused(tmp_path):
+    for shown in (np.arange(15.0), 0.0004 * np.arange(20)):
+        with pytest.raises(ManifestError, match=r"a\.mkv"):
+            import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
+    film = Film(ROOT / "a.mkv", 2.04, "", np.arange(1, 51) / 25)
+    clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.04, 0.66), (0.66, 1.3), (1.3, 1.94)]
+    for words in (["--stride", 3, "--window", 2], ["--frames", 3, "--window", 2]):
+        assert run(tmp_path / "a.mkv", *words, "--out", tmp_path / "w.csv")[0] == 2
 
 
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():

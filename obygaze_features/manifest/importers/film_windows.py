@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path, time_code
@@ -42,11 +44,14 @@ class Film:
         When its last picture ends, in seconds of the player's clock.
     damage
         What the file lacks, in words; empty for a whole one.
+    frame_s
+        When each of its frames is shown, for windows that are counted in frames.
     """
 
     path: Path
     end_s: float
     damage: str = ""
+    frame_s: Sequence[float] = ()
 
     @property
     def movie(self) -> str:
@@ -80,6 +85,8 @@ def import_film(
     window_s: float | None = None,
     hop_s: float | None = None,
     scenes: Mapping[str, Sequence[FilmPart]] | None = None,
+    *,
+    frames: tuple[int, int] | None = None,
 ) -> Imported:
     """Make a clip of every window of some films, or of every scene, in the order of time.
 
@@ -95,6 +102,8 @@ def import_film(
         Seconds from the start of a window to that of the next; None is `automatic_hop`.
     scenes
         Movie -> its scenes, which become clips in place of windows.
+    frames
+        Frames of a window, and from the first frame of a window to that of the next, in place of seconds.
 
     Notes
     -----
@@ -104,13 +113,16 @@ def import_film(
     from 1 on, as wide as the number of the film's clips and at least four digits. The seconds at the end
     that fill no window of the grid, and lie in the moved one alone, are the result's `remainder_s`.
 
+    A window that is counted in frames begins and ends halfway between two frames, so that no rounding moves
+    a frame to its neighbour; the frames at the end that fill no window are left out.
+
     Raises
     ------
     ManifestError
         If a length is not positive, two films would have the same name, a film has no times, or a scene
         begins after its film ends.
     """
-    if scenes is None:
+    if scenes is None and frames is None:
         window_s, hop_s = _lengths(window_s, hop_s)
     clips: list[Clip] = []
     notices: list[str] = []
@@ -125,7 +137,9 @@ def import_film(
         named[movie] = film.path
         if not math.isfinite(film.end_s):
             raise ManifestError(f"{film.path}: the file does not say when its pictures are shown")
-        if scenes is None:
+        if frames is not None:
+            spans, remainder_s[movie] = _counted(film, *frames, notices)
+        elif scenes is None:
             spans, remainder_s[movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
         else:
             spans, remainder_s[movie] = _scenes(film, scenes.get(movie, ()), notices)
@@ -234,6 +248,28 @@ def _windows(
             f"the last window is moved back by {(hop - remainder) / 1000:g} s to end with the film"
         )
     return [(start / 1000, (start + window) / 1000) for start in starts], remainder / 1000
+
+
+def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[tuple[float, float]], float]:
+    """Return the spans of a film's windows of n frames every `stride`, and the seconds after the last.
+
+    Times are whole milliseconds.
+    """
+    shown = np.asarray(film.frame_s, dtype=np.float64)
+    if len(shown) < n:
+        raise ManifestError(f"{film.path}: it has {counted(len(shown), 'frame')}, and a window has {n}")
+    between = np.round((shown[:-1] + shown[1:]) / 2, 3)
+    edges = np.array([np.floor(1000 * shown[0]) / 1000, *between, np.ceil(1000 * film.end_s) / 1000])
+    if not ((edges[:-1] <= shown) & (shown < edges[1:])).all():
+        raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
+    starts = range(0, len(shown) - n + 1, stride)
+    left = len(shown) - (starts[-1] + n)
+    notices.append(
+        f"{film.path.name}: {counted(len(starts), 'window')} of {n} frames every {stride}; "
+        f"the last {counted(left, 'frame')} fill no window"
+    )
+    spans = [(float(edges[start]), float(edges[start + n])) for start in starts]
+    return spans, max(round(film.end_s - spans[-1][1], 3), 0.0) if left else 0.0
 
 
 def read_parts(

@@ -129,7 +129,9 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
     assert "value" in (shown := cards._segments(record, segments, words))
-    assert cards._segments(replace(record, threshold_p=None), segments, words) != shown
+    without = [replace(record, **{name: None}) for name in ("threshold_p", "calibration")]
+    one, other = (cards._segments(each, segments, words) for each in without)
+    assert one == other != shown
     (one,) = (cards._segments(record, segments.head(1).assign(reaches=1), words),)
     assert one["bar"]["value"] == "100.0%"
     partial = replace(record, calibration=replace(record.calibration, worst_film_error=None))
