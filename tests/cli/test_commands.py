@@ -42,6 +42,8 @@ manifest import images in/stills --out out/stills.csv --json
     0 | "clips": 2
 manifest import film in/video.mp4 --window 1 --shots none --out out/windows.csv --json
     0 out/windows.csv | "remainder_s"
+manifest import film in/video.mp4 --frames 8 --stride 4 --shots none --out out/frames.csv
+    0 out/frames.csv | windows of 8 frames every 4
 manifest import film in/video.mp4 --window 2 --out out/shots.csv
     0 out/shots.shots.csv | shots (own)
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
