@@ -214,6 +214,12 @@ def evaluate(
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
         whole = f"of all {len(set(data.movies))} movies kept in"
         notices += [f"{name} {whole} {output.out / file.name}" for name, file in kept.items()]
+        notices += [
+            f"{name} has no calibration: its scores on films left out rank no better than chance, or it has "
+            "none; it gives logits, no probabilities"
+            for name, file in kept.items()
+            if name != "bank" and om.load_model(output.out / file.name).calibration is None
+        ]
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
 

@@ -7,14 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
 from obygaze_models.evaluation.run_folder import document, new_run, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
+from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.protocol import find_target
 from obygaze_models.report.run_tables import run_report
 from obygaze_models.report.write import tables
+from tests.command import obygaze
 
 BASELINES = [spec.name for spec in baselines.SPECS if "levels" in spec.kinds]
 WITHIN = "within_movie_auc"
@@ -294,3 +298,20 @@ def test_a_run_shows_its_metrics_by_movie(make_planted):
     by_movie = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["movie_mean"].item()
     assert f"<td>{by_movie:.3f}</td>" in html
     assert html.index("&lt;bayes&gt;") < html.index("always_positive")
+
+
+def test_a_model_that_ranks_no_better_than_chance_is_said_to_have_no_calibration(tmp_path, capsys):
+    """Noise: leaving films out, the intercept turns pooled scores against the labels."""
+    rng = np.random.default_rng(1)
+    clips = [
+        Clip(f"f{film}-{n:02}", f"f{film}", "", level=["HN", "S"][int(rng.integers(2))])
+        for film in range(6)
+        for n in range(24)
+    ]
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
+    noise = {"descriptors": {"pooled": rng.normal(size=(len(clips), 8)).astype("f4")}}
+    store = seal_arrays(tmp_path / "films", {clip.clip_id: clip.movie for clip in clips}, noise)
+    words = ["evaluate", tmp_path / "films.csv", store, "--task", "hn_s", "--model", "linear"]
+    assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0
+    assert load_model(tmp_path / "run" / "linear.model").calibration is None
+    assert "linear has no calibration" in capsys.readouterr().err
