@@ -53,35 +53,53 @@ def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
     assert len(set(map(tuple, windows))) == len(windows)
 
 
-RATES = {"24": (24, 1), "23.976": (24_000, 1001), "25": (25, 1), "29.97": (30_000, 1001)}
+RATES = {
+    "24": Fraction(24),
+    "23.976": Fraction(24_000, 1001),
+    "25": Fraction(25),
+    "29.97": Fraction(30_000, 1001),
+}
 
 
 @pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("rounded", [False, True], ids=["mp4", "mkv"])
+def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, rounded):
+    """Matroska rounds times to milliseconds."""
+    shown = np.arange(int(7200 * RATES[rate])) / float(RATES[rate])
+    shown = np.round(shown, 3) if rounded else shown
+    film = Film(ROOT / "a.mkv", shown[-1] + 1 / float(RATES[rate]), "", shown)
+    clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
+    first, after = (
+        np.searchsorted(shown, side) for side in np.array([(c.start_s, c.end_s) for c in clips]).T
+    )
+    assert len(clips) == len(shown) // 16
+    assert (first == 16 * np.arange(len(clips))).all()
+    assert (after == first + 16).all()
+
+
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
-def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(tmp_path, rate, suffix):
-    """A real file: one picture, shown at every frame's time; Matroska rounds these to milliseconds."""
-    numerator, denominator = RATES[rate]
-    n_frames = 7200 * numerator // denominator
-    path = tmp_path / f"film{suffix}"
+def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
+    """A real file of five minutes: one picture, shown at every frame's time."""
+    rate, path = RATES["23.976"], tmp_path / f"film{suffix}"
+    n_frames = int(300 * rate)
     with av.open(str(path), "w") as made:
-        stream = made.add_stream("mjpeg", rate=Fraction(numerator, denominator))
+        stream = made.add_stream("mjpeg", rate=rate)
         stream.width, stream.height, stream.pix_fmt = 16, 16, "yuvj420p"
         (picture,) = stream.encode(av.VideoFrame(16, 16, "yuvj420p"))
         data = bytes(picture)
         for number in range(n_frames):
             packet = av.Packet(data)
-            packet.stream, packet.time_base = stream, Fraction(denominator, numerator)
+            packet.stream, packet.time_base = stream, 1 / rate
             packet.pts = packet.dts = number
             packet.is_keyframe = True
             made.mux_one(packet)
     code, said = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
     assert code == 0, said
-    clips = read_manifest(tmp_path / "windows.csv").clips
     times = FrameTimes(np.arange(n_frames), frame_times(path), None)
-    assert len(clips) == n_frames // 16
+    clips = read_manifest(tmp_path / "windows.csv").clips
     held = [times.within(clip.start_s, clip.end_s).index for clip in clips]
+    assert (np.concatenate(held) == np.arange(n_frames // 16 * 16)).all()
     assert {len(one) for one in held} == {16}
-    assert (np.concatenate(held) == np.arange(16 * len(clips))).all()
 
 
 def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
