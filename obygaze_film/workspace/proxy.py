@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import av
+import numpy as np
 from av.audio.resampler import AudioResampler
 from av.stream import Discard
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
-from obygaze_features.video import opened
+from obygaze_features.video import at as numbered
+from obygaze_features.video import opened, read_frames
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -89,8 +91,9 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
+        turned = read_frames(path, numbered([0])).rotation
         with opened(path) as source, av.open(str(partial), "w", format="mp4") as made:
-            _transcode(source, made, progress)
+            _transcode(source, made, turned, progress)
         partial.replace(out)
     except av.FFmpegError as error:
         raise VideoError(f"no copy for the browser could be made ({error})", path) from error
@@ -98,12 +101,12 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         partial.unlink(missing_ok=True)
 
 
-def _transcode(source: Any, made: Any, progress: Callable[[float], None]) -> None:
+def _transcode(source: Any, made: Any, turned: int, progress: Callable[[float], None]) -> None:
     film, origin = source.container, source.origin
     sounds: Any = next(iter(film.streams.audio), None)
     if sounds is not None:
         sounds.discard = Discard.default  # nothing else of it is read for features
-    pictures = _Pictures(made, source.stream)
+    pictures = _Pictures(made, source.stream, turned)
     audio = None if sounds is None else _Sound(made)
     for frame in _frames(film, source.stream, sounds):
         at = frame.pts * frame.time_base - origin
@@ -126,15 +129,17 @@ def _frames(film: Any, *streams: Any) -> Any:
 
 
 class _Pictures:
-    """Encode pictures at their times."""
+    """Encode pictures upright at their times; `turned` is degrees clockwise: 0, 90, 180 or 270."""
 
-    def __init__(self, made: Any, source: Any) -> None:
-        height = min(MOST_LINES, source.height) // 2 * 2
+    def __init__(self, made: Any, source: Any, turned: int) -> None:
         shape: Any = source.sample_aspect_ratio or Fraction(1)
-        self.width = max(2, round(source.width * shape * height / source.height / 2) * 2)
-        self.height, self.made = height, made
+        sides = source.width * shape, source.height
+        wide, high = sides[::-1] if turned % 180 else sides
+        self.height = int(min(MOST_LINES, high)) // 2 * 2
+        self.width = max(2, round(wide * self.height / high / 2) * 2)
+        self.made, self.turned = made, turned
         self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
-        self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, height, "yuv420p"
+        self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, self.height, "yuv420p"
         self.stream.time_base = self.stream.codec_context.time_base = TICK
         self.stream.codec_context.gop_size = round(KEY_S * float(source.average_rate or 25))
         self.stream.codec_context.max_b_frames = 0  # the first picture's time is then the film's
@@ -144,6 +149,9 @@ class _Pictures:
 
     def add(self, frame: Any, at: Fraction) -> None:
         """Take a picture; those of AVI come in order with their times swapped, so that the least is taken."""
+        if self.turned:
+            upright = np.rot90(frame.to_ndarray(format="rgb24"), -self.turned // 90)
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(upright), "rgb24")
         self.waiting.append(frame.reformat(self.width, self.height, "yuv420p"))
         heapq.heappush(self.times, round(at / TICK))
         if len(self.waiting) > REORDERED:

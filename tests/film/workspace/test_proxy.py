@@ -5,8 +5,9 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
-from obygaze_features.video import opened
+from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
 from obygaze_film.workspace.proxy import make_proxy, plays_in_browser, proxy_path
 
@@ -80,6 +81,17 @@ def test_real_files(tmp_path, shared_data, name):
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     a, b = times(film), times(tmp_path / "copy.mp4")
     assert np.abs(np.sort(a) - b).max() < 1 / 25  # an AVI file's times are swapped among B frames
+
+
+def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
+    film = shared_data / "videos" / "rotated_90.mov"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+    a, b = (read_frames(path, uniform(2)) for path in (film, tmp_path / "copy.mp4"))
+    assert b.rotation == 0
+    assert b.height == min(540, a.height)
+    assert b.width / b.height == pytest.approx(a.width / a.height, rel=0.02)
+    small = [np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float) for frames in (a, b)]
+    assert np.abs(small[0] - small[1]).mean() < 6
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
