@@ -8,7 +8,18 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import msgspec
 from msgspec import Meta, Struct, UnsetType
@@ -100,7 +111,8 @@ def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
     """List (name, kind, whether it is required) of every field of an object."""
     optional: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())
     listed: list[tuple[str, Any, bool]] = []
-    for name, kind in get_type_hints(schema, include_extras=True).items():
+    for name, hint in get_type_hints(schema, include_extras=True).items():
+        kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         kinds = tuple(choice for choice in choices(kind) if choice is not UnsetType)
         required = len(kinds) == len(choices(kind)) and name not in optional
         listed.append((name, Union[kinds], required))  # noqa: UP007 - made at run time

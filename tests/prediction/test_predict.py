@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from obygaze_features.errors import OutputError, StoreError
+from obygaze_features.manifest import load_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, ModelError
+from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.persistence.model_file import read_model
 from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import explain, lines, parse_settings
@@ -50,6 +54,19 @@ def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, na
         np.testing.assert_array_equal(
             trained.out_of_distribution_share(X), loaded.out_of_distribution_share(X)
         )
+
+
+def test_a_model_of_a_codebook_that_says_what_its_words_mean_is_read_back(tmp_path):
+    store, manifest = corpus(tmp_path, "films", ("f0", "f1", "f2"), per_film=30)
+    path = tmp_path / "violence.codebook.toml"
+    text = path.read_text("utf-8").replace('name = "violent"\n', 'name = "violent"\nmeans = "shown"\n')
+    path.write_text('construct = "violence"\n' + text, encoding="utf-8")
+    data = load_dataset(store, replace(manifest, codebook=load_codebook(path)))
+    run = evaluate(data, ["linear"], "calm_violent")
+    model = load_model(save_models(run, data, ["linear"], tmp_path / "kept")["linear"])
+    assert model.card.codebook["construct"] == "violence"
+    assert model.card.codebook["means"] == {"violent": "shown"}
+    assert len(predict(model, [store]).table)
 
 
 @pytest.mark.parametrize("name", DECIDING)
