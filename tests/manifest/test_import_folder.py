@@ -101,6 +101,24 @@ def test_times_that_are_none_are_refused(text, rate, message):
         time_code(text, rate and frame_rate(rate))
 
 
+@pytest.mark.parametrize(
+    ("header", "meant"),
+    [
+        ("Level,concepts", ["level"]),
+        ("lvl,concept", ["level", "concepts"]),
+        ("label,concepts", ["level"]),
+        ("level,concepts", []),
+    ],
+)
+def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
+    text = f"video,start_s,end_s,{header},note\ntwo/a.MKV,0,2,S,Body,mine\n"
+    (tmp_path / "spans.csv").write_text(text, encoding="utf-8")
+    notices = import_folder(films, tmp_path, tmp_path / "spans.csv").notices
+    said = [line for line in notices if "did you mean" in line and "column" in line]
+    assert len(said) == len(meant)
+    assert all(f"{name!r}?" in line for name, line in zip(meant, said, strict=True))
+
+
 def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
@@ -294,7 +295,7 @@ def _spans(
     problems.refuse()
     if not collected.clips:
         raise ManifestError(f"{spans}: names no clip; a row for each was expected below the header")
-    notices = []
+    notices = _almost_named(table.columns)
     if respelled:
         read = (f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items()))
         notices.append(f"read {', '.join(read)}")
@@ -311,6 +312,18 @@ def _spans(
     if unnamed:
         notices.append(f"left out {counted(unnamed, 'video')} that {spans.name} does not name")
     return collected.clips, notices
+
+
+def _almost_named(columns: Sequence[str]) -> list[str]:
+    """Say which columns look like one that is read, and is not there: their cells give no label."""
+    lacking = [name for name in FIELDS if name not in columns]
+    others = [name for name in columns if name not in FIELDS]
+    near = {name: get_close_matches(name.strip().casefold(), lacking, n=1) for name in others}
+    return [
+        f"column {name!r} is not read: did you mean {found[0]!r}? Rename it in the table"
+        for name, found in near.items()
+        if found
+    ]
 
 
 def _nearest(path: Path, videos: Sequence[PurePosixPath]) -> str:
