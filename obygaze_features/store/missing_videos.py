@@ -70,7 +70,11 @@ class MissingVideoCheck:
             folder = stage.path / ABSENT
             folder.mkdir(exist_ok=True)
             name = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
-            write_whole(folder / f"{name}.json", json.dumps(sorted(self._absent)) + "\n")
+            # Clips that failed before this store grew, and that no manifest names now, are found nowhere.
+            others = {
+                entry.clip_id for entry in stage.best().values() if is_lost(entry)
+            } - self._videos.keys()
+            write_whole(folder / f"{name}.json", json.dumps(sorted(self._absent | others)) + "\n")
         if working and self._absent and len(self._absent) == len(self._videos):
             raise StoreError(
                 f"{host_name()} finds none of the videos of {len(self._videos)} clips, such as {min(gone)}: "

@@ -135,3 +135,16 @@ def test_a_stage_that_is_wholly_sealed_makes_way_for_the_next_version_and_no_oth
     assert extract(5, "--append", "stores/s-1.2.0", "--store-version", "1.3.0", "--no-seal").returncode == 0
     assert append(4, "1.1.0", "1.4.0").returncode == 1
     assert (here / "stores/s.staging").is_dir()
+
+
+def test_new_clips_alone_are_added_to_a_store_of_which_a_clip_had_no_video(here, obygaze):
+    rows = (here / "new.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    gone = "gone,m,gone.png,,,,,\n"
+    (here / "old.csv").write_text("".join(rows[:4]) + gone, encoding="utf-8")
+    (here / "more.csv").write_text(rows[0] + "".join(rows[4:]), encoding="utf-8")
+    assert obygaze(here, "extract", "old.csv", "stores/s", "--workers", 1).returncode == 3
+    grown = ("--append", "stores/s-1.0.0", "--store-version", "1.1.0")
+    done = obygaze(here, "extract", "more.csv", "stores/s", "--workers", 1, *grown)
+    assert done.returncode in {0, 3}, done.stderr
+    status = {clip.clip_id: clip.status for clip in open_store(here / "stores/s-1.1.0").clips}
+    assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
