@@ -13,7 +13,7 @@ from typing import Any
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import Weights
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, ObygazeError
 
 # name -> module:function, imported on demand, since networks need large libraries.
 BACKBONES = {
@@ -68,7 +68,20 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
         raise BackboneError(f"backbone '{name}' reads texts, not frames")
     function = _function(name)
     _check_options(name, function, options)
-    backbone = function(**({} if n_frames is None else {"n_frames": n_frames}), **options)
+    chosen = {} if n_frames is None else {"n_frames": n_frames}
+    try:
+        inspect.signature(function).bind(**chosen, **options)
+    except TypeError as error:
+        hint = "; give --weights" if "'weights'" in str(error) else ""
+        raise BackboneError(f"backbone '{name}': {error}{hint}") from None
+    try:
+        backbone = function(**chosen, **options)
+    except (ObygazeError, OSError):
+        raise
+    except Exception as error:
+        if name in BACKBONES:
+            raise
+        raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):
         raise BackboneError(f"backbone '{name}': its function gave {type(backbone).__name__}, not a Backbone")
     return backbone
@@ -159,8 +172,8 @@ def _imported(name: str) -> Callable[..., Any]:
 def _load(entry: EntryPoint) -> Callable[..., Any]:
     try:
         function = entry.load()
-    except AttributeError as error:
-        raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from None
+    except Exception as error:
+        raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from error
     if not callable(function):
         raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
     loaded: Callable[..., Any] = function

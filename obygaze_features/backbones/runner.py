@@ -243,6 +243,10 @@ class Runner:
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: Output, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        if output.name not in results:
+            raise BackboneError(
+                f"backbone '{self.name}' announced '{output.name}' and gave {', '.join(results) or 'nothing'}"
+            )
         result = results[output.name]
         if tuple(result.shape[1:]) != output.shape:
             raise BackboneError(

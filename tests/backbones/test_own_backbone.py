@@ -61,6 +61,29 @@ def test_the_worked_example_of_the_page_works(lab):
     assert backbone.provenance["weights_sha256"]
 
 
+def test_what_is_wrong_with_an_own_backbone_is_said_with_its_name(lab):
+    with pytest.raises(BackboneError, match=r"'labnet'.*'weights'"):
+        load_backbone("labnet")
+    with pytest.raises(BackboneError, match="'labnet'"):
+        load_backbone("labnet", weights=str(lab / "labnet.safetensors"), compute=3)
+
+
+def test_an_output_that_was_announced_and_is_not_given_is_named(install, lab):
+    source = block("python").replace('"pooled": vectors.float()', '"poled": vectors.float()')
+    install("broken", source, "mine = broken:labnet")
+    weights = str(lab / "labnet.safetensors")
+    backbone = load_backbone("mine", weights=weights, compute=Compute(device="cpu"))
+    with pytest.raises(BackboneError, match=r"'labnet'.*'pooled'.*poled"):
+        backbone.encode(np.zeros((1, 8, 224, 224, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("source", ["import absent_module", "def function(**_):\n    return 1 / 0\n"])
+def test_a_backbone_that_does_not_load_is_named(install, source):
+    install("broken", source, "mine = broken:function")
+    with pytest.raises(BackboneError, match="'mine'"):
+        load_backbone("mine")
+
+
 def test_a_name_that_is_taken_is_refused(install):
     install("labnet", block("python"), "descriptors = labnet:labnet")
     with pytest.raises(BackboneError, match="'descriptors'"):
