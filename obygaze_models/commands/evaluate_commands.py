@@ -14,6 +14,8 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from obygaze_models.dataset import Dataset, Pool
     from obygaze_models.models import ModelSpec
     from obygaze_models.protocol.targets import Target
@@ -214,14 +216,28 @@ def evaluate(
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
         whole = f"of all {len(set(data.movies))} movies kept in"
         notices += [f"{name} {whole} {output.out / file.name}" for name, file in kept.items()]
-        notices += [
-            f"{name} has no calibration: its scores on films left out rank no better than chance, or it has "
-            "none; it gives logits, no probabilities"
-            for name, file in kept.items()
-            if name != "bank" and om.load_model(output.out / file.name).calibration is None
-        ]
+        notices += _of_saved({name: output.out / file.name for name, file in kept.items()})
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
+
+
+def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":
+    """Say which saved models give no probabilities, and which no command can read."""
+    from obygaze_models.models.names import model_names
+    from obygaze_models.persistence.model_file import read_model
+
+    for name, file in files.items():
+        card = read_model(file).card
+        if name != "bank" and not card.calibration:
+            yield (
+                f"{name} has no calibration, as its scores on films left out rank no better than chance, "
+                "some lie far out, or it has none: it gives logits and no probabilities"
+            )
+        if card.kind == "arrays" and name not in model_names():
+            yield (
+                f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
+                "package offers it: docs/models.md"
+            )
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":

@@ -106,6 +106,12 @@ def evaluate(
                 f"a model trained on {train.name} ({train.kind}) can't be tested on {wanted.name} "
                 f"({wanted.kind})"
             )
+        negative, positive = map(set, train.classes) if train.kind == "levels" else (set(), set())
+        if turned := (negative & {*wanted.classes[-1]}) | (positive & {*wanted.classes[0]}):
+            raise ProtocolError(
+                f"{min(turned)!r} is on one side of {train.name}, which is trained, and on the other of "
+                f"{wanted.name}, which is tested: the test would be upside down"
+            )
     asked_for = (models,) if isinstance(models, str) else models
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from obygaze_models.errors import ModelError
@@ -198,7 +198,7 @@ def _seeded(made: Any, seed: int) -> Any:
 
 def _from_module(name: str) -> ModelSpec:
     module, _, factory = name.partition(":")
-    module = module.removesuffix(".py")
+    module = ".".join(PurePath(module.removesuffix(".py")).parts)  # my/forest.py is my.forest
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # last, so that no file of the folder stands in for an installed package
     try:

@@ -153,12 +153,15 @@ def _answers(run: Run) -> list[str]:
         above, other, n_better = found[best]
         claim = f"better than every baseline: {', '.join(beating)}"
         low = above.low if above.high > above.low else math.nan  # the same lead on every movie
+        lead = interval(above.mean, low, above.high, signed=True)
+        if above.mean < 0:
+            lead = interval(-above.mean, math.nan if math.isnan(low) else -above.high, -low)
         together = f" for {len(models)} models together" if len(models) > 1 else ""
         answers.append(
             (f"{task}: " if several else "")
             + (claim if beating else "no model is shown to be better than every baseline")
-            + f"; {best} is ahead of the nearest, {other}, by "
-            f"{interval(above.mean, low, above.high, signed=True)} in {metric.title} by movie, on "
+            + f"; {best} is {'ahead of' if above.mean >= 0 else 'behind'} the nearest, {other}, by "
+            f"{lead} in {metric.title} by movie, on "
             f"{n_better} of {above.n_movies} movies (95 %{together}, retrained)"
         )
     return answers

@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,13 +11,16 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands import evaluate_commands
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
 from obygaze_models.evaluation.run_folder import document, new_run, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
+from obygaze_models.persistence import model_file
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.protocol import find_target
+from obygaze_models.protocol.targets import level_target
 from obygaze_models.report.run_tables import run_report
 from obygaze_models.report.write import tables
 from tests.command import obygaze
@@ -235,6 +240,9 @@ def test_what_cannot_be_trained_or_tested_is_refused(learnable):
         evaluate(learnable, ["linear"], "hn_s", "levels")
     with pytest.raises(ProtocolError, match="--task"):
         evaluate(learnable, ["linear"])
+    turned = level_target(("S",), ("EN",), learnable.codebook)
+    with pytest.raises(ProtocolError, match=r"'EN'|'S'"):
+        evaluate(learnable, ["linear"], "en_s", turned)
     target = find_target("hn_s", learnable.codebook)
     assert evaluate(learnable, ["linear"], target).record["train"]["name"] == "hn_s"
 
@@ -315,3 +323,11 @@ def test_a_model_that_ranks_no_better_than_chance_is_said_to_have_no_calibration
     assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0
     assert load_model(tmp_path / "run" / "linear.model").calibration is None
     assert "linear has no calibration" in capsys.readouterr().err
+
+
+def test_an_own_model_that_no_command_reads_back_is_said_when_it_is_kept(monkeypatch):
+    card = SimpleNamespace(kind="arrays", calibration={"slope": 1.0})
+    monkeypatch.setattr(model_file, "read_model", lambda _: SimpleNamespace(card=card))
+    (said,) = evaluate_commands._of_saved({"mine:make": Path("mine_make.model")})
+    assert "mine:make" in said
+    assert not list(evaluate_commands._of_saved({"linear": Path("linear.model")}))

@@ -175,6 +175,19 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
     assert keyword.make(5).random_state == 5
 
 
+@pytest.mark.parametrize("asked", ["own/planted_net.py:make", "own.planted_net:make"])
+def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypatch, asked):
+    (tmp_path / "own").mkdir()
+    text = "from sklearn.svm import LinearSVC\n\n\ndef make():\n    return LinearSVC()\n"
+    (tmp_path / "own" / "planted_net.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("own", "own.planted_net"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (spec,) = [spec for spec in models_for("levels", [asked]) if spec.name == asked]
+    assert type(spec.make(0)).__name__ == "LinearSVC"
+
+
 @pytest.mark.parametrize(
     ("asked", "place"),
     [
