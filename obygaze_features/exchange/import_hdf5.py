@@ -60,7 +60,7 @@ def groups_of_clips(path: Path) -> Iterator[FileContent]:
             texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
         if not items:
             raise StoreError(
-                f"{path}: expected a group for each clip, with a dataset in it; "
+                f"{path}: expected a group for each clip, with a dataset in it (CLIP/pooled); "
                 "found none. One matrix with a row per clip: --from table"
             )
         yield items, texts

@@ -83,7 +83,8 @@ def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
     if path.is_dir():
         raise StoreError(f"{path}: is a folder; --from table reads one file ({', '.join(readers)})")
     if path.suffix.lower() not in readers:
-        raise StoreError(f"{path}: --from table reads {', '.join(readers)}")
+        torch = "; write its matrix with numpy.save" if path.suffix.lower() in {".pt", ".pth"} else ""
+        raise StoreError(f"{path}: --from table reads {', '.join(readers)}{torch}")
     with readers[path.suffix.lower()](path, ids) as content:
         yield content
 
@@ -295,9 +296,10 @@ def _ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str
         return None, ids
     candidates = [name for name in names if name in ID_NAMES]
     if len(candidates) != 1:
+        found = [*names[:8], *(["..."] if names[8:] else [])]
         raise StoreError(
             f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(names[:8])}"
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(found)}"
         )
     return None, candidates[0]
 

@@ -454,7 +454,8 @@ def _check(codebook: Codebook) -> None:
     for concept in codebook.concepts:
         texts += [concept.group, concept.definition, concept.means]
         if concept.modality and concept.visual != (concept.modality == "visual"):
-            raise ManifestError(f"concepts: {concept.name}: modality: visual says the opposite")
+            needed = f"visual = {str(concept.modality == 'visual').lower()}"
+            raise ManifestError(f"concepts: {concept.name}: modality {concept.modality!r} needs {needed}")
         for instance in concept.instances:
             check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
             texts += instance.examples

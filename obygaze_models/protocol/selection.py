@@ -55,7 +55,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
             left = ", ".join(str(name) for name in names[fold_of_movie != fold])
             raise ProtocolError(
                 f"inner selection needs both classes in at least 2 training movies: movies {left} alone hold "
-                f"{'no negative' if rest.all() else 'no positive'} clip"
+                f"{'no negative' if rest.all() else 'no positive'} clip; label more films"
             )
     return folds
 
