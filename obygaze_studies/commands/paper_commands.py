@@ -240,6 +240,7 @@ def _run(
     from obygaze_models.commands import read_inputs, under_policy, write_page
     from obygaze_models.report import write_report
     from obygaze_studies.obygaze12 import paper
+    from obygaze_studies.obygaze12.corpus import refuse_other_codebook
     from obygaze_studies.obygaze12.protocol_results import TRAINED, unfinished_folder
 
     settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
@@ -249,6 +250,7 @@ def _run(
         raise click.UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
     refuse_existing(output.html, force=output.force)
     clips, opened = read_inputs(manifest, stores)
+    refuse_other_codebook(clips.codebook, "this table or figure")
     if protocol != "paper":
         for line in under_policy(clips, policy)[1]:
             click.echo(line, err=True)

@@ -264,6 +264,8 @@ MISTAKES = f"""
     in/prompted-1.0.0, group toy does not carry its texts
 1 audit cooc --captions in/captions.csv --objects-list in/captions.csv --out out/c.csv
     as a table; expected an object per line
+1 paper table2 in/films.csv in/films --out out/t
+    this table or figure
 1 paper table2 {RELEASED} --out out/t --protocol paper
     no folds in a column
 2 paper figure5 {RELEASED} --out out/t --depth 10
