@@ -25,7 +25,11 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     by_film = compare(side(saved(run), "linear"), side(saved(run), other)).movies.query("metric == 'auc'")
     above = t_interval(by_film["difference"], covers="method")
     assert not other.startswith("random_")  # one draw's luck
-    assert f"by {above.mean:+.3f} [{above.low:+.3f}, {above.high:+.3f}]" in sentence
+    if beats:
+        assert f"ahead of the nearest, {other}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
+    else:  # the difference the other way round
+        assert above.mean < 0
+        assert f"behind the nearest, {other}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
     assert run_report(run).answers[0] == sentence
     (block,) = report.blocks
@@ -50,7 +54,7 @@ def test_the_more_models_the_less_one_interval_is_worth():
         re.search(r"by .* in AUC", short_report(evaluate(data, some, task="hn_s")).answers[0])[0]
         for some in ({"copy0": linear_probe()}, models)
     )
-    alone, together = ([float(number) for number in re.findall(r"[+-]\d\.\d+", text)] for text in (one, four))
+    alone, together = ([float(number) for number in re.findall(r"-?\d\.\d+", text)] for text in (one, four))
     assert alone[0] == together[0]
     assert together[1] < alone[1] < alone[2] < together[2]
 
