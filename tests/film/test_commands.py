@@ -83,6 +83,10 @@ def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, traine
     obygaze("film", "score", model, store, "--title", "Other", "--out", tmp_path / "out", code=1)
     there = tmp_path / "there"
     there.write_text("mine", encoding="utf-8")
+    _, err = obygaze(
+        "film", "evaluate", films / "a", "--truth", tmp_path / "none.csv", "--out", there, code=1
+    )
+    assert "none.csv" not in err  # where it is to be written is looked at first
     obygaze("film", "export", films / "a", "--as", "csv", "--out", there, code=1)
     learn = [
         "film",
@@ -129,7 +133,9 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert expected["rates"][0]["agreement"][0]["alike"] == 29
     assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
     assert rate(sheet) == expected
-    assert "windows judged blindly" in obygaze("film", "rate", films / "a", sheet)[0]
+    said = obygaze("film", "rate", films / "a", sheet)[0]
+    assert "windows judged blindly" in said
+    assert f"worth {expected['rates'][0]['worth']:.0f} judgements" in said
     obygaze("manifest", "import", "judgements", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
     assert rate(tmp_path / "imported.csv") == expected
     # Two who call every window alike, and none positive: chance would do as well.

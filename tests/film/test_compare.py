@@ -14,7 +14,7 @@ from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films, comparison
 from obygaze_film.comparison import FilmSample, estimate_groups, estimate_slope, sample_of
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import read_facts
+from obygaze_film.film_groups import ALL, comparison_report, read_facts
 from obygaze_film.judged_rate import Cells
 from obygaze_film.timeline import write_films
 from obygaze_film.windows_to_judge import choose_next
@@ -151,6 +151,9 @@ def test_groups_and_trend_of_scored_films(films, judged):
     ]
     assert (found.groups["low"] < found.groups["value"]).all()
     assert (found.groups["value"] < found.groups["high"]).all()
+    assert (found.by, compare_films(films, judged).by) == ("decade", ALL)
+    assert "by decade" in comparison_report(found).title
+    assert " by " not in comparison_report(compare_films(films, judged)).title
     difference, trend = found.changes.to_dict("records")
     assert difference["low"] < difference["value"] < 0 < trend["value"] < trend["high"]
     shuffled = Manifest(judged.clips[::-1], Path())

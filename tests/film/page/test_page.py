@@ -114,6 +114,8 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     rate = replace(record.rate, unreliable=0.0)
     narrow = replace(record, calibration=calibration, rate=rate)
     assert "EN" in why_no_rate(narrow, words)
+    flagged = replace(record, rate=replace(record.rate, unreliable=0.5))
+    assert words.share(0.5) in why_no_rate(flagged, words)
 
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
@@ -128,6 +130,12 @@ def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(
 def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
+    unknown = [replace(concept, ap=None) for concept in record.concepts]
+    film_without = film_of(film, record=replace(film.record, models=[replace(record, concepts=unknown)]))
+    view = FilmView(film_without, "f", words, top=3)
+    assert {strip["note"] for found in (False, True) for strip in view.strips(found=found)} == {
+        words["unknown_ap"]
+    }
     assert "value" in (shown := cards._segments(record, segments, words))
     without = [replace(record, **{name: None}) for name in ("threshold_p", "calibration")]
     one, other = (cards._segments(each, segments, words) for each in without)

@@ -81,6 +81,13 @@ def test_real_files(tmp_path, shared_data, name):
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     a, b = times(film), times(tmp_path / "copy.mp4")
     assert np.abs(np.sort(a) - b).max() < 1 / 25  # an AVI file's times are swapped among B frames
+    with av.open(str(film)) as source, av.open(str(tmp_path / "copy.mp4")) as copy:
+        for before, after in zip(source.streams.audio[:1], copy.streams.audio, strict=True):
+            first, last = (
+                [float(frame.time) for frame in container.decode(stream)]
+                for container, stream in ((source, before), (copy, after))
+            )
+            assert last[-1] == pytest.approx(first[-1], abs=0.1)
 
 
 def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):

@@ -11,8 +11,11 @@ from itertools import pairwise
 
 import pytest
 
+from obygaze_film import read_films
+from obygaze_film.commands import film_open
+from obygaze_film.errors import FilmError
 from obygaze_film.workspace import proxy
-from obygaze_film.workspace.decisions import JUDGEMENTS
+from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 
 
 def free_port():
@@ -109,7 +112,11 @@ def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, c
     served = serve(*copied)
     served.decide(kind="judge", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
+    served.decide(kind="passage", start_s=60, end_s=80, level="violent", origin="2")
+    assert ",1,2,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
+    served.decide(kind="undo")
     _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
+    assert ",1,own,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
     assert answer["said"] == "kept"
     shown = [(one["kind"], one["own"], one["x"], one["w"]) for one in answer["you"]]
     assert shown == [
@@ -127,6 +134,7 @@ def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, c
 def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     served = serve(*copied)
     window = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])["window"]
+    assert window["place"] == 1
     span = {"kind": "judge", "start_s": window["start"], "end_s": window["end"], "level": "calm"}
     served.decide(**span)  # in sight of the score
     served.decide(**span | {"place": 1, "who": "CD"})
@@ -151,6 +159,25 @@ def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copie
         assert 0 <= state["share"] <= 1
     part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
     assert (part.status, len(data)) == (206, 100)
+
+
+def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
+    film = shared_data / "videos" / "arm_wrestling.mp4"
+    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
+    assert "make a copy" not in served.said
+    part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
+    assert (part.status, data) == (206, film.read_bytes()[:100])
+
+
+def test_of_several_films_each_file_is_that_of_its_name(serve, copied, shared_data):
+    film = copied[0] / "tt2.mp4"
+    film.write_bytes((shared_data / "videos" / "arm_wrestling.mp4").read_bytes())
+    served = serve(*copied, "--film", str(film))
+    status = [served.ask("GET", f"/film/{n}/video", range="bytes=0-9")[0].status for n in (0, 1)]
+    assert status == [404, 206]
+    other = film.rename(copied[0] / "another.mp4")
+    with pytest.raises(FilmError, match="another"):
+        film_open.matched([other], read_films([copied[0]]))
 
 
 def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
