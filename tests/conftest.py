@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 import importlib
 import os
 import sys
@@ -28,6 +29,11 @@ settings.register_profile(
     "fuzz", PROFILE, derandomize=False, database=None, max_examples=1000, print_blob=True
 )
 settings.load_profile("obygaze")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting made, tests and large libraries, out of every later search for garbage."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

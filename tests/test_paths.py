@@ -1,5 +1,6 @@
 """Every public function that takes a path takes it as text too, and replaces a ``~`` at its beginning."""
 
+import functools
 import inspect
 import re
 from pathlib import Path
@@ -15,11 +16,13 @@ STORE, MANIFEST = "~/stores/films", "~/films.csv"
 JUDGED = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\na,film0,,0,5,S,,AB,1\n"
 
 
+@functools.cache
 def scored():
     store = of.open_store("~/stores/more")
     return obygaze_film.score_film(store, ["~/kept/linear.model"], movie="film6")
 
 
+@functools.cache
 def a_run():
     data = om.load_dataset(of.open_store(STORE), of.read_manifest(MANIFEST))
     return om.evaluate(data, ["linear"], task="hn_s"), data

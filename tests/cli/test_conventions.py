@@ -97,24 +97,28 @@ def test_completing_a_value_loads_no_large_library(line):
     assert not modules_after(code) & (HEAVY - {"numpy"})
 
 
-def test_options_that_a_site_sets_once_yield_to_what_is_typed(piped, tmp_path):
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    assert piped("manifest import images . --out a.csv")[0] == 0
-    site = {
-        "OBYGAZE_LICENCE": "MIT",
-        "OBYGAZE_WORKERS": "1",
-        "OBYGAZE_DEVICE": "cpu",
-        "OBYGAZE_STORES": "there",
-    }
-    assert piped("extract a.csv there/a", **site)[0] == 0  # of a backbone without a network, so of no device
-    assert piped("extract a.csv there/b --licence CC0-1.0 --no-seal", **site)[0] == 0
-    assert piped("store seal there/b", **site)[0] == 0
-    assert {row["name"] for row in json.loads(piped("store ls --json", **site)[1])} >= {"a-1.0.0", "b-1.0.0"}
-    assert open_store(tmp_path / "there/a").attributes["licence"] == "MIT"
-    assert piped("extract a.csv there/c --workers none", **site)[0] == 2
+def test_options_that_a_site_sets_once_yield_to_what_is_typed(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"LICENCE": "MIT", "WORKERS": "1", "DEVICE": "cpu", "STORES": "there"}.items():
+        monkeypatch.setenv(f"OBYGAZE_{name}", value)
+
+    def typed(command):
+        return obygaze(*command.split())
+
+    Image.new("RGB", (8, 8)).save("a.png")
+    assert typed("manifest import images . --out a.csv") == 0
+    assert typed("extract a.csv there/a") == 0  # of a backbone without a network, so of no device
+    assert typed("extract a.csv there/b --licence CC0-1.0 --no-seal") == 0
+    assert typed("store seal there/b") == 0
+    capfd.readouterr()
+    assert typed("store ls --json") == 0
+    assert {row["name"] for row in json.loads(capfd.readouterr().out)} >= {"a-1.0.0", "b-1.0.0"}
+    assert open_store("there/a").attributes["licence"] == "MIT"
+    assert typed("extract a.csv there/c --workers none") == 2
     (tmp_path / "texts.txt").write_text("a cat\n")
-    code, _, err = piped("extract texts.txt there/t --backbone sentence --weights nowhere", **site)
-    assert (code, "--workers" in err) == (1, False)  # the site has workers for videos, and texts need none
+    capfd.readouterr()
+    assert typed("extract texts.txt there/t --backbone sentence --weights nowhere") == 1
+    assert "--workers" not in capfd.readouterr().err  # the site has workers for videos, and texts need none
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,10 @@ def test_commands_write_the_bytes_of_linux(system, group, given, tmp_path):
 
 
 @pytest.mark.long
-def test_what_laptops_do_holds_on_windows():
+def test_what_laptops_do_holds_on_windows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
+        + [f"--basetemp={tmp_path / 'temporary'}"]  # another run's would be removed by the rules of Windows
         + [f"tests/{name}" for name in FOLDERS.split()],
         cwd=ROOT,
         env=simulated("windows"),

@@ -75,6 +75,7 @@ def test_what_is_undefined_is_said_and_what_has_no_times_is_refused():
         unitised_agreement(Manifest((Clip("a", "m", "", 0, 1, "S", (), "a"),), Path()))
 
 
+@pytest.mark.long
 def test_on_mobygaze_annotators_agree_above_chance(segments):
     """The paper prints gamma with alpha = 0 alone (0.42, of annotations that are not public).
 

@@ -48,6 +48,7 @@ def judge(path, violent, rows, seen=0):
     path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
 
 
+@pytest.mark.long
 def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained):
     violent = {
         movie: new_film(tmp_path, trained, movie, seed)

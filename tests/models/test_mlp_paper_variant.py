@@ -42,6 +42,7 @@ def test_an_unknown_variant_is_refused(learnable):
         MLPProbe(variant="papier").fit(learnable.X, y_of(learnable))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
 def test_f1_on_given_features_is_the_original_codes_within_its_spread(shared_data, trained_on):
     """Fold by fold, each seed of the original is within 3 SD (at least .015) of our seeds' mean."""

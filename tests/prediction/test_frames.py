@@ -50,6 +50,7 @@ def kept(tmp_path_factory):
     return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
 
 
+@pytest.mark.long
 def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_path):
     model = load_model(kept.paths["attention"])
     save_model(model, tmp_path / "again.model")

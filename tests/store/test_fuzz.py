@@ -15,7 +15,7 @@ from tests.process import execute
 from .toy_stores import group, sealed
 
 MORE = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

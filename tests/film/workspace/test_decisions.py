@@ -119,7 +119,7 @@ def test_a_file_of_other_columns_is_refused(place):
 def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful):
     """At all of 40 judgements together at least .95; fixed seeds. It narrows as judgements come."""
     n_cells, missed, widths = 150, 0, []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         p = 1 / (1 + np.exp(-2 * (rng.normal(size=n_cells) + np.log(share / (1 - share)))))
         y = (rng.random(n_cells) < p).astype(float)
@@ -131,7 +131,7 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
         early = anytime_interval(cells, order[:10], y[order[:10]])
         missed += not low - 1e-3 <= y.mean() <= high + 1e-3
         widths.append((high - low) / (early[1] - early[0]))
-    assert missed <= 3
+    assert missed <= 2
     assert np.median(widths) < 0.7
 
 

@@ -201,8 +201,8 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     assert "whenever you stop" in found["sofar"]
 
 
-def test_a_second_workspace_is_refused_by_name(process, copied):
-    process(*copied)
+def test_a_second_workspace_is_refused_by_name(serve, copied):
+    serve(*copied)
     words = [sys.executable, "-m", "obygaze", "film", "open", str(copied[0] / "tt2"), "--no-browser"]
     done = subprocess.run(
         [*words, "--codebook", str(copied[1])], capture_output=True, text=True, timeout=120, check=False

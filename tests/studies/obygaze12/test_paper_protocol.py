@@ -63,6 +63,7 @@ def files(cell):
     return f"02_{cell[0].upper()}", f"02_{cell[1].upper()}.csv"
 
 
+@pytest.mark.long
 def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original):
     """Of each cell: the mean over folds, and where the folds lie, against the original's runs."""
     for cell in CELLS:
