@@ -11,8 +11,8 @@ from .harness import WORKS
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 293),
     **dict.fromkeys(("seal", "import", "anndata"), 89),
-    "film-run": 9007,
-    **dict.fromkeys(("grow", "evaluate"), 1201),
+    "film-run": 15013,
+    **dict.fromkeys(("grow", "evaluate"), 2003),
     **dict.fromkeys(("cut", "unpack", "pull", "pull-more", "hdf5"), 37),
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every fifth."""
