@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.agreement import (
     boundary_f1,
     kappa,
@@ -17,7 +19,18 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
-from obygaze_film.evaluation import Marks, annotated, compare_marks, human_marks, marks_of, spearman
+from obygaze_film.evaluation import (
+    ALL,
+    NONE,
+    Marks,
+    _notes,
+    annotated,
+    compare_marks,
+    evaluate_films,
+    human_marks,
+    marks_of,
+    spearman,
+)
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 from tests.film.page.invented import invented_film
@@ -161,3 +174,28 @@ def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(p
     assert shifted[0] == pytest.approx(base, abs=0.02)
     assert p[0] > 0.05
     assert p[-1] == pytest.approx(1 / 20)
+
+
+def test_two_annotators_are_each_others_yardstick_and_films_of_none_are_named():
+    summary = pd.DataFrame({"who": ["m", "human: a", "human: b"]})
+    said = "\n".join(_notes({"positive": ["S"]}, summary))
+    assert "yardstick" in said
+    assert "One annotator" not in said
+    assert "One annotator" in "\n".join(_notes({"positive": ["S"]}, summary[:2]))
+
+
+def test_films_that_nobody_annotated_are_left_out_by_name():
+    films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
+    truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "S", (), "ann"),), Path())
+    assert evaluate_films(films, truth, n_shifts=5).record["left_out"] == ["n"]
+
+
+def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
+    whole = human_marks(spans([(0, 50)]), 50)
+    films = {"m": whole, "n": human_marks(spans([(0, 20)]), 50)}
+    found = compare_marks(
+        films, {movie: {"a": marks} for movie, marks in films.items()}, name="m", n_shifts=2
+    ).by_film
+    value = found[found["movie"] == "m"].set_index(["who", "metric"])["value"]
+    assert value[ALL, "segment_f1_0.5"] == value[ALL, "boundary_f1_5s"] == 1
+    assert value[NONE, "segment_f1_0.5"] == value[NONE, "boundary_f1_5s"] == 0

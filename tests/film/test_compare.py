@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from scipy.special import stdtrit
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
@@ -16,6 +17,7 @@ from obygaze_film.comparison import FilmSample, estimate_groups, estimate_slope,
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, comparison_report, read_facts
 from obygaze_film.judged_rate import Cells
+from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.timeline import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
@@ -261,3 +263,35 @@ def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_pa
     assert obygaze(*words, *loose) == 0
     assert len(read_manifest(Path("tt00.csv")).clips) == 10
     capsys.readouterr()
+
+
+def test_what_judged_cells_tell_is_weighed_by_how_likely_each_was_drawn():
+    """In equal cells the covariance is that of a draw without return; others are weighed by their chances."""
+    rng = np.random.default_rng(0)
+    y, p, own = rng.random(12), rng.random(60), np.arange(12)
+    found = sample_of(cells(p), own, y)
+    factor = (1 - 12 / 60) / 12
+    assert found.judged == pytest.approx(y.mean())
+    assert found.covariance == pytest.approx(factor * np.cov(y, p[own])[0, 1])
+    content = np.where(np.arange(60) < 30, 1.0, 0.5)
+    uneven = Cells(np.zeros((60, 2)), content, content, p)
+    two = np.array([0, 59])
+    assert sample_of(uneven, two, np.array([1.0, 0.0])).judged == pytest.approx(0.5)  # by content over chance
+
+
+def test_films_that_are_judged_all_alike_count_as_one_judgement_each():
+    """Wilson's interval of 0 of 8, with Student's t of the 7 films that are free."""
+    films = [FilmSample(0.0, 0.0, 0.0, 0.0, 0.0, 10) for _ in range(8)]
+    estimate = estimate_groups([films])[0]
+    k = float(stdtrit(7, 0.975)) ** 2 / 8
+    assert (estimate.low, estimate.high) == pytest.approx((0, k / (1 + k)), abs=1e-6)
+
+
+def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judged):
+    assert comparison_report(compare_films(films, judged, by="decade")).data.index.is_unique
+
+
+def test_a_group_too_small_to_be_estimated_has_no_bar(films, judged):
+    known = comparison_page(compare_films(films, judged))
+    one = comparison_page(compare_films(films[:1], judged.with_clips(c for c in judged if c.movie == "none")))
+    assert (' class="bar"' in known or "bar" in known, known.count("NaN"), one.count("NaN")) == (True, 0, 0)

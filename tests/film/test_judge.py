@@ -21,6 +21,7 @@ from obygaze_film.judged_rate import (
     difference_estimate,
     estimate_rate,
     inclusion_chances,
+    least_judged,
     read_rates,
     write_rates,
 )
@@ -415,3 +416,8 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     assert rate.worth is None
     with pytest.raises(FilmError, match="at least 6"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
+
+
+def test_cells_without_content_need_no_judgement():
+    content = np.array([5.0, 0.0, 5.0, 5.0])
+    assert least_judged(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3

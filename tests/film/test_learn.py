@@ -110,6 +110,7 @@ def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained
     assert obygaze(*learn, "--out", tmp_path / "learnt", "--json") == 0
     films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
     assert films.loc[["n0", "n1"], ["before", "after"]].notna().all(axis=None)
+    assert films.loc["f0", ["before", "after"]].notna().all()
     said = capsys.readouterr()
     json.loads(said.out)
     assert "linear.model" in said.err
@@ -213,3 +214,17 @@ def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
     learn = ["film", "learn", tmp_path / "scored", *corpus, "--judged", tmp_path / "judged.csv"]
     assert obygaze(*learn, "--out", tmp_path / "out") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_before(trained, film):
+    timeline, store = film
+    judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
+    mixed = [replace(clip, level=("calm", "violent")[place % 2]) for place, clip in enumerate(judgements)]
+    learnt = learn_from_judgements(
+        [timeline], judgements.with_clips(mixed), [store], trained.manifest, trained.store
+    )
+    films = learnt.films.set_index("movie")
+    assert films.loc[timeline.movie, ["before", "after"]].isna().all()
+    of_corpus = films[films["judged"] == 0]
+    change = (of_corpus["after"] - of_corpus["before"]).mean()
+    assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in learnt.sentence().replace("-", "\N{MINUS SIGN}")

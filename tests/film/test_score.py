@@ -75,6 +75,7 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     store = film_store(tmp_path, "m", end_s=60.0, planted=())
     timeline = score_film(store, [trained.paths["linear"]])
     model = load_model(trained.paths["linear"])
+    assert score_film(store, [model]).rows().equals(timeline.rows())
     logits = model.logits(store["descriptors"].pooled())
     rows = timeline.rows()
     assert timeline.record.rows.kind == "steps"

@@ -69,6 +69,14 @@ def test_a_cell_that_no_scored_film_has_is_refused_with_its_file_and_column(scor
         Timeline.read(copy("timeline.csv", line, ",".join(cells)))
 
 
+def test_a_span_without_length_is_refused(scored, copy):
+    line, place = cell(scored[0], "start_s")
+    cells = line.split(",")
+    cells[place + 1] = cells[place]
+    with pytest.raises(FilmError):
+        Timeline.read(copy("timeline.csv", line, ",".join(cells)))
+
+
 def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
     lines = (scored[0] / "timeline.csv").read_text(encoding="utf-8").splitlines()
     with pytest.raises(FilmError, match="do not rise"):

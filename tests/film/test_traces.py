@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from obygaze_film import score
-from obygaze_film.page import film_page
+from obygaze_film.page import cards, film_page
+from obygaze_film.page.phrases import Words, clock
 from obygaze_film.timeline import Timeline
 from tests.film.page.invented import invented_film
 
@@ -92,3 +93,12 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
         }
     )
     assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
+
+
+def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
+    frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
+    frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
+    (row,) = cards._traces(frames, ["Body"], 100.0, 105.0, Words("en"))
+    assert row["best"] == clock(102)
+    (row,) = cards._traces(frames, ["Body"], 95.0, 99.0, Words("en"))
+    assert row["best"] == clock(95)

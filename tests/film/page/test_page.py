@@ -264,3 +264,12 @@ def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
         read_stills(tmp_path, "tt0000042")
     with pytest.raises(FilmError, match="tt1"):
         read_stills(tmp_path, "tt1")
+
+
+def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reason():
+    words = Words("en")
+    assert words.interval(0.005, 0.2, " to ") == "0.01 to 0.20"
+    assert words.interval(0.004, 0.2, " to ") == "<0.01 to 0.20"
+    reasons = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
+    assert "Body" not in absent(reasons, words)
+    assert "Look" in absent(reasons, words)

@@ -10,8 +10,9 @@ from obygaze_features.errors import ObygazeError
 from obygaze_film import Timeline, import_judgements
 from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
-from obygaze_film.workspace.anytime import anytime_interval
+from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.pages import OpenFilm, next_window
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.planted_models import codebook
@@ -144,3 +145,32 @@ def test_a_wrong_model_costs_little_width_at_any_time():
         width[name] = high - low
     assert width["wrong"] < 1.25 * width["useless"]
     assert width["good"] < 0.9 * width["useless"]
+
+
+def test_windows_are_judged_in_the_order_of_the_draw(place):
+    folder, timeline, book = place
+    film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
+    for number, (start, end) in enumerate(film.windows[:2], start=1):
+        assert next_window(film, " AB ", 9) == {
+            "done": number - 1,
+            "window": {"start": start, "end": end, "place": number},
+        }
+        film.decisions.judge(start, end, "calm", annotator="AB", place=number)
+
+
+def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
+    """Of a model that says nothing, and judgements that are all 1: bets on them, and on differences."""
+    cells = Cells(np.zeros((50, 2)), np.ones(50), np.ones(50), np.full(50, 0.5))
+    low, high = anytime_interval(cells, np.arange(12), np.ones(12))
+    assert high == 1
+
+    def capital(share):
+        bets = [
+            (1 + sign * stake * (1 - share) / most) ** 12
+            for lowest, highest in ((0, 1), (-0.5, 1.5))
+            for sign, most in ((1, share - lowest), (-1, highest - share))
+            for stake in STAKES
+        ]
+        return np.mean(bets)
+
+    assert capital(low) < 20 <= capital(low - 0.001)

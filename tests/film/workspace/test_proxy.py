@@ -1,6 +1,7 @@
 """Copies for the browser: the film's own times, with varying rates, late starts and edit lists."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -9,7 +10,7 @@ from PIL import Image
 
 from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
-from obygaze_film.workspace.proxy import make_proxy, plays_in_browser, proxy_path
+from obygaze_film.workspace.proxy import _Pictures, make_proxy, plays_in_browser, proxy_path
 
 
 def times(path):
@@ -108,3 +109,34 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
     with pytest.raises(KeyboardInterrupt):
         make_proxy(shared_data / "videos" / "flipping_a_pancake.mkv", tmp_path / "copy.mp4", stop)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kept(tmp_path):
+    film = tmp_path / "two.mp4"
+    with av.open(str(film), "w") as made:
+        video = made.add_stream("libx264", rate=25)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        sounds = [made.add_stream(codec, rate=48_000, layout="mono") for codec in ("aac", "ac3")]
+        for number in range(50):
+            frame = av.VideoFrame.from_ndarray(np.full((72, 64), 5 * number, np.uint8), "yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            made.mux(video.encode(frame))
+        made.mux(video.encode(None))
+        for stream in sounds:
+            sound = av.AudioFrame.from_ndarray(np.zeros((1, 96_000), np.float32), "fltp", "mono")
+            sound.sample_rate, sound.pts, sound.time_base = 48_000, 0, Fraction(1, 48_000)
+            made.mux(stream.encode(sound))
+            made.mux(stream.encode(None))
+    assert plays_in_browser(film)
+    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+    with av.open(str(tmp_path / "copy.mp4")) as copy:
+        samples = sum(frame.samples for frame in copy.decode(audio=0))
+    assert samples >= 96_000
+
+
+@pytest.mark.parametrize(("turned", "is_high"), [(0, False), (90, True), (180, False), (270, True)])
+def test_only_a_quarter_turn_swaps_the_sides(tmp_path, turned, is_high):
+    source = SimpleNamespace(sample_aspect_ratio=None, width=640, height=360, average_rate=25)
+    with av.open(str(tmp_path / "made.mp4"), "w") as made:
+        pictures = _Pictures(made, source, turned)
+        assert (pictures.height > pictures.width) == is_high
