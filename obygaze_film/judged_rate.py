@@ -125,10 +125,10 @@ def inclusion_chances(content: Floats, n: int) -> Floats:
     certain = np.zeros(len(content), dtype=np.bool_)
     while True:
         rest = content[~certain].sum()
-        factor = (n - certain.sum()) / rest if rest > 0 else np.inf
+        factor = (n - certain.sum()) / rest if rest > 0 else 0.0
         more = ~certain & (factor * content >= 1)
         if not more.any():
-            return np.where(certain, 1.0, 0.0 if np.isinf(factor) else factor * content)
+            return np.where(certain, 1.0, factor * content)
         certain |= more
 
 

@@ -191,11 +191,9 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
 
 
 def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
-    whole = human_marks(spans([(0, 50)]), 50)
-    films = {"m": whole, "n": human_marks(spans([(0, 20)]), 50)}
-    found = compare_marks(
-        films, {movie: {"a": marks} for movie, marks in films.items()}, name="m", n_shifts=2
-    ).by_film
+    films = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
+    humans = {movie: {"a": marks} for movie, marks in films.items()}
+    found = compare_marks(films, humans, name="m", n_shifts=2, collars=(0.5,)).by_film
     value = found[found["movie"] == "m"].set_index(["who", "metric"])["value"]
-    assert value[ALL, "segment_f1_0.5"] == value[ALL, "boundary_f1_5s"] == 1
-    assert value[NONE, "segment_f1_0.5"] == value[NONE, "boundary_f1_5s"] == 0
+    assert value[ALL, "segment_f1_0.5"] == value[ALL, "boundary_f1_0.5s"] == 1
+    assert value[NONE, "segment_f1_0.5"] == value[NONE, "boundary_f1_0.5s"] == 0

@@ -11,6 +11,7 @@ from obygaze_film import score
 from obygaze_film.page import cards, film_page
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.timeline import Timeline
+from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
 
 SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}
@@ -102,3 +103,10 @@ def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
     assert row["best"] == clock(102)
     (row,) = cards._traces(frames, ["Body"], 95.0, 99.0, Words("en"))
     assert row["best"] == clock(95)
+
+
+def test_frames_of_all_models_have_places_of_their_own(trained, tmp_path, monkeypatch):
+    steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
+    monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
+    _, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
+    assert film.frames.index.tolist() == [0, 1, 2, 3]
