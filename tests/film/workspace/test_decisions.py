@@ -15,6 +15,7 @@ from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisi
 from obygaze_film.workspace.pages import OpenFilm, next_window
 from tests.files import rows_of
 from tests.film.films import scored_film
+from tests.film.page.invented import invented_film
 from tests.planted_models import codebook
 
 
@@ -156,6 +157,8 @@ def test_windows_are_judged_in_the_order_of_the_draw(place):
         assert answer["window"] == {"start": start, "end": end, "place": number}
         film.decisions.judge(start, end, "calm", annotator="AB", place=number)
     assert "window" not in next_window(film, "AB", 99)
+    invented = invented_film(n_rows=60, duration_s=600.0)
+    assert min(OpenFilm(0, invented, film.decisions).windows)[0] == 0
 
 
 def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
