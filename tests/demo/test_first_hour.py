@@ -13,6 +13,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "first-hour.md"
 BLOCK = r"^```console\n\$ obygaze ((?:.*\\\n)*.*)\n((?s:.*?))^```$"
 BLOCKS = re.findall(BLOCK, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 DECIMAL = r"[+-]?\d+\.\d+"
+PROGRESS = r"^\w+: [\d,]+ of [\d,]+ \w+ in \d+ min.*\n"
+"""A line that a log gets every minute, so that slow machines print some."""
 EXITS = {"extract": 3}
 """Two clips were planted to fail."""
 
@@ -59,5 +61,6 @@ def test_the_first_hour_is_as_its_page_says(tmp_path, request):
             check=False,
         )
         assert done.returncode == (0 if "--dry-run" in arguments else EXITS.get(arguments[0], 0)), done.stdout
-        assert agree(done.stdout, said), done.stdout
+        printed = re.sub(PROGRESS, "", done.stdout, flags=re.MULTILINE)
+        assert agree(printed, said), done.stdout
     assert (tmp_path / "seventh" / "report.html").is_file()
