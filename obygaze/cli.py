@@ -35,6 +35,7 @@ manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of Me
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
+manifest disagreements | models.annotation_commands:disagreements | Count how two annotators differ, by film.
 manifest stats | studies.corpus_commands:stats | Count levels and concepts.
 manifest sheets | features.manifest_inspect:sheets | Draw contact sheets per concept or kind of error.
 codebook | | Show, check and write codebooks (levels, concepts, tasks).

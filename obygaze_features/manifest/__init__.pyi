@@ -1,8 +1,10 @@
 from .agreement import DEFAULT_WINDOW_S as DEFAULT_WINDOW_S
 from .agreement import Gamma as Gamma
 from .agreement import PairAgreement as PairAgreement
+from .agreement import PairLevels as PairLevels
 from .agreement import agreement as agreement
 from .agreement import gamma as gamma
+from .agreement import level_pairs as level_pairs
 from .clip import Clip as Clip
 from .clip import Collected as Collected
 from .clip import clip_of as clip_of

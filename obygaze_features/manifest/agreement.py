@@ -6,7 +6,8 @@ Expected disorder is that of one sequence against the other in random order: the
 and the mean over all orders has a closed form, the distance averaged over the two marginals.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
@@ -58,6 +59,21 @@ class PairAgreement:
     annotators: tuple[str, str]
     all_levels: Gamma
     labels_only: Gamma
+
+
+@dataclass(frozen=True, slots=True)
+class PairLevels:
+    """Two annotators of one movie, and how many spans that both labelled have each two levels of theirs."""
+
+    movie: str
+    annotators: tuple[str, str]
+    counts: Mapping[tuple[str, str], int]
+
+    def parted(self, lowest: str) -> tuple[int, int, int]:
+        """Count spans of one level, those that one annotator left at the lowest, and other readings."""
+        alike = sum(n for levels, n in self.counts.items() if len(set(levels)) == 1)
+        overlooked = sum(n for levels, n in self.counts.items() if len(set(levels)) == 2 and lowest in levels)
+        return alike, overlooked, sum(self.counts.values()) - alike - overlooked
 
 
 def distances(codebook: Codebook) -> NDArray[np.float64]:
@@ -122,8 +138,32 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement, ...]:
         If no movie has two annotators with a span in common (free segments must be projected first), or an
         annotator labelled one span twice.
     """
-    labels = _labels(manifest)
     codebook = manifest.codebook
+    return tuple(
+        PairAgreement(
+            movie,
+            names,
+            _gamma_of(shared, codebook),
+            _gamma_of([pair for pair in shared if set(pair) <= set(codebook.labels)], codebook),
+        )
+        for movie, names, shared in _shared(manifest)
+    )
+
+
+def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
+    """Count each two levels that every pair of annotators of every movie gave to spans that both labelled.
+
+    Raises
+    ------
+    ManifestError
+        As `agreement`.
+    """
+    return tuple(PairLevels(movie, names, Counter(shared)) for movie, names, shared in _shared(manifest))
+
+
+def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[str, str]]]]:
+    """List every pair of annotators of every movie, and their levels of the spans that both labelled."""
+    labels = _labels(manifest)
     pairs = []
     for movie in manifest.movies:
         annotators = sorted(name for of, name in labels if of == movie)
@@ -135,15 +175,7 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement, ...]:
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"
         )
-    return tuple(
-        PairAgreement(
-            movie,
-            names,
-            _gamma_of(shared, codebook),
-            _gamma_of([pair for pair in shared if set(pair) <= set(codebook.labels)], codebook),
-        )
-        for movie, names, shared in pairs
-    )
+    return pairs
 
 
 def is_aligned(manifest: Manifest) -> bool:

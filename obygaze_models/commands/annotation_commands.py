@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
 
 
+PARTS = ("spans", "alike", "overlooked", "other readings")
+"""Columns of counts of spans that two annotators labelled."""
+
 SAMPLES = 62
 """Chance annotations of free segments, as many as the paper takes."""
 
@@ -69,8 +72,7 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
       obygaze manifest agreement segments.csv --alpha 1
       obygaze manifest agreement segments.csv --window 60 --json
     """
-    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned, mean_defined
-    from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
+    from obygaze_features.manifest.agreement import mean_defined
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     labels = manifests.read_manifest(manifest)
@@ -81,14 +83,8 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
     else:
-        if window is None and not is_aligned(labels):
-            window = DEFAULT_WINDOW_S
-        share = None if window is None else DEFAULT_THRESHOLD
-        if window is not None:
-            click.echo(f"projected onto windows of {window:g} s, threshold {share:g}", err=True)
-            labels = manifests.project(labels, manifests.windows(labels, window), per_annotator=True).manifest
+        labels, how = _projected(labels, window)
         pairs = manifests.agreement(labels)
-        how = {"window_s": window, "threshold": share}
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
     parts = ["all_levels", *(["labels_only"] if aside else [])]
@@ -144,6 +140,69 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         click.echo(
             f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}", err=True
         )
+
+
+def _projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:
+    """Project free segments of several annotators onto windows, and say how."""
+    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned
+    from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
+
+    if window is None and not is_aligned(labels):
+        window = DEFAULT_WINDOW_S
+    if window is None:
+        return labels, {"window_s": None, "threshold": None}
+    click.echo(f"projected onto windows of {window:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
+    projected = manifests.project(labels, manifests.windows(labels, window), per_annotator=True)
+    return projected.manifest, {"window_s": window, "threshold": DEFAULT_THRESHOLD}
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option(
+    "--window",
+    type=click.FloatRange(0, min_open=True),
+    help="As of 'manifest agreement'.",
+)
+@json_option
+def disagreements(manifest: Path, window: float | None, as_json: bool) -> None:
+    """Count how every two annotators of a film differ: levels against levels.
+
+    Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
+    marked by one alone; the other spans that differ are two readings of what both marked.
+
+    \b
+    Examples:
+      obygaze manifest disagreements segments.csv
+      obygaze manifest disagreements segments.csv --window 30 --json
+    """
+    labels, how = _projected(manifests.read_manifest(manifest), window)
+    pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
+    counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
+    document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
+    document["pairs"] = [
+        {"movie": pair.movie, "annotators": pair.annotators}
+        | dict(zip(PARTS, own, strict=True))
+        | {"levels": [[pair.counts.get((one, other), 0) for other in names] for one in names]}
+        for pair, own in zip(pairs, counts, strict=True)
+    ]
+
+    def shown() -> str:
+        total = [sum(column) for column in zip(*counts, strict=True)]
+        rows = [
+            [pair.movie, " / ".join(pair.annotators), *own] for pair, own in zip(pairs, counts, strict=True)
+        ]
+        levels = [
+            [one, *(sum(pair.counts.get((one, other), 0) for pair in pairs) for other in names)]
+            for one in names
+        ]
+        return (
+            f"{table([*rows, ['all', '', *total]], ['movie', 'annotators', *PARTS], right=range(2, 6))}\n\n"
+            f"{table(levels, ['first / second', *names], right=range(1, 1 + len(names)))}\n\n"
+            f"{total[2] + total[3]:,} of {total[0]:,} differ; in {total[2]:,} of them one annotator is at "
+            f"{names[0]} and the other above it"
+        )
+
+    show(document, shown, as_json=as_json)
 
 
 def _number(value: float | None) -> str:

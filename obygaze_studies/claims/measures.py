@@ -20,6 +20,7 @@ from obygaze_features.manifest import (
     Manifest,
     agreement,
     apply_policy,
+    level_pairs,
     project,
     sweep,
     windows,
@@ -282,16 +283,14 @@ def overlooked(segments: Manifest) -> Finding:
     """Measure in how many windows that two experts label differently one of them left it at EN."""
     lowest = segments.codebook.level_names[0]
     onto = windows(segments, DEFAULT_WINDOW_S)
-    labels: dict[tuple[str, float | None], list[str]] = {}
-    for clip in project(segments, onto, per_annotator=True).manifest:
-        labels.setdefault((clip.movie, clip.start_s), []).append(str(clip.level))
-    pairs = {key: levels for key, levels in labels.items() if len(levels) == 2}
-    differ = {key: levels for key, levels in pairs.items() if levels[0] != levels[1]}
-    one_easy = np.array([lowest in levels for levels in differ.values()])
-    movies = np.array([movie for movie, _ in differ])
+    pairs = level_pairs(project(segments, onto, per_annotator=True).manifest)
+    parted = {pair.movie: pair.parted(lowest) for pair in pairs}
+    one_easy = np.concatenate([np.repeat([True, False], parts[1:]) for parts in parted.values()])
+    movies = np.repeat(list(parted), [sum(parts[1:]) for parts in parted.values()])
     share = jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
-    note = f"{int(one_easy.sum()):,} of {len(differ):,} windows that differ, of {len(pairs):,}"
+    n = sum(map(sum, parted.values()))
+    note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
     return found(share, "films", note, p=sign_flip(np.array(by_movie) - 0.5).p)
 
 

@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from obygaze_features.manifest import Manifest
-from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import auc
+from obygaze_models.evaluation import auc, t_interval
 
 TARGETS = ("S", "Speech", "Body")
 """What is predicted of a window: S against EN, and whether a concept is there, one heard and one seen."""

@@ -60,6 +60,10 @@ manifest agreement in/segments.csv
     0 | annotators of every movie: ann / bea | projected onto windows of 46 s
 manifest agreement in/same.csv --json
     0 | "all_levels": null
+manifest disagreements in/segments.csv
+    0 | first / second | differ; in
+manifest disagreements in/same.csv --json
+    0 | "other readings"
 manifest agreement in/segments.csv --alpha 1
     0 | aligned | ±
 manifest stats in/marked.csv

@@ -296,3 +296,9 @@ def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path
     imported = {**CARD, "provenance": {**CARD["provenance"], "imported": True}}
     with pytest.raises(click.UsageError, match="that another tool made"):
         pipeline(Fake(imported), film, "--model", "m.model", "--out", tmp_path / "d")
+
+
+def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path):
+    (tmp_path / "page.html").write_text("mine", encoding="utf-8")
+    _, said = obygaze("film", "report", tmp_path / "no-film", "--out", tmp_path / "page.html", code=1)
+    assert ("page.html" in said, "no-film" in said) == (True, False)

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import Clip, Manifest, agreement, builtin_codebook, project, windows
+from obygaze_features.manifest import (
+    Clip,
+    Manifest,
+    agreement,
+    builtin_codebook,
+    level_pairs,
+    project,
+    windows,
+)
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
     distances,
@@ -91,3 +99,13 @@ def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
     pairs = agreement(labelled(*rows, ("m", 2, "a", "NS")))
     assert [pair.annotators for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert {pair.all_levels.n_clips for pair in pairs} == {2}
+
+
+def test_scenes_that_one_annotator_overlooked_are_apart_from_other_readings():
+    levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
+    rows = [
+        ("m", n, by, level) for n, pair in enumerate(levels) for by, level in zip("ab", pair, strict=True)
+    ]
+    (pair,) = level_pairs(labelled(*rows, ("m", 9, "a", "S")))
+    assert pair.counts == dict.fromkeys(levels, 1)
+    assert pair.parted("EN") == (2, 2, 2)

@@ -1,20 +1,23 @@
 """The workspace's server: who may enter, what is written, a second one, stops."""
 
 import json
+import queue
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from itertools import pairwise
 
 import pytest
+import uvicorn
 
 from obygaze_film import read_films
 from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
-from obygaze_film.workspace import proxy
+from obygaze_film.workspace import proxy, server
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 
 
@@ -199,6 +202,16 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     assert "window" not in found
     assert "from 10 windows" in found["share"]
     assert "whenever you stop" in found["sofar"]
+
+
+def test_a_browser_that_hangs_keeps_no_workspace_open(monkeypatch):
+    opened = queue.Queue()
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.put((address, threading.current_thread())))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+    said = []
+    server.serve([], str, port=0, browser=True, tell=said.append)
+    address, thread = opened.get(timeout=60)
+    assert ([address], thread.daemon) == (said, True)
 
 
 def test_a_second_workspace_is_refused_by_name(serve, copied):
