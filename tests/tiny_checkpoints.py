@@ -71,6 +71,84 @@ def tiny_checkpoint(name: str, folder: Path, *, seed: int = 0, shard_size: str =
     return folder
 
 
+def tiny_sound_checkpoint(kind: str, folder: Path, *, seed: int = 0) -> Path:
+    """Write a tiny untrained network that hears, with the numbers of its feature extractor beside it.
+
+    Parameters
+    ----------
+    kind
+        Its `model_type`.
+    """
+    network, extractor = _tiny_hearing(kind, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    with quiet():
+        network.save_pretrained(folder)
+        extractor.save_pretrained(folder)
+    return folder
+
+
+def _tiny_hearing(kind: str, seed: int) -> tuple[Any, Any]:
+    import transformers
+
+    speech = _TRANSFORMER | {
+        "conv_dim": (16,) * 7,
+        "num_conv_pos_embeddings": 16,
+        "num_conv_pos_embedding_groups": 4,
+        "vocab_size": 8,
+    }
+    audio = {
+        "num_mel_bins": 32,
+        "spec_size": 128,
+        "patch_embeds_hidden_size": 16,
+        "hidden_size": 128,
+        "projection_dim": 24,
+        "num_attention_heads": (2, 2, 2, 2),
+        "depths": (1, 1, 1, 1),
+        "num_hidden_layers": 4,
+        "window_size": 4,
+    }
+    whisper = {
+        "d_model": WIDTH,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 64,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 64,
+        "num_mel_bins": 20,
+        "max_source_positions": 200,
+        "vocab_size": 99,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "decoder_start_token_id": 1,
+    }
+    spectrogram = _TRANSFORMER | {"max_length": 128, "num_mel_bins": 32}
+    speech_extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)
+    extractors = {
+        "whisper": transformers.WhisperFeatureExtractor(feature_size=20, chunk_length=4),
+        "audio-spectrogram-transformer": transformers.ASTFeatureExtractor(max_length=128, num_mel_bins=32),
+        "clap": transformers.ClapFeatureExtractor(
+            feature_size=32, max_length_s=2, truncation="rand_trunc", sampling_rate=16_000, frequency_max=8000
+        ),
+    }
+    networks = {
+        "wav2vec2": lambda: transformers.Wav2Vec2ForCTC(transformers.Wav2Vec2Config(**speech)),
+        "hubert": lambda: transformers.HubertModel(transformers.HubertConfig(**speech)),
+        "wavlm": lambda: transformers.WavLMModel(transformers.WavLMConfig(**speech)),
+        "whisper": lambda: transformers.WhisperForConditionalGeneration(
+            transformers.WhisperConfig(**whisper)
+        ),
+        "audio-spectrogram-transformer": lambda: transformers.ASTForAudioClassification(
+            transformers.ASTConfig(**spectrogram)
+        ),
+        "clap": lambda: transformers.ClapModel(
+            transformers.ClapConfig(text_config=_TEXT, audio_config=audio, projection_dim=24)
+        ),
+    }
+    return untrained(networks[kind], seed), extractors.get(kind, speech_extractor)
+
+
 def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
     """Make the tensors of a tiny LSMDC X-CLIP in the original's format, half of them float16 as there."""
     generator = torch.Generator().manual_seed(seed)

@@ -1,4 +1,5 @@
 from .backbone import Backbone as Backbone
+from .backbone import Hearing as Hearing
 from .backbone import LoadedNetwork as LoadedNetwork
 from .backbone import Output as Output
 from .backbone import TextBackbone as TextBackbone

@@ -29,9 +29,30 @@ class Output:
     dtype: Literal["float32", "float16"] = "float32"
 
 
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What a backbone hears of a clip.
+
+    Parameters
+    ----------
+    rate
+        Samples a second.
+    track
+        Language (`fra`) or number, from 0, of the sound track; empty is the one that players choose.
+    measure
+        Turns samples into `[steps, D]`, with `steps_a_second`, in place of the samples themselves. Must be
+        importable by name.
+    """
+
+    rate: int
+    track: str = ""
+    measure: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
+    steps_a_second: int = 0
+
+
 @dataclass(frozen=True)
 class Backbone:
-    """A frozen network or descriptor that turns sampled frames into tokens.
+    """A frozen network or descriptor that turns sampled frames, or the sound around them, into vectors.
 
     Parameters
     ----------
@@ -55,6 +76,10 @@ class Backbone:
         Run `encode` in the worker that decoded the clip, one clip at a time, so that only results are sent
         between processes: for backbones without weights and device. `encode` must then be importable by
         name, like `prepare`.
+    hears
+        The sound that it takes in place of frames. `prepare` then turns the sound of a whole clip, float32
+        `[F, L]` (or `[F, L, D]` of what is measured), one row a sampled frame with NaN after its end, into
+        what `encode` takes.
 
     Examples
     --------
@@ -69,12 +94,13 @@ class Backbone:
 
     name: str
     n_frames: int
-    prepare: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
-    encode: Callable[[NDArray[np.uint8]], dict[str, NDArray[Any]]]
+    prepare: Callable[[NDArray[Any]], NDArray[Any]]
+    encode: Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
     outputs: tuple[Output, ...]
     provenance: Mapping[str, Any]
     libraries: tuple[str, ...] = ()
     encode_in_worker: bool = False
+    hears: Hearing | None = None
 
 
 @dataclass(frozen=True, slots=True)

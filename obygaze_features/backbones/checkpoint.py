@@ -59,9 +59,10 @@ def load_pretrained(
     BackboneError
         If the file is damaged, or a tensor is missing, unexpected or of another shape; the message names it.
     """
+    attention = ATTENTION if cls._supports_sdpa else "eager"
 
     def make() -> Any:
-        return cls._from_config(config, attn_implementation=ATTENTION, **settings)
+        return cls._from_config(config, attn_implementation=attention, **settings)
 
     if weights.seed is not None:
         return untrained(make, weights.seed)
@@ -72,7 +73,7 @@ def load_pretrained(
                 weights.folder,
                 config=config,
                 dtype=torch.float32,
-                attn_implementation=ATTENTION,
+                attn_implementation=attention,
                 local_files_only=True,
                 use_safetensors=weights.files[0].suffix == ".safetensors",
                 weights_only=True,

@@ -20,7 +20,9 @@ BACKBONES = {
     "clip": "obygaze_features.backbones.clip_siglip:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
     "openclip": "obygaze_features.backbones.openclip:openclip",
+    "sound": "obygaze_features.backbones.sound:sound",
     "vivit": "obygaze_features.backbones.vivit:vivit",
+    "waveform": "obygaze_features.backbones.waveform:waveform",
     "xclip": "obygaze_features.backbones.xclip:xclip",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
 }

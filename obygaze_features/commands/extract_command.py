@@ -32,14 +32,15 @@ PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-wei
 COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device")
 """Parameters about how networks run."""
 OF_FRAMES = (
-    *("n_frames", "sampling", "preset", "tokens", "tf32", "compiled", "same_device", "engine", "workers"),
-    *("gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots"),
+    *("n_frames", "sampling", "preset", "tokens", "track", "tf32", "compiled", "same_device", "engine"),
+    *("workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots"),
 )
 """Parameters that mean nothing where no video is decoded."""
 GROUPS = {
     "Options that most people need": "backbone weights n device workers licence corpus store-version "
     "retry-failed dry-run",
-    "Frames and what is stored of them": "sampling preset tokens shots decoder strict timeout hash-sources",
+    "Frames, sound and what is stored of them": "sampling preset tokens track shots decoder strict timeout "
+    "hash-sources",
     "Networks": "dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append no-seal citation json",
@@ -96,6 +97,9 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 )
 @click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
+@click.option(
+    "--track", multiple=True, metavar="[NAME=]TRACK", help="Sound track to hear: a language or a number."
+)
 @click.option(
     "--device",
     metavar="auto|cpu|cuda[:N]",
@@ -239,6 +243,8 @@ def extract(
       obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract windows.csv stores/film --shots windows.shots.csv
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
+      obygaze extract films.csv stores/films --backbone descriptors \\
+          --backbone sound
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
@@ -254,7 +260,7 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
-    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens")}
+    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens", "track")}
     compute = {option: settings.pop(option) for option in COMPUTE}
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
         takers = [name for name in names if "compute" in backbone_options(name)]
@@ -328,7 +334,7 @@ def read_recipes(
     Parameters
     ----------
     named
-        Option (`weights`, `preset`, `tokens`) -> its values as typed, `VALUE` or `NAME=VALUE`.
+        Option (`weights`, `preset`, `tokens`, `track`) -> its values as typed, `VALUE` or `NAME=VALUE`.
     compute
         Option of `COMPUTE` -> its value, for every backbone with a network; None or False if not given.
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.extraction.listening import Heard, Listener, SoundRequest
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
     Frames,
@@ -27,6 +28,12 @@ from obygaze_features.video import (
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
 Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
+NO_VIDEO = "the manifest names no video for this clip"
+UNREAD = {
+    "sound": "the file has sound, which no backbone here hears (--backbone sound)",
+    "subtitles": "the file has subtitles, which are not read",
+}
+"""What a file holds beside pictures -> what is said where nothing reads it."""
 PASS_CLIPS = 16
 """Most clips that a worker decodes in one pass; limits the frames that it keeps in memory."""
 
@@ -60,11 +67,13 @@ class DecodeTask:
     start_s, end_s
         The span in seconds, or None for the whole file.
     requests
-        Backbone name -> what it needs.
+        Backbone name -> what it needs, of those that take pictures.
     strict
         Refuse damaged files that can be read in part.
     hash_source
         Also compute the SHA-256 of the file.
+    sounds
+        Backbone name -> what it needs, of those that hear.
     """
 
     clip_id: str
@@ -74,6 +83,7 @@ class DecodeTask:
     requests: Mapping[str, Request]
     strict: bool = False
     hash_source: bool = False
+    sounds: Mapping[str, SoundRequest] = field(default_factory=dict)
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
@@ -96,12 +106,12 @@ class Prepared:
     Parameters
     ----------
     images
-        uint8 `[F, h, w, c]`.
+        uint8 `[F, h, w, c]`; or what a backbone's `prepare` makes of sound.
     frame_index, time_s
         `[F]`.
     """
 
-    images: Pixels
+    images: NDArray[Any]
     frame_index: NDArray[np.int64]
     time_s: NDArray[np.float64]
 
@@ -126,6 +136,8 @@ class DecodedClip:
         the previous clip.
     remarks
         Notes for the user about a clip that is not at fault.
+    absent
+        Backbone name -> why it has nothing of the clip, such as `no sound track`, while others have.
     """
 
     clip_id: str
@@ -137,6 +149,7 @@ class DecodedClip:
     cpu_s: float = 0.0
     n_decoded: int = 0
     remarks: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
@@ -176,19 +189,61 @@ def decode_clips(
         Its result.
     """
     started = time.process_time()
-    for number, clip in decode(tasks):
-        encoded = _encoded(tasks[number], clip)
+    listener = Listener()
+    for number, clip in _pictureless(tasks) if tasks and not tasks[0].requests else decode(tasks):
+        encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, listener))
         before, started = started, time.process_time()
         yield number, replace(encoded, cpu_s=started - before)
+
+
+def _pictureless(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+    """Begin clips of which no backbone takes a picture."""
+    for number, task in enumerate(tasks):
+        if task.path is None:
+            yield number, DecodedClip(task.clip_id, "failed", NO_VIDEO)
+            continue
+        try:
+            source = _source(task.path, hashed=task.hash_source)
+            clip = DecodedClip(task.clip_id, "ok", source=source, remarks=_unread(task, task.path))
+        except (VideoError, OSError) as error:
+            clip = DecodedClip(task.clip_id, "failed", _reason(error))
+        yield number, clip
+
+
+def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> DecodedClip:
+    """Add what backbones hear; a clip of which none of the backbones has anything has failed."""
+    if clip.status == "failed" or not task.sounds or task.path is None:
+        return clip
+    heard: dict[str, Heard] = {}
+    absent: dict[str, str] = {}
+    for name, request in task.sounds.items():
+        try:
+            heard[name] = listener.hear(request, task.path, (task.start_s, task.end_s))
+        except (VideoError, OSError) as error:
+            absent[name] = _reason(error)
+    notes = list(dict.fromkeys(each.note for each in heard.values() if each.note))
+    if not (clip.frames or heard) or (task.strict and notes):
+        reasons = dict.fromkeys(notes or absent.values())
+        return DecodedClip(clip.clip_id, "failed", "; ".join(reasons), source=clip.source)
+    frames = {name: Prepared(each.images, each.frame_index, each.time_s) for name, each in heard.items()}
+    return replace(
+        clip,
+        status="partial" if notes else clip.status,
+        reason="; ".join(filter(None, (clip.reason, *notes))),
+        frames={**clip.frames, **frames},
+        absent=absent,
+    )
 
 
 def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """Replace the frames of backbones that run in the decode worker by their features."""
     frames, encoded = dict(clip.frames), {}
-    for name, request in task.requests.items():
-        if request.encode is not None and name in frames:
+    encoders = {name: request.encode for name, request in task.requests.items()}
+    encoders |= {name: request.encode for name, request in task.sounds.items()}
+    for name, encode in encoders.items():
+        if encode is not None and name in frames:
             taken = frames.pop(name)
-            arrays = {array: values[0] for array, values in request.encode(taken.images[None]).items()}
+            arrays = {array: values[0] for array, values in encode(taken.images[None]).items()}
             for array, values in arrays.items():
                 if not np.isfinite(values).all():
                     reason = f"{name} gave values that are not finite in '{array}'"
@@ -230,7 +285,7 @@ def decode_stretch(
             if isinstance(given, Rest):
                 rests.append(given)
             else:
-                yield given[0], _clip(tasks[given[0]], given[1], source)
+                yield given[0], _clip(tasks[given[0]], path, given[1], source)
 
 
 def decode_with_av(
@@ -258,7 +313,7 @@ def decode_with_av(
     first, path = tasks[0], tasks[0].path
     if path is None:
         for number, task in enumerate(tasks):
-            yield number, DecodedClip(task.clip_id, "failed", "the manifest names no video for this clip")
+            yield number, DecodedClip(task.clip_id, "failed", NO_VIDEO)
         return
     left = set(range(len(tasks)))
     try:
@@ -267,19 +322,23 @@ def decode_with_av(
         wishes = list(first.wishes().values())
         for number, result in read_windows(path, spans, wishes, strict=first.strict, known=known):
             left.discard(number)
-            yield number, _clip(tasks[number], result, source)
-    except VideoError as error:
-        reason = error.reason
-    except OSError as error:
-        reason = f"the file cannot be read: {error.strerror or error}"
+            yield number, _clip(tasks[number], path, result, source)
+    except (VideoError, OSError) as error:
+        reason = _reason(error)
     else:
         return
     for number in sorted(left):
         yield number, DecodedClip(tasks[number].clip_id, "failed", reason)
 
 
+def _reason(error: VideoError | OSError) -> str:
+    if isinstance(error, VideoError):
+        return error.reason
+    return f"the file cannot be read: {error.strerror or error}"
+
+
 def _clip(
-    task: DecodeTask, read: tuple[Frames[Pixels], ...] | VideoError, source: dict[str, Any]
+    task: DecodeTask, path: Path, read: tuple[Frames[Pixels], ...] | VideoError, source: dict[str, Any]
 ) -> DecodedClip:
     if isinstance(read, VideoError):
         return DecodedClip(task.clip_id, "failed", read.reason)
@@ -297,8 +356,13 @@ def _clip(
         {name: prepared[wish_of(request)] for name, request in task.requests.items()},
         source=source,
         n_decoded=read[0].decoded,
-        remarks=notes if read[0].status == "ok" else (),
+        remarks=(*(notes if read[0].status == "ok" else ()), *_unread(task, path)),
     )
+
+
+def _unread(task: DecodeTask, path: Path) -> tuple[str, ...]:
+    """Say what the file holds that no backbone takes."""
+    return tuple(UNREAD[name] for name in probe(path).besides if not (name == "sound" and task.sounds))
 
 
 def _prepared(frames: Frames[Pixels]) -> Prepared:

@@ -1,15 +1,15 @@
 """Encode decoded clips with the backbones; shared by all engines."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Backbone
-from obygaze_features.extraction.decode import DecodedClip
+from obygaze_features.extraction.decode import DecodedClip, Prepared
 from obygaze_features.store import ClipFeatures, ClipResult
 
 
@@ -106,40 +106,25 @@ class _Begun:
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         readable = [clip for clip in batch if clip.status != "failed"]
-        self._row = {clip.clip_id: row for row, clip in enumerate(readable)}
         self._clips = [replace(clip, frames={}) for clip in batch]
-        self._times = [
-            {name: (taken.time_s, taken.frame_index) for name, taken in clip.frames.items()}
-            for clip in readable
-        ]
-        self._pending = [
-            (backbone, _start(backbone, readable))
-            for backbone in backbones
-            if readable and backbone.name not in readable[0].encoded
-        ]
+        self._pending = []
+        for backbone in backbones:
+            name = backbone.name
+            having = {clip.clip_id: clip.frames[name] for clip in readable if name in clip.frames}
+            if having:
+                times = {clip_id: (taken.time_s, taken.frame_index) for clip_id, taken in having.items()}
+                self._pending.append((backbone, times, _start(backbone, list(having.values()))))
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones."""
-        outcomes = {backbone.name: _outcome(backbone, pending) for backbone, pending in self._pending}
-        return [self._result(clip, outcomes) for clip in self._clips]
-
-    def _result(self, clip: DecodedClip, outcomes: Mapping[str, "_Outcome"]) -> ClipResult:
-        row = self._row.get(clip.clip_id)
-        if row is None:
-            return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
-        groups = dict(clip.encoded)
-        for name, outcome in outcomes.items():
-            mine = {array: values[row] for array, values in outcome.arrays.items()}
-            if not outcome.finite[row]:
-                array = next(array for array, values in mine.items() if not np.isfinite(values).all())
-                reason = f"{name} gave values that are not finite in '{array}'"
-                return ClipResult(clip.clip_id, "failed", reason, clip.source)
-            groups[name] = ClipFeatures(*self._times[row][name], mine)
-        devices = list(
-            dict.fromkeys(outcome.devices[row] for outcome in outcomes.values() if outcome.devices)
-        )
-        source = {**clip.source, "device": ", ".join(devices)} if devices else clip.source
-        return ClipResult(clip.clip_id, clip.status, clip.reason, source, groups)
+        outcomes = [
+            (backbone.name, times, _outcome(backbone, pending)) for backbone, times, pending in self._pending
+        ]
+        rows: dict[str, list[_Row]] = {clip.clip_id: [] for clip in self._clips}
+        for name, times, outcome in outcomes:
+            for row, clip_id in enumerate(times):
+                rows[clip_id].append(_Row(name, times[clip_id], outcome, row))
+        return [_result(clip, rows[clip.clip_id]) for clip in self._clips]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +136,33 @@ class _Outcome:
     devices: Sequence[str]
 
 
-def _start(backbone: Backbone, clips: Sequence[DecodedClip]) -> Any:
-    images = [clip.frames[backbone.name].images for clip in clips]
+class _Row(NamedTuple):
+    """A clip's row in the outcome of a backbone, and times and indices of its frames."""
+
+    name: str
+    times: tuple[NDArray[np.float64], NDArray[np.int64]]
+    outcome: _Outcome
+    row: int
+
+
+def _result(clip: DecodedClip, rows: Sequence[_Row]) -> ClipResult:
+    if clip.status == "failed":
+        return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
+    groups = dict(clip.encoded)
+    for name, times, outcome, row in rows:
+        mine = {array: values[row] for array, values in outcome.arrays.items()}
+        if not outcome.finite[row]:
+            array = next(array for array, values in mine.items() if not np.isfinite(values).all())
+            reason = f"{name} gave values that are not finite in '{array}'"
+            return ClipResult(clip.clip_id, "failed", reason, clip.source)
+        groups[name] = ClipFeatures(*times, mine)
+    devices = list(dict.fromkeys(outcome.devices[row] for _, _, outcome, row in rows if outcome.devices))
+    source = {**clip.source, "device": ", ".join(devices)} if devices else clip.source
+    return ClipResult(clip.clip_id, clip.status, clip.reason, source, groups, clip.absent)
+
+
+def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:
+    images = [clip.images for clip in clips]
     start = getattr(backbone.encode, "start", None)  # a Runner has `start`, and also `compute` and `card`
     return backbone.encode(np.stack(images)) if start is None else start(images)
 

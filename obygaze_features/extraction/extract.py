@@ -24,7 +24,7 @@ from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path
-from obygaze_features.manifest import Manifest, TextList, read_manifest, read_texts
+from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
 from obygaze_features.screen import in_notebook
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
@@ -119,7 +119,7 @@ def prepare(
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
     run = _engine(engine)
     load_decoder(decoder)
-    clips = manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones)
+    clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
     recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)

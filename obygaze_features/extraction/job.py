@@ -12,6 +12,7 @@ from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode import DecodeTask, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
+from obygaze_features.extraction.listening import SoundRequest
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
@@ -80,14 +81,16 @@ class Job:
         if len(set(names)) < len(names):
             raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
         for backbone in self.backbones:
-            encode = backbone.encode if backbone.encode_in_worker else None
-            pickled_for_workers((backbone.prepare, encode), f"backbone '{backbone.name}'")
+            sent = (backbone.prepare, _in_worker(backbone), backbone.hears)
+            pickled_for_workers(sent, f"backbone '{backbone.name}'")
         for backbone in self.backbones if of_stills(self.manifest) else ():
             if backbone.n_frames != 1:
                 raise ExtractError(
                     f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, "
                     "and the clips are still images, which have one: leave out --n, or give --n 1"
                 )
+            if backbone.hears is not None:
+                raise ExtractError(f"backbone '{backbone.name}' hears, and the clips are still images")
 
     def sampling(self, backbone: Backbone) -> Sampling:
         """Return the sampling of frames for a backbone."""
@@ -120,10 +123,14 @@ class Job:
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Create decode tasks for some of the clips."""
         requests = {
-            each.name: Request(
-                self.sampling(each), each.prepare, each.encode if each.encode_in_worker else None
-            )
+            each.name: Request(self.sampling(each), each.prepare, _in_worker(each))
             for each in self.backbones
+            if each.hears is None
+        }
+        sounds = {
+            each.name: SoundRequest(each.hears, self.sampling(each), each.prepare, _in_worker(each))
+            for each in self.backbones
+            if each.hears is not None
         }
         clips = self.manifest.by_id
         return [
@@ -135,6 +142,7 @@ class Job:
                 requests,
                 self.strict,
                 self.hash_sources,
+                sounds,
             )
             for clip_id in clip_ids
         ]
@@ -156,6 +164,10 @@ class Job:
             "commit": None,
             "contact": "",
         }
+
+
+def _in_worker(backbone: Backbone) -> Any:
+    return backbone.encode if backbone.encode_in_worker else None
 
 
 def _software(backbone: Backbone) -> dict[str, str]:

@@ -194,6 +194,8 @@ def _decode(task: _Task, parent: Parent, *, decoder: str, folder: Path) -> None:
     if task.stretch is not None:
         film, ends = task.stretch.path, (task.stretch.start_s, task.stretch.end_s)
         decode = partial(decode_stretch, path=film, stretch=ends, others=task.others, rests=rests)
+        if task.tasks and not task.tasks[0].requests:  # what hears takes no picture
+            list(decode_stretch((), path=film, stretch=ends, others=(), rests=rests))
     elif known:
         decode = partial(decode_with_av, known=known)
     for number, clip in decode_clips(task.tasks, decode):

@@ -8,6 +8,7 @@ from .read import frame_times as frame_times
 from .read import probe as probe
 from .read import read_frames as read_frames
 from .read import read_windows as read_windows
+from .read import sampled_times as sampled_times
 from .sampling import Sampling as Sampling
 from .sampling import at as at
 from .sampling import fps as fps
@@ -17,6 +18,7 @@ from .shots import Measured as Measured
 from .shots import Shot as Shot
 from .shots import find_shots as find_shots
 from .shots import joined_shots as joined_shots
+from .sound import SoundTrack as SoundTrack
 from .source import check_file as check_file
 from .source import opened as opened
 from .stills import is_still as is_still

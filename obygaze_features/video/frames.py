@@ -116,6 +116,8 @@ class Probe:
         Frames of the video, or of the span.
     damage
         Description of what the file lacks of what its container declares; empty for a complete file.
+    besides
+        What the file holds beside pictures: `sound`, `subtitles`.
     """
 
     bytes: int
@@ -123,3 +125,4 @@ class Probe:
     duration_s: float
     frames: int
     damage: str
+    besides: tuple[str, ...] = ()

@@ -43,6 +43,7 @@ SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
 TRUNCATED_BELOW = 0.98
+BESIDES = {"sound": "audio", "subtitles": "subtitle"}
 # Matroska's duration may be that of the sound, so a difference of one second is not evidence.
 DURATION_SLACK_S = 1.0
 # Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
@@ -231,6 +232,11 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         truncated=packets.error
         or truncation(packets.read, packets.declared, float(np.max(time_s)), promised_seconds(source)),
         notes=tuple(filter(None, (note, guessed, _shape(source)))),
+        besides=tuple(
+            name
+            for name, kind in BESIDES.items()
+            if any(each.type == kind for each in source.container.streams)
+        ),
     )
 
 

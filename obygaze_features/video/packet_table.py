@@ -49,6 +49,8 @@ class PacketTable:
         Description of what the file lacks of what its container declares; empty for a complete file.
     notes
         Further notes for the user.
+    besides
+        What the file holds beside pictures: `sound`, `subtitles`.
     """
 
     pts: NDArray[np.int64]
@@ -67,6 +69,7 @@ class PacketTable:
     seekable: bool
     truncated: str
     notes: tuple[str, ...]
+    besides: tuple[str, ...] = ()
 
     @property
     def frame_times(self) -> FrameTimes:
@@ -97,4 +100,4 @@ class PacketTable:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             values: dict[str, Any] = {name: stored[name] for name in stored.files if name != "json"}
             values |= json.loads(str(stored["json"]))
-        return cls(**values | {"notes": tuple(values["notes"])})
+        return cls(**values | {name: tuple(values[name]) for name in ("notes", "besides")})

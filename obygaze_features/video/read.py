@@ -15,7 +15,7 @@ from obygaze_features.io import local_path
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
-from obygaze_features.video.sampling import Sampling, TimeSpan
+from obygaze_features.video.sampling import Sampling, TimeSpan, choose
 from obygaze_features.video.source import check_file
 from obygaze_features.video.stills import is_still, read_still
 
@@ -164,7 +164,7 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         raise VideoError(error.reason, path) from None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
-    return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated)
+    return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated, table.besides)
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:
@@ -180,6 +180,26 @@ def frame_times(path: str | Path) -> NDArray[np.float64]:
     if not times.timed:
         raise VideoError("the file gives no times for its frames, so windows can't count them", path)
     return times.time_s
+
+
+def sampled_times(
+    path: Path, sampling: Sampling, start_s: float | None, end_s: float | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Find the frames of a span that a rule selects, without decoding: index [F], time [F], the span's end.
+
+    Raises
+    ------
+    VideoError
+        The file can't be opened, or can't give these frames.
+    """
+    every = index_packets(path).frame_times
+    try:
+        frames = every.within(start_s, end_s)
+        index = choose(sampling, frames)
+    except VideoError as error:
+        raise VideoError(error.reason, path) from None
+    last_s = float(np.max(every.time_s)) + every.step_s
+    return index, every.time_s[index], last_s if end_s is None else min(end_s, last_s)
 
 
 def _windows(

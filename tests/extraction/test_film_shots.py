@@ -137,6 +137,18 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
 
 
+@pytest.mark.parametrize("backbone", ["descriptors", "sound"])
+def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(film, tmp_path, backbone):
+    work = prepare(windows(film), tmp_path / "f", backbones=[backbone], workers=1, shots=tmp_path / "s.csv")
+    work.run()
+    (tmp_path / "s.csv").unlink()
+    for measured in sorted((tmp_path / "f.staging" / MEASURED).iterdir())[1:]:
+        measured.unlink()
+    _, report = work.run()
+    assert 0 < report.n_decoded < N_FRAMES
+    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+
+
 def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):
     for settings in ({"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}):
         with pytest.raises(ExtractError, match=f"--{next(iter(settings))}"):

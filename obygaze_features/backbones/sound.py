@@ -1,0 +1,185 @@
+"""`sound`: compute classical descriptors of sound, without weights.
+
+Measured fifty times a second on mono samples at 16 kHz, and averaged over each part of the clip. Parts end
+half-way between the sampled frames, so that a row is of the sound around its frame. Measures and sources:
+
+- log_mel: logarithm of the power in 64 bands from 60 to 7800 Hz, equally wide in mel (O'Shaughnessy 1987).
+- loudness: K-weighted loudness of the part in LUFS, of one channel, without gates (ITU-R BS.1770-4).
+- flux: mean rise of the bands from one step to the next (Dixon 2006).
+- flatness: geometric mean of the power spectrum over its arithmetic mean (Johnston 1988).
+- harmonicity: largest normalised autocorrelation at 75 to 500 Hz (Boersma 1993).
+- voiced: share of steps whose harmonicity is above .45, Praat's threshold, and that aren't silent.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, signal
+
+from obygaze_features.backbones.backbone import Backbone, Hearing, Output
+
+RATE = 16_000
+STEPS_A_SECOND = 50
+BANDS, LOWEST_HZ, HIGHEST_HZ = 64, 60.0, 7800.0
+WINDOW = 512
+"""Samples of a spectrum, 32 ms."""
+PITCH_WINDOW, PITCH_FFT = 768, 1024
+"""Samples of an autocorrelation, 48 ms: three periods of 75 Hz; and its Fourier transform's."""
+LAGS = slice(RATE // 500, RATE // 75 + 1)
+VOICED, SILENT_LUFS = 0.45, -60.0
+FLOOR = 1e-10
+"""Power under which all is silence: -100 dB of full scale."""
+
+FEATURES = (*(f"log_mel_{k}" for k in range(BANDS)), "loudness", "flux", "flatness", "harmonicity", "voiced")
+
+# ITU-R BS.1770-4, tables 1 and 2: the two filters as analogue prototypes, so that they fit any rate
+# (frequency in Hz, Q, gain in dB; of the high pass the gain is none).
+_SHELF = (1681.974450955533, 0.7071752369554196, 3.999843853973347)
+_HIGH_PASS = (38.13547087602444, 0.5003270373238773)
+
+
+def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
+    """Build the backbone for clips of `n_frames` sampled frames.
+
+    Parameters
+    ----------
+    track
+        Language (`fra`) or number of the sound track; empty is the one that players choose.
+    """
+    width = len(FEATURES)
+    return Backbone(
+        name="sound",
+        n_frames=n_frames,
+        prepare=prepare,
+        encode=encode,
+        outputs=(Output("frames", (n_frames, width)), Output("pooled", (width,))),
+        provenance={
+            "head": None,
+            "layer": None,
+            "hub": None,
+            "weights_sha256": None,
+            "architecture": {"features": list(FEATURES)},
+            "preset": {
+                "name": "sound",
+                "resize": f"{RATE} samples a second, mono, by libswresample",
+                "crop": "parts between the midpoints of the sampled frames",
+                "constants": None,
+                "order": "mono, resample",
+                "track": track,
+            },
+            "compute": {
+                "dtype": "float32",
+                "autocast": None,
+                "attention": None,
+                "tf32": False,
+                "device": "cpu",
+            },
+            "licence": "Apache-2.0",
+            "citation": "ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
+        },
+        libraries=("scipy",),
+        encode_in_worker=True,
+        hears=Hearing(RATE, track, measure, STEPS_A_SECOND),
+    )
+
+
+def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Average the steps of each part, `[F, L, 69]` with NaN after a part's end, to `[F, 69]`."""
+    features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
+    loudness = FEATURES.index("loudness")
+    features[:, loudness] = _lufs(features[:, loudness])
+    return np.asarray(features, np.float32)
+
+
+def encode(batch: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """Give `frames`, `[B, F, 69]` with the columns of `FEATURES`, and `pooled`, their mean."""
+    return {"frames": batch, "pooled": batch.mean(axis=1, dtype=np.float64).astype(np.float32)}
+
+
+def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Measure samples `[N]` every 20 ms: `[N // 320, 69]`, the columns of `FEATURES`.
+
+    The loudness is still the mean square of the K-weighted samples, which can be averaged.
+    """
+    hop = RATE // STEPS_A_SECOND
+    n_steps = len(samples) // hop
+    spectra = fft.rfft(_windows(samples, n_steps, WINDOW) * _hann(WINDOW), axis=1)
+    power = np.square(np.abs(spectra)) / (0.375 * WINDOW * WINDOW / 2)
+    bands = np.log(power @ _mel_filters() + FLOOR)
+    rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
+    heard = power[:, _heard_bins()] + FLOOR
+    flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
+    weighted = np.square(signal.sosfilt(k_weighting(RATE), samples[: n_steps * hop].astype(np.float64)))
+    mean_squares = weighted.reshape(n_steps, hop).mean(axis=1)
+    periodic = harmonicity(samples, n_steps)
+    voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
+    columns = [bands, *(x[:, None] for x in (mean_squares, rises, flatness, periodic, voiced))]
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def harmonicity(samples: NDArray[np.float32], n_steps: int) -> NDArray[np.float64]:
+    """Find the largest normalised autocorrelation of every step at 75 to 500 Hz (Boersma 1993, eq. 9).
+
+    The autocorrelation of a windowed signal is divided by that of the window.
+    """
+    window = _hann(PITCH_WINDOW)
+    windows = _windows(samples, n_steps, PITCH_WINDOW)
+    windows = (windows - windows.mean(axis=1, keepdims=True)) * window
+
+    def autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
+        spectra = fft.rfft(values, PITCH_FFT, axis=-1)
+        return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
+
+    own, of_window = autocorrelation(windows), autocorrelation(window)
+    normal = (own[:, LAGS] / (own[:, :1] + FLOOR)) / (of_window[LAGS] / of_window[0])
+    return np.asarray(np.clip(normal.max(axis=1), 0.0, 1.0), np.float64)
+
+
+def k_weighting(rate: int) -> NDArray[np.float64]:
+    """Make the filters of ITU-R BS.1770-4 for a rate, as second-order sections `[2, 6]`.
+
+    At 48 kHz they are the tables of the recommendation.
+    """
+    frequency, q, gain = _SHELF
+    k = np.tan(np.pi * frequency / rate)
+    high = 10 ** (gain / 20)
+    band = high**0.4996667741545416
+    shelf = [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
+    shelf += [1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k]
+    frequency, q = _HIGH_PASS
+    k = np.tan(np.pi * frequency / rate)
+    below = [1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k]
+    sections = np.array([shelf, [below[0], -2 * below[0], below[0], *below]])
+    return np.asarray(sections / sections[:, 3:4])
+
+
+def _windows(samples: NDArray[np.float32], n_steps: int, size: int) -> NDArray[np.float32]:
+    """Cut a window around the middle of every step, `[n_steps, size]`; silence beyond the ends."""
+    hop = RATE // STEPS_A_SECOND
+    before = size // 2 - hop // 2
+    padded = np.pad(samples, (before, size))
+    return np.lib.stride_tricks.sliding_window_view(padded, size)[: n_steps * hop : hop]
+
+
+def _hann(size: int) -> NDArray[np.float32]:
+    return np.asarray(signal.windows.hann(size, sym=False), np.float32)
+
+
+def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(-0.691 + 10 * np.log10(np.asarray(mean_square, np.float64) + FLOOR))
+
+
+def _heard_bins() -> slice:
+    return slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
+
+
+def _mel_filters() -> NDArray[np.float32]:
+    """Make triangles that are equally wide in mel, 2595 log10(1 + f / 700), `[WINDOW // 2 + 1, BANDS]`."""
+    lowest, highest = (float(2595 * np.log10(1 + hz / 700)) for hz in (LOWEST_HZ, HIGHEST_HZ))
+    mels = np.linspace(lowest, highest, BANDS + 2)
+    edges = 700 * (10 ** (mels / 2595) - 1)
+    hz = np.arange(WINDOW // 2 + 1)[:, None] * RATE / WINDOW
+    rising = (hz - edges[:-2]) / np.diff(edges)[:-1]
+    falling = (edges[2:] - hz) / np.diff(edges)[1:]
+    return np.asarray(np.maximum(np.minimum(rising, falling), 0), np.float32)

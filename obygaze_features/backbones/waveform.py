@@ -1,0 +1,340 @@
+"""`waveform`: networks that hear: wav2vec 2.0, HuBERT, WavLM, AST, the audio half of CLAP, Whisper's encoder.
+
+The class follows from the configuration beside the weights, and samples are prepared by the feature extractor
+of transformers with the numbers beside them. The sound of a clip is cut into equal windows, as few as the
+network's longest input allows; they are filled up only where the network's input has one length. Its steps in
+time are averaged over each part of the clip, between the midpoints of sampled frames.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.backbone import Backbone, Hearing, Output
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
+from obygaze_features.backbones.compute import Compute, autocast, card_of, is_out_of_memory, matmul_precision
+from obygaze_features.backbones.weights import Weights, find_weights, object_beside
+from obygaze_features.errors import BackboneError, first_line
+
+EXTRACTOR = "preprocessor_config.json"
+LONGEST_S = 30.0
+"""Seconds that a network with inputs of any length hears at once."""
+SHORTEST = 400
+"""Samples of the first step of wav2vec 2.0 and its kin; fewer are padded with silence."""
+SLOWEST, FASTEST = 4_000, 192_000
+WINDOWS_AT_ONCE = 8
+
+Steps = Callable[[Any, Any, int], torch.Tensor]
+"""Turns a network's output, its configuration and the samples of a window into steps `[B, S, D]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How networks of one type are read.
+
+    Parameters
+    ----------
+    network, extractor
+        Names of classes of transformers.
+    steps
+        Reads the steps in time, which divide a window evenly.
+    meaning
+        What a step is.
+    longest_s
+        Reads the longest window, in seconds, from the extractor; None for `LONGEST_S`.
+    agree
+        Field of the extractor -> field of the configuration that must be equal.
+    unexpected
+        Patterns of tensors in the files that are not used.
+    """
+
+    network: str
+    extractor: str
+    steps: Steps
+    meaning: str
+    citation: str
+    longest_s: Callable[[Any], float] | None = None
+    agree: Mapping[str, str] | None = None
+    unexpected: tuple[str, ...] = ()
+
+
+def _every_step(output: Any, _config: Any, _n_samples: int) -> torch.Tensor:
+    steps: torch.Tensor = output.last_hidden_state
+    return steps
+
+
+def _whisper_steps(output: Any, _config: Any, n_samples: int) -> torch.Tensor:
+    """Leave out the steps of the silence that fills the input: two frames of ten milliseconds make a step."""
+    return _every_step(output, None, 0)[:, : max(n_samples // 320, 1)]
+
+
+def _ast_steps(output: Any, config: Any, n_samples: int) -> torch.Tensor:
+    """Average over frequency; leave out the classes' two tokens, and what fills the input."""
+    bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
+    steps: torch.Tensor = output.last_hidden_state[:, 2:].unflatten(1, (bands, -1)).mean(dim=1)
+    return steps[:, : max(n_samples // (160 * config.time_stride), 1)]
+
+
+def _one_step(output: Any, _config: Any, _n_samples: int) -> torch.Tensor:
+    step: torch.Tensor = output.audio_embeds[:, None]
+    return step
+
+
+_LAST = "last hidden state"
+_HEADS = (
+    r"lm_head\..*",
+    r"quantizer\..*",
+    r"project_(q|hid)\..*",
+    r"(\w+\.)?masked_spec_embed",
+    r"projector\..*",
+)
+_SPEECH = ("Wav2Vec2FeatureExtractor", _every_step, f"{_LAST}, 50 steps a second")
+
+KINDS: Mapping[str, Kind] = {
+    "wav2vec2": Kind(
+        "Wav2Vec2Model", *_SPEECH, "Baevski et al., wav2vec 2.0, NeurIPS 2020", unexpected=_HEADS
+    ),
+    "hubert": Kind("HubertModel", *_SPEECH, "Hsu et al., HuBERT, IEEE/ACM TASLP 2021", unexpected=_HEADS),
+    "wavlm": Kind("WavLMModel", *_SPEECH, "Chen et al., WavLM, IEEE JSTSP 2022", unexpected=_HEADS),
+    "whisper": Kind(
+        "WhisperModel",
+        "WhisperFeatureExtractor",
+        _whisper_steps,
+        f"{_LAST} of the encoder, 50 steps a second",
+        "Radford et al., Robust speech recognition via large-scale weak supervision, ICML 2023",
+        longest_s=lambda extractor: float(extractor.chunk_length),
+        agree={"feature_size": "num_mel_bins"},
+        unexpected=(r"proj_out\..*",),
+    ),
+    "audio-spectrogram-transformer": Kind(
+        "ASTModel",
+        "ASTFeatureExtractor",
+        _ast_steps,
+        f"{_LAST}, mean over frequency",
+        "Gong et al., AST: audio spectrogram transformer, Interspeech 2021",
+        longest_s=lambda extractor: extractor.max_length / 100,
+        agree={"max_length": "max_length", "num_mel_bins": "num_mel_bins"},
+        unexpected=(r"classifier\..*",),
+    ),
+    "clap": Kind(
+        "ClapAudioModelWithProjection",
+        "ClapFeatureExtractor",
+        _one_step,
+        "audio embedding of each window, in the space of the texts, not normalised",
+        "Wu et al., Large-scale contrastive language-audio pretraining, ICASSP 2023",
+        longest_s=lambda extractor: float(extractor.max_length_s),
+        agree={"feature_size": "num_mel_bins"},
+        unexpected=(r"text_model\..*", r"text_projection\..*", r"logit_scale_[at]"),
+    ),
+}
+"""`model_type` -> how its networks are read."""
+
+
+def waveform(
+    n_frames: int = 32, *, weights: str, track: str = "", compute: Compute | None = None
+) -> Backbone:
+    """Build a network that hears, for clips of `n_frames` sampled frames.
+
+    Parameters
+    ----------
+    track
+        Language (`fra`) or number of the sound track; empty is the one that players choose.
+
+    Raises
+    ------
+    BackboneError
+        If the network is of none of `KINDS`, or a file beside the weights is missing or does not fit.
+    """
+    source = find_weights(weights)
+    config = transformers.Wav2Vec2Config() if source.seed is not None else auto_config(source)
+    kind = KINDS.get(config.model_type)
+    if kind is None:
+        raise BackboneError(
+            f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
+            f"there is {', '.join(KINDS)}"
+        )
+    own = config.audio_config if config.model_type == "clap" else config
+    for field in (
+        "mask_time_prob",
+        "mask_feature_prob",
+    ):  # of training, where a tensor stands for what is masked
+        if hasattr(own, field):
+            setattr(own, field, 0.0)
+    extractor = _extractor(source, kind, own)
+    network: Any = load_pretrained(
+        getattr(transformers, kind.network), source, own, allow_unexpected=kind.unexpected
+    )
+    compute = compute or Compute()
+    encoder = WaveformEncoder(network, own, extractor, kind, compute)
+    width = own.projection_dim if config.model_type == "clap" else own.hidden_size
+    dtype: Any = compute.frames_dtype()
+    return Backbone(
+        name="waveform",
+        n_frames=n_frames,
+        prepare=np.asarray,
+        encode=encoder,
+        outputs=(Output("frames", (n_frames, width), dtype), Output("pooled", (width,))),
+        provenance={
+            "head": "projection" if config.model_type == "clap" else None,
+            "layer": kind.meaning,
+            "arrays": {"frames": f"mean over each part of: {kind.meaning}", "pooled": "mean of the frames"},
+            **source.record(),
+            "architecture": {"type": config.model_type, **plain_config(own)},
+            "preset": {
+                "name": kind.extractor,
+                "resize": f"{encoder.rate} samples a second, mono, by libswresample",
+                "crop": f"equal windows of at most {encoder.longest_s:g} s",
+                "constants": plain_config(extractor),
+                "order": "mono, resample, extract",
+                "track": track,
+            },
+            "compute": compute.record(network.config._attn_implementation),
+            "citation": kind.citation,
+        },
+        libraries=("torch", "transformers"),
+        hears=Hearing(encoder.rate, track),
+    )
+
+
+class WaveformEncoder:
+    """A waveform backbone's `encode`: parts of clips, float32 `[F, L]` with NaN after their ends, to arrays.
+
+    Every clip goes through alone, its windows together, so that it gets the same bytes in any batch.
+    """
+
+    clips_at_once = 1
+
+    def __init__(self, network: Any, config: Any, extractor: Any, kind: Kind, compute: Compute) -> None:
+        self.name = "waveform"
+        self.compute = compute
+        self.device = compute.torch_device()
+        self.rate = int(extractor.sampling_rate)
+        self.longest_s = LONGEST_S if kind.longest_s is None else kind.longest_s(extractor)
+        self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
+        self._network, self._config, self._kind = network, config, kind
+        self._extractor = extractor
+        self._is_loaded = False
+
+    @property
+    def card(self) -> str:
+        """Model of the card; `cpu` without one."""
+        return card_of(self.device)
+
+    def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Encode clips, `[F, L]` each.
+
+        Raises
+        ------
+        BackboneError
+            If a clip does not fit in the memory, or the network and its extractor do not fit together.
+        """
+        frames = np.stack([self._frames(clip) for clip in clips])
+        dtype = self.compute.frames_dtype()
+        return {"frames": frames.astype(dtype), "pooled": frames.mean(axis=1, dtype=np.float64).astype("f4")}
+
+    __call__ = start
+
+    def _frames(self, parts: NDArray[np.float32]) -> NDArray[np.float32]:
+        lengths = np.isfinite(parts).sum(axis=1)
+        steps, middles = self.steps(parts[np.isfinite(parts)])
+        ends = np.cumsum(lengths)
+        frames = []
+        for begin, end in zip(ends - lengths, ends, strict=True):
+            inside = (middles >= begin) & (middles < end)
+            nearest = np.abs(middles - (begin + end) / 2).argmin()
+            frames.append(steps[inside].mean(axis=0) if inside.any() else steps[nearest])
+        return np.stack(frames)
+
+    def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`."""
+        if len(samples) < SHORTEST:
+            samples = np.pad(samples, (0, SHORTEST - len(samples)))
+        longest = int(self.longest_s * self.rate)
+        count = -(-len(samples) // longest)
+        size = len(samples) // count
+        windows = [samples[number * size : (number + 1) * size] for number in range(count)]
+        steps = []
+        for first in range(0, count, WINDOWS_AT_ONCE):
+            steps += list(self._forward(windows[first : first + WINDOWS_AT_ONCE]))
+        n_steps = len(steps[0])
+        middles = (np.arange(n_steps) + 0.5) * (size / n_steps)
+        return np.concatenate(steps), np.concatenate([middles + number * size for number in range(count)])
+
+    def _forward(self, windows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Run the network over windows of one length; return `[B, S, D]`."""
+        given = [self._extractor(window, sampling_rate=self.rate, return_tensors="np") for window in windows]
+        try:
+            if not self._is_loaded:
+                self._network = self._network.to(self.device, self._dtype)
+                self._is_loaded = True
+            inputs = {
+                name: torch.from_numpy(np.concatenate([np.asarray(each[name]) for each in given])).to(
+                    self.device
+                )
+                for name in given[0]
+                if name != "attention_mask"  # all ones: windows of one length
+            }
+            inputs = {
+                name: value.to(self._dtype) if value.is_floating_point() else value
+                for name, value in inputs.items()
+            }
+            network = self._network.encoder if self._kind.network == "WhisperModel" else self._network
+            with (
+                torch.inference_mode(),
+                matmul_precision(tf32=self.compute.tf32),
+                autocast(self.compute, self.device),
+            ):
+                steps = self._kind.steps(network(**inputs), self._config, len(windows[0]))
+                return np.asarray(steps.float().cpu().numpy())
+        except (RuntimeError, ValueError) as error:
+            if is_out_of_memory(error):
+                raise BackboneError(
+                    f"backbone 'waveform': {len(windows)} windows of {len(windows[0]) / self.rate:.0f} s do "
+                    f"not fit in the memory of {self.device}"
+                ) from error
+            raise BackboneError(
+                f"backbone 'waveform': the network does not take what its {EXTRACTOR} prepares: "
+                f"{first_line(error)}"
+            ) from error
+
+
+def _extractor(source: Weights, kind: Kind, config: Any) -> Any:
+    """Make the feature extractor of the numbers beside the weights.
+
+    Raises
+    ------
+    BackboneError
+        If there are none, or they are another extractor's, or not this network's.
+    """
+    cls = getattr(transformers, kind.extractor)
+    if source.seed is not None:
+        return cls()
+    beside = object_beside(source, EXTRACTOR)
+    where = f"{source.name}/{EXTRACTOR}"
+    named = beside.get("feature_extractor_type", kind.extractor) if beside else None
+    if named != kind.extractor:
+        told = f"is of {named!r}" if named else "is missing"
+        raise BackboneError(f"{where} {told}; how samples are prepared stands in that of a {kind.extractor}")
+    try:
+        extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
+        longest_s = LONGEST_S if kind.longest_s is None else kind.longest_s(extractor)
+        fits = SLOWEST <= extractor.sampling_rate <= FASTEST and 0.1 <= longest_s <= 2 * LONGEST_S
+    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
+        raise BackboneError(f"{where}: there is no such extractor: {first_line(error)}") from None
+    if not fits:
+        raise BackboneError(
+            f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
+            f"{SLOWEST} to {FASTEST}, and at most {2 * LONGEST_S:g} s"
+        )
+    for ours, theirs in (kind.agree or {}).items():
+        if getattr(extractor, ours) != getattr(config, theirs):
+            raise BackboneError(
+                f"{where}: {ours} is {getattr(extractor, ours)}, and the network's {theirs} "
+                f"{getattr(config, theirs)}"
+            )
+    return extractor

@@ -1,0 +1,292 @@
+"""Read the samples of a sound track, mono, at the rate that is asked for, on the clock of the pictures.
+
+A track is decoded in blocks of half a minute, each by a decoder of its own from two seconds before it, so
+that a span has the same samples whatever else is read. Times are those of the frames' time stamps. Containers
+round them, so a run of frames starts where all of their time stamps agree best. Where a file has no samples
+there is silence, which is counted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av import FFmpegError
+from av.audio.stream import AudioStream
+from av.container import InputContainer
+from av.stream import Discard
+from numpy.typing import NDArray
+
+from obygaze_features.errors import VideoError
+from obygaze_features.video.index import cached_fact
+from obygaze_features.video.source import UNREADABLE, Source, opened
+
+BLOCK_S = 30
+PREROLL_S = 1
+"""Seconds that are decoded before a block and its margin: codecs need some frames to begin."""
+GAPS_A_SECOND = 25
+"""What is missing is counted so often."""
+MARGIN_S = 1
+"""Seconds before and after a block that are resampled, or measured, with it."""
+JUMP_S = 0.02
+"""A frame whose time stamp is so far from the end of the frame before begins another run."""
+BLOCKS_KEPT = 8
+HIGHEST_RATE = 384_000
+
+Samples = NDArray[np.float32]
+Measure = Callable[[Samples], NDArray[np.float32]]
+
+
+class SoundTrack:
+    """A sound track of a video; `parts` reads spans of it. Blocks that were read last are kept.
+
+    Raises
+    ------
+    VideoError
+        The file can't be opened, or has no such track.
+    """
+
+    def __init__(self, path: Path, track: str = "") -> None:
+        self.path = path
+        self.track = track
+        with opened(path) as source:
+            self._open(source)
+        self._ways: tuple[str, ...] = ("sound", "pictures", "all")
+        self._native: OrderedDict[int, tuple[int, Samples]] = OrderedDict()
+        self._ready: OrderedDict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = OrderedDict()
+
+    def parts(
+        self,
+        start_s: float,
+        end_s: float,
+        edges_s: Iterable[float],
+        *,
+        rate: int,
+        measure: Measure | None = None,
+        steps_a_second: int = 0,
+    ) -> tuple[NDArray[np.float32], float]:
+        """Read a span, cut at times inside it.
+
+        Parameters
+        ----------
+        start_s, end_s
+            The span, in seconds of the player's clock.
+        edges_s
+            Where it is cut.
+        rate
+            Samples a second.
+        measure
+            Turns samples into `[steps, D]`, `steps_a_second`, in place of the samples themselves.
+
+        Returns
+        -------
+        NDArray
+            `[parts, L]`, or `[parts, L, D]` of what is measured: one row a part, NaN after its end.
+        float
+            Seconds of the span that have no samples.
+
+        Raises
+        ------
+        VideoError
+            The span has no samples at all.
+        """
+        per_s = steps_a_second or rate
+        cuts = [round(max(time_s, 0.0) * per_s) for time_s in (start_s, *edges_s, end_s)]
+        last = max(cuts[-1] - 1, cuts[0])
+        blocks = range(cuts[0] // (per_s * BLOCK_S), last // (per_s * BLOCK_S) + 1)
+        read = [self._block(block, rate, measure, per_s) for block in blocks]
+        signal, gaps = (np.concatenate(each) for each in zip(*read, strict=True))
+        first_s = blocks[0] * BLOCK_S
+        span = slice(*(round((time_s - first_s) * GAPS_A_SECOND) for time_s in (max(start_s, 0.0), end_s)))
+        missing_s = float(gaps[span].sum()) / GAPS_A_SECOND
+        if missing_s >= end_s - start_s - 2 / GAPS_A_SECOND:
+            raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
+        first, longest = first_s * per_s, max(1, *np.diff(cuts))
+        parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
+        for part, (begin, end) in enumerate(pairwise(cuts)):
+            taken = signal[min(begin, last) - first : max(end, begin + 1) - first]
+            parts[part, : len(taken)] = taken
+        return parts, missing_s
+
+    def _block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> tuple[Samples, Samples]:
+        """Return the signal of a block without its margins, and the share of its samples that are missing.
+
+        What is measured is small, and shared with other processes that read the file.
+        """
+        key = (block, rate, measure)
+        if key not in self._ready:
+            what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+
+            def compute() -> bytes:
+                return b"".join(each.tobytes() for each in self._read_block(block, rate, measure, per_s))
+
+            if measure is None:
+                gaps, signal = self._read_block(block, rate, measure, per_s)
+            else:
+                values = np.frombuffer(cached_fact(self.path, what, compute), np.float32)
+                gaps, signal = np.split(values, [BLOCK_S * GAPS_A_SECOND])
+                signal = signal.reshape(BLOCK_S * per_s, -1)
+            self._ready[key] = signal, gaps
+        _keep_last(self._ready, key)
+        return self._ready[key]
+
+    def _read_block(
+        self, block: int, rate: int, measure: Measure | None, per_s: int
+    ) -> tuple[Samples, Samples]:
+        """Return gaps and signal of a block."""
+        own_rate, samples = self._decoded(block)
+        inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
+        starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
+        gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32) * (GAPS_A_SECOND / own_rate)
+        signal = _resampled(np.nan_to_num(samples)[None], own_rate, rate)
+        signal = signal if measure is None else measure(signal)
+        inside = np.ascontiguousarray(signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s])
+        return gaps.astype(np.float32), inside
+
+    def _decoded(self, block: int) -> tuple[int, Samples]:
+        """Return the rate of the track and the samples of a block with its margins; NaN where it has none."""
+        if block not in self._native:
+            self._native[block] = self._decode(block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S)
+        _keep_last(self._native, block)
+        return self._native[block]
+
+    def _decode(self, start_s: int, end_s: int) -> tuple[int, Samples]:
+        runs: list[_Run] = []
+        with opened(self.path) as source:
+            stream, origin = self._open(source), float(source.origin)
+            rate = stream.codec_context.sample_rate
+            for time_s, packet in self._packets(source, stream, origin + start_s - PREROLL_S):
+                if time_s is not None and time_s >= origin + end_s:
+                    break
+                with suppress(*UNREADABLE):  # what a damaged packet held is missing
+                    for frame in packet.decode():
+                        _add(runs, frame, origin, rate)
+        samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
+        for run in runs:
+            first = round((run.start_s - start_s) * rate)
+            values = run.mono(rate)[max(-first, 0) :]
+            place = samples[max(first, 0) : max(first, 0) + len(values)]
+            place[:] = values[: len(place)]
+        return rate, samples
+
+    def _packets(
+        self, source: Source, stream: AudioStream, begin_s: float
+    ) -> Iterator[tuple[float | None, Any]]:
+        """Yield packets, with their times, from a time on; those without a time too.
+
+        Some containers can be sought in by their pictures alone, and some not at all: then all is read.
+        """
+        tick_s = float(stream.time_base or 0)
+        for way in self._ways if begin_s > 0 else ("all",):
+            try:
+                source.stream.discard = Discard.default if way == "pictures" else Discard.all
+                source.container.seek(0 if way == "all" else int(begin_s * av.time_base), backward=True)
+            except FFmpegError:
+                if way != "all":
+                    self._ways = tuple(other for other in self._ways if other != way)
+                    continue
+            source.stream.discard = Discard.all
+            ready = way == "all"
+            for packet in source.container.demux(stream):
+                stamp = packet.dts if packet.pts is None else packet.pts
+                time_s = None if stamp is None else stamp * tick_s
+                if not ready and time_s is not None and time_s > begin_s:
+                    break
+                ready = True
+                if packet.size and (time_s is None or time_s >= begin_s):
+                    yield time_s, packet
+            if ready:
+                return
+
+    def _open(self, source: Source) -> AudioStream:
+        stream = self._stream(source.container)
+        stream.discard = Discard.default
+        source.stream.discard = Discard.all
+        if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
+            raise VideoError(f"its sound has {stream.codec_context.sample_rate} samples a second", self.path)
+        return stream
+
+    def _stream(self, container: InputContainer) -> AudioStream:
+        every: list[Any] = list(container.streams.audio)
+        streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
+        if not streams:
+            raise VideoError("no sound track", self.path)
+        if not self.track:
+            best = container.streams.best("audio")
+            return best if isinstance(best, AudioStream) else streams[0]
+        if self.track.isdecimal() and int(self.track) < len(streams):
+            return streams[int(self.track)]
+        languages = [stream.metadata.get("language", "") for stream in streams]
+        if self.track in languages:
+            return streams[languages.index(self.track)]
+        told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
+        raise VideoError(f"no sound track '{self.track}'; there is {told}", self.path)
+
+
+class _Run:
+    """Frames of one kind without a gap: their samples, and what each says of when the run starts."""
+
+    def __init__(self, kind: tuple[str, str], time_s: float) -> None:
+        self.kind = kind
+        self.n = 0
+        self.earliest = self.latest = time_s
+        self._values: list[NDArray[Any]] = []
+
+    @property
+    def start_s(self) -> float:
+        """The time that no time stamp is far from, if all were rounded alike."""
+        return (self.earliest + self.latest) / 2
+
+    def add(self, frame: Any, start_s: float | None) -> None:
+        """Add a frame; `start_s` is when the run starts by its time stamp."""
+        if start_s is not None:
+            trimmed = 0 < self.n < frame.samples  # the first frame, whose time stamp was rounded once more
+            self.earliest = start_s if trimmed else min(self.earliest, start_s)
+            self.latest = start_s if trimmed else max(self.latest, start_s)
+        self._values.append(frame.to_ndarray())
+        self.n += frame.samples
+
+    def mono(self, rate: int) -> Samples:
+        """Mix all channels into one."""
+        return _resampled(np.concatenate(self._values, axis=1), rate, rate, *self.kind)
+
+
+def _add(runs: list[_Run], frame: Any, origin: float, rate: int) -> None:
+    """Add a decoded frame to the run that it goes on, or begin another."""
+    if frame.sample_rate != rate:
+        return
+    run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name)
+    time_s = None if frame.pts is None else float(frame.pts * frame.time_base) - origin
+    start_s = None if run is None or time_s is None else time_s - run.n / rate
+    far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S
+    if run is None or far or run.kind != kind:
+        if time_s is None:
+            return
+        run, start_s = _Run(kind, time_s), None
+        runs.append(run)
+    run.add(frame, start_s)
+
+
+def _resampled(
+    samples: NDArray[Any], rate: int, wanted: int, kind: str = "fltp", layout: str = "mono"
+) -> Samples:
+    """Make one channel of `wanted` samples a second with libswresample; the first sample stays put."""
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted)
+    frame: Any = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), format=kind, layout=layout)
+    frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), 0
+    n = frame.samples * wanted // rate
+    given = np.concatenate(
+        [part.to_ndarray()[0] for each in (frame, None) for part in resampler.resample(each)]
+    )
+    return np.concatenate([given[:n], np.zeros(max(n - len(given), 0), np.float32)])
+
+
+def _keep_last(kept: OrderedDict[Any, Any], key: object) -> None:
+    kept.move_to_end(key)
+    while len(kept) > BLOCKS_KEPT:
+        kept.popitem(last=False)

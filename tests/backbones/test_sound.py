@@ -1,0 +1,75 @@
+"""Descriptors of sound: known signals get the values that their definitions give."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.sound import FEATURES, RATE, encode, k_weighting, measure, prepare
+from tests.video.sounding import tone
+
+
+def described(samples):
+    steps = measure(samples.astype(np.float32))[25:-25]
+    return dict(zip(FEATURES, prepare(steps[None])[0].tolist(), strict=True))
+
+
+def noise(seconds, level=0.1):
+    return level * np.random.default_rng(0).standard_normal(round(seconds * RATE))
+
+
+def test_the_filters_are_those_of_the_recommendation_at_48_khz():
+    shelf = [1.53512485958697, -2.69169618940638, 1.19839281085285, 1.0, -1.69065929318241, 0.73248077421585]
+    high_pass = [1.0, -2.0, 1.0, 1.0, -1.99004745483398, 0.99007225036621]
+    assert np.abs(k_weighting(48_000) - [shelf, high_pass]).max() < 1e-12
+
+
+@pytest.mark.parametrize("level", [1.0, 0.1, 0.01])
+def test_a_sine_of_997_hz_has_the_loudness_of_the_recommendation(level):
+    expected = 20 * np.log10(level) - 3.01  # BS.1770-4, annex 1: -3.01 LKFS at full scale in one channel
+    assert described(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
+
+
+def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
+    sine, hiss = described(tone(220, 3.0, 0.1, RATE)), described(noise(3.0))
+    assert sine["harmonicity"] > 0.95
+    assert sine["voiced"] == 1.0
+    assert sine["flatness"] < 0.01
+    assert hiss["harmonicity"] < 0.3
+    assert hiss["voiced"] == 0.0
+    assert 0.5 < hiss["flatness"] < 0.65  # exp(-0.5772) of a spectrum of chi-squared values
+    assert hiss["flux"] > sine["flux"]
+
+
+@pytest.mark.parametrize(("hz", "band"), [(100, 1), (1000, 20), (4000, 48)])
+def test_the_loudest_band_is_at_the_tone(hz, band):
+    bands = [described(tone(hz, 3.0, 0.1, RATE))[f"log_mel_{k}"] for k in range(64)]
+    assert abs(int(np.argmax(bands)) - band) <= 1
+
+
+def test_silence_is_a_floor_and_not_minus_infinity():
+    silent = described(np.zeros(3 * RATE))
+    assert all(np.isfinite(value) for value in silent.values())
+    assert silent["loudness"] == pytest.approx(-100.7, abs=0.1)
+    assert silent["voiced"] == 0.0
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
+def test_a_part_is_the_mean_of_its_steps_and_pooled_the_mean_of_the_parts(lengths, seed):
+    steps = measure(np.random.default_rng(seed).normal(0, 0.1, sum(lengths) * 320).astype(np.float32))
+    parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
+    ends = np.cumsum(lengths)
+    for part, (end, length) in enumerate(zip(ends, lengths, strict=True)):
+        parts[part, :length] = steps[end - length : end]
+    frames = prepare(parts)
+    means = [steps[end - length : end, 0].mean() for end, length in zip(ends, lengths, strict=True)]
+    assert np.allclose(frames[:, 0], means, atol=1e-4)
+    assert np.allclose(encode(frames[None])["pooled"][0], frames.mean(axis=0), atol=1e-4)
+
+
+def test_it_says_what_it_hears():
+    backbone = load_backbone("sound", 4, track="fra")
+    assert (backbone.hears.rate, backbone.hears.track) == (RATE, "fra")
+    assert backbone.provenance["preset"]["track"] == "fra"
+    assert [output.shape for output in backbone.outputs] == [(4, 69), (69,)]

@@ -1,0 +1,126 @@
+"""Networks that hear give what transformers' own extractor and forward give, window by window."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.checkpoint import quiet
+from obygaze_features.backbones.waveform import EXTRACTOR, KINDS
+from obygaze_features.errors import BackboneError
+from tests.tiny_checkpoints import tiny_sound_checkpoint
+
+RATE = 16_000
+LONGEST_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap": 2.0}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hearing")
+    return {kind: tiny_sound_checkpoint(kind, folder / kind) for kind in KINDS}
+
+
+def samples(seconds, seed=0):
+    return np.random.default_rng(seed).normal(0, 0.1, round(seconds * RATE)).astype(np.float32)
+
+
+@torch.inference_mode()
+def plain(kind, folder, window):
+    """Run a window through classes of transformers."""
+    with quiet():
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
+        if kind == "clap":
+            network = transformers.ClapModel.from_pretrained(folder).eval()
+        else:
+            network = transformers.AutoModel.from_pretrained(folder).eval()
+    inputs = extractor(window, sampling_rate=RATE, return_tensors="pt")
+    if kind == "clap":
+        return network.audio_projection(network.audio_model(**inputs).pooler_output).numpy()
+    network = network.encoder if kind == "whisper" else network
+    hidden = network(**inputs).last_hidden_state[0].numpy()
+    if kind == "whisper":
+        return hidden[: len(window) // 320]
+    if kind == "audio-spectrogram-transformer":
+        return hidden[2:].reshape(2, 12, -1).mean(axis=0)[: len(window) // 1600]
+    return hidden
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seconds", [0.9, 4.5])
+def test_the_steps_are_those_of_transformers_for_every_window(folders, kind, seconds):
+    encoder = load_backbone("waveform", 4, weights=str(folders[kind])).encode
+    heard = samples(seconds)
+    count = int(-(-seconds // LONGEST_S.get(kind, 30.0)))
+    size = len(heard) // count
+    expected = [plain(kind, folders[kind], heard[k * size : (k + 1) * size]) for k in range(count)]
+    steps, middles = encoder.steps(heard)
+    expected = np.concatenate(expected)
+    assert steps.shape == expected.shape
+    assert np.abs(steps - expected).max() <= 1e-6 * max(np.abs(expected).max(), 1.0)
+    assert (np.diff(middles) > 0).all()
+    assert 0 < middles[0] <= middles[-1] < len(heard)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clip_gets_the_same_bytes_in_any_batch_and_parts_their_own_steps(folders, kind):
+    backbone = load_backbone("waveform", 3, weights=str(folders[kind]))
+    heard = samples(3.6)
+    parts = np.stack([np.pad(each, (0, 100), constant_values=np.nan) for each in np.split(heard, 3)])
+    other = parts[::-1].copy()
+    alone, both = backbone.encode([parts]), backbone.encode([other, parts])
+    assert np.array_equal(alone["frames"][0], both["frames"][1])
+    assert alone["frames"].shape == (1, *backbone.outputs[0].shape)
+    steps, middles = backbone.encode.steps(heard)
+    if kind != "clap":
+        mean = steps[(middles >= 19_200) & (middles < 38_400)].mean(axis=0)
+        assert np.allclose(alone["frames"][0, 1], mean, atol=1e-6)
+    assert np.allclose(alone["pooled"][0], alone["frames"][0].mean(axis=0), atol=1e-6)
+
+
+def test_a_part_that_is_shorter_than_a_step_has_the_nearest_one(folders):
+    backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
+    parts = np.full((2, 16_000), np.nan, np.float32)
+    parts[0], parts[1, 0] = samples(1.0), 0.0
+    frames = backbone.encode([parts])["frames"][0]
+    assert np.array_equal(frames[1], backbone.encode.steps(parts[np.isfinite(parts)])[0][-1])
+
+
+def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
+    from transformers import BertConfig, BertModel
+
+    BertModel(BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)).save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(BackboneError, match="'bert' is not one that hears here; there is wav2vec2"):
+        load_backbone("waveform", weights=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("hubert", {"feature_extractor_type": "ClapFeatureExtractor"}, "is of 'ClapFeatureExtractor'"),
+        ("hubert", {"sampling_rate": 10**9}, "1000000000 samples a second"),
+        ("whisper", {"feature_size": 80}, "feature_size is 80, and the network's num_mel_bins 20"),
+        ("whisper", {"chunk_length": 10**6}, "windows of 1e"),
+        ("clap", {"feature_size": 64}, "feature_size is 64, and the network's num_mel_bins 32"),
+        ("audio-spectrogram-transformer", {"max_length": 1024}, "max_length is 1024, and the network's"),
+        ("hubert", None, "is missing"),
+    ],
+)
+def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, kind, change, told):
+    folder = tiny_sound_checkpoint(kind, tmp_path / "network")
+    beside = folder / EXTRACTOR
+    if change is None:
+        beside.unlink()
+    else:
+        beside.write_text(json.dumps(json.loads(beside.read_text()) | change), encoding="utf-8")
+    with pytest.raises(BackboneError, match=told):
+        load_backbone("waveform", weights=str(folder))
+
+
+def test_weights_must_be_named():
+    with pytest.raises(BackboneError, match="give --weights"):
+        load_backbone("waveform")

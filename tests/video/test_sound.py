@@ -1,0 +1,133 @@
+"""Sound is read to the sample, on the clock of the pictures, whatever else is read of the file."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import VideoError
+from obygaze_features.video import SoundTrack
+from tests.video.sounding import RATE, clicks, tone, write_film
+
+AT_S = (1.0, 29.5, 31.5, 33.0)
+KINDS = {"mp4": "aac", "mkv": "libopus", "ts": "ac3", "avi": "libmp3lame"}
+ENCODERS_DELAY_S = {"mp4": 0.0, "mkv": 0.0, "ts": 256 / RATE, "avi": 1105 / RATE}
+"""What players hear late too: in transport streams and AVI no place says what an encoder adds."""
+TICK_S = {"mp4": 0.0, "mkv": 0.001, "ts": 1 / 90_000, "avi": 0.0}
+"""To what a container rounds times."""
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    return {
+        kind: write_film(
+            folder / f"clicks.{kind}",
+            {"eng": clicks(AT_S, 36.0, 48_000 if kind == "mkv" else RATE)},
+            seconds=36.0,
+            codec=codec,
+            rate=48_000 if kind == "mkv" else RATE,
+        )
+        for kind, codec in KINDS.items()
+    }
+
+
+def read(path, rate, start_s, end_s, edges_s=(), **settings):
+    return SoundTrack(path, **settings).parts(start_s, end_s, edges_s, rate=rate)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rate", [16_000, 48_000])
+def test_a_click_is_found_at_its_sample(films, kind, rate):
+    (samples,), _ = read(films[kind], rate, 0.0, 36.0)
+    for at_s in AT_S:
+        near = slice(round((at_s - 0.2) * rate), round((at_s + 0.2) * rate))
+        found = near.start + int(np.abs(samples[near]).argmax())
+        late = found / rate - at_s - ENCODERS_DELAY_S[kind]
+        assert abs(late) <= TICK_S[kind] / 2 + 1 / rate
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_are_those_of_ffmpegs_command(films, kind):
+    words = [
+        "ffmpeg",
+        "-v",
+        "error",
+        "-i",
+        films[kind],
+        "-vn",
+        "-ac",
+        "1",
+        "-ar",
+        "16000",
+        "-f",
+        "f32le",
+        "-",
+    ]
+    expected = np.frombuffer(subprocess.run(words, capture_output=True, check=True).stdout, "<f4")
+    (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
+    late = round(TICK_S[kind] / 2 * 16_000)
+    distance = min(
+        np.abs(samples[800 : 28 * 16_000] - expected[800 + by : 28 * 16_000 + by]).max()
+        for by in range(-late - 1, late + 2)
+    )
+    assert distance < 1e-5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
+    (whole,), _ = read(films[kind], 16_000, 0.0, 36.0)
+    (late,), _ = read(films[kind], 16_000, 28.0, 34.0)
+    assert np.array_equal(late, whole[28 * 16_000 : 34 * 16_000])
+
+
+def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
+    (whole,), _ = read(films["mp4"], 16_000, 0.0, 4.0)
+    parts, missing_s = read(films["mp4"], 16_000, 0.5, 4.0, [1.0, 1.0, 3.0])
+    assert [int(np.isfinite(part).sum()) for part in parts] == [8000, 1, 32000, 16000]
+    assert np.array_equal(parts[2][:32000], whole[16000:48000])
+    assert missing_s == 0.0
+
+
+def test_a_gap_is_silent_and_counted(tmp_path):
+    film = write_film(
+        tmp_path / "gap.mkv", {"eng": tone(440, 8.0)}, seconds=8.0, codec="flac", gap=(3.0, 5.0)
+    )
+    (samples,), missing_s = read(film, 16_000, 0.0, 8.0)
+    assert missing_s == pytest.approx(2.0, abs=0.2)
+    assert np.abs(samples[52_000:76_000]).max() == 0
+    assert np.abs(samples[84_000:120_000]).max() == pytest.approx(0.1, rel=0.05)
+
+
+def test_a_track_that_ends_early_is_counted_and_a_span_without_any_sound_is_refused(tmp_path):
+    film = write_film(tmp_path / "short.mp4", {"eng": tone(440, 3.0)}, seconds=8.0)
+    assert read(film, 16_000, 0.0, 8.0)[1] == pytest.approx(5.0, abs=0.1)
+    with pytest.raises(VideoError, match="no sound between 5 and 8 s"):
+        read(film, 16_000, 5.0, 8.0)
+
+
+def test_a_track_is_chosen_by_its_language_or_number(tmp_path):
+    tracks = {"eng": tone(440, 2.0, 0.2), "fra": tone(440, 2.0, 0.05)}
+    film = write_film(tmp_path / "two.mkv", tracks, seconds=2.0)
+    loudness = {
+        track: float(np.nanmax(read(film, 16_000, 0.5, 1.5, track=track)[0]))
+        for track in ("", "fra", "1", "eng")
+    }
+    assert loudness[""] == loudness["eng"] == pytest.approx(0.2, rel=0.1)
+    assert loudness["fra"] == loudness["1"] == pytest.approx(0.05, rel=0.1)
+    with pytest.raises(VideoError, match="no sound track 'deu'; there is 0 eng, 1 fra"):
+        SoundTrack(film, "deu")
+
+
+def test_a_film_without_sound_says_so(tmp_path):
+    film = write_film(tmp_path / "silent.mp4", {}, seconds=1.0)
+    with pytest.raises(VideoError, match="no sound track"):
+        SoundTrack(film)
+
+
+def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
+    film = write_film(tmp_path / "stereo.mp4", {"eng": tone(440, 2.0)}, seconds=2.0, layout="stereo")
+    (samples,), _ = read(film, 16_000, 0.2, 1.8)
+    assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
