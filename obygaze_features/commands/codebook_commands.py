@@ -1,4 +1,4 @@
-"""`obygaze codebook show | check | init | texts`."""
+"""`obygaze codebook show | check | init | texts | template`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import write_whole
+from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.options import (
     FILE,
@@ -112,6 +112,39 @@ def texts(what: str, output: Output) -> Result:
     write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
     document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
     return document, f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}"
+
+
+@click.command()
+@click.argument("what", metavar="NAME|FILE|MANIFEST", shell_complete=complete_codebook)
+@click.argument("films", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--annotator", "annotators", multiple=True, help="Name of an annotator; repeatable.")
+@output("Folder for a document (.eaf) for each film.", required=True, force="Replace existing documents.")
+@prints_result
+def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], output: Output) -> Result:
+    """Write a blank ELAN document for each film, to annotate without a model's opinion in sight.
+
+    It offers the codebook's levels and lists its concepts; each annotator has tiers of their own. 'manifest
+    import eaf' reads it back.
+
+    \b
+    Examples:
+      obygaze codebook template obygaze12 films/*.mkv --annotator AB \\
+          --annotator CD --out blank
+      obygaze manifest import eaf blank/*.eaf --out annotated.csv
+    """
+    codebook = _codebook_of(what)
+    documents = {
+        film: manifests.blank_document(codebook, manifests.slug(film.stem), annotators, media=film.name)
+        for film in films
+    }
+    names = file_names([film.stem for film in films])
+    paths = {film: output.path / f"{names[film.stem]}.eaf" for film in films}
+    refuse_existing(*paths.values(), force=output.force)
+    output.path.mkdir(parents=True, exist_ok=True)
+    for film, text in documents.items():
+        write_whole(paths[film], text)
+    document = {"files": [str(path) for path in paths.values()], "codebook": codebook.name}
+    return document, f"{output.path}: {_number(films, 'blank document')} of codebook {codebook.name}"
 
 
 def _codebook_of(what: str) -> "Codebook":

@@ -30,12 +30,18 @@ if TYPE_CHECKING:
 @removed_option("--concept-tier", "name the tier 'human: concepts' in ELAN", value=True)
 @click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
 @click.option("--annotator", default="", show_default=False, help="Who wrote on tiers that do not say it.")
+@click.option(
+    "--decisions",
+    is_flag=True,
+    help="Read what was decided in documents of 'manifest disagreements --out', with who signed it and when.",
+)
 @codebook_option
 @manifest_output
 def eaf(
     files: tuple[Path, ...],
     movie: str,
     annotator: str,
+    decisions: bool,
     codebook: str | None,
     output: Output,
 ) -> None:
@@ -51,13 +57,12 @@ def eaf(
       obygaze manifest import eaf film.eaf --annotator AB --out film.csv
       obygaze manifest import eaf film.eaf --movie tt0118715 --out film.csv
     """
+    from obygaze_features.manifest.importers.eaf import DECIDED_CONCEPTS, DECIDED_LEVEL
+
     labels = manifests.find_codebook(codebook) if codebook else None
+    tiers = {"level_tier": DECIDED_LEVEL, "concept_tier": DECIDED_CONCEPTS} if decisions else {}
     imported = manifests.import_eaf(
-        files,
-        folder_for(output, labels),
-        movie=movie,
-        annotator=annotator,
-        codebook=labels,
+        files, folder_for(output, labels), movie=movie, annotator=annotator, codebook=labels, **tiers
     )
     write_imported(imported, output, empty_is_3=True)
 

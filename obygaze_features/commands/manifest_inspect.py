@@ -135,12 +135,20 @@ def inspect(manifest: Path, rows: int, as_json: bool) -> None:
     help="Minimum share of a clip's duration that an annotation must cover to count.",
 )
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
+@click.option(
+    "--merge",
+    metavar="highest|any|both|NAME",
+    help="How annotators' labels become one. highest: the highest level and its concepts, over all "
+    "annotations. any: the highest level and all concepts. both: the lowest level and the concepts that all "
+    "gave. NAME: that annotator's alone.  [default: highest]",
+)
 def project(
     annotations: Path,
     onto: Path | None,
     window: float | None,
     threshold: float,
     per_annotator: bool,
+    merge: str | None,
     output: Output,
 ) -> None:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
@@ -160,7 +168,13 @@ def project(
     marks = manifests.read_manifest(annotations)
     folder_for(output, marks.codebook)
     clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
-    result = manifests.project(marks, clips, threshold, per_annotator=per_annotator)
+    if per_annotator and merge:
+        raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
+    result = manifests.project(marks, clips, threshold, per_annotator=per_annotator or merge is not None)
+    labelled = result.manifest
+    if merge is not None:
+        how = merge if merge in ("highest", "any", "both") else "expert"
+        labelled = manifests.merge_annotators(labelled, how, merge)  # type: ignore[arg-type]  # one of its words
     notices = []
     replaced = sum(clip.level is not None for clip in clips)
     if replaced:
@@ -171,7 +185,7 @@ def project(
         notices.append(
             f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
         )
-    write_imported(manifests.Imported(result.manifest, tuple(notices)), output)
+    write_imported(manifests.Imported(labelled, tuple(notices)), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":

@@ -22,6 +22,10 @@ from .codebook_parts import Instance as Instance
 from .codebook_parts import Level as Level
 from .codebook_parts import Scale as Scale
 from .codebook_parts import Task as Task
+from .eaf_document import EafTier as EafTier
+from .eaf_document import blank_document as blank_document
+from .eaf_document import conflicts_document as conflicts_document
+from .eaf_document import eaf_document as eaf_document
 from .importers import Film as Film
 from .importers import FilmPart as FilmPart
 from .importers import Imported as Imported
@@ -52,8 +56,10 @@ from .policies import apply_policy as apply_policy
 from .policies import policies_of as policies_of
 from .projection import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .projection import Label as Label
+from .projection import Merge as Merge
 from .projection import Projection as Projection
 from .projection import merge as merge
+from .projection import merge_annotators as merge_annotators
 from .projection import project as project
 from .projection import sweep as sweep
 from .projection import windows as windows

@@ -166,17 +166,26 @@ class Collected:
         self.clips: list[Clip] = []
         self._problems = problems
         self._column = column
-        self._lines: dict[str, int] = {}
+        self._lines: dict[str, list[tuple[Clip, int]]] = {}
 
     def add(self, clip: Clip | None, line: int) -> None:
         """Add a clip; None is ignored, and a repeated id is noted as a problem with both lines."""
         if clip is None:
             return
-        first = self._lines.setdefault(clip.clip_id, line)
-        if first == line:
+        others = self._lines.setdefault(clip.clip_id, [])
+        twin = next((at for other, at in others if not is_of_another_annotator(clip, other)), None)
+        if twin is None:
             self.clips.append(clip)
+            others.append((clip, line))
         else:
-            self._problems.add(line, f"clip {clip.clip_id!r} is already on line {first}", self._column)
+            self._problems.add(line, f"clip {clip.clip_id!r} is already on line {twin}", self._column)
+
+
+def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
+    """Return whether two rows of an id are of one span of a video, by annotators who differ."""
+    spans = [(each.movie, each.video, each.start_s, each.end_s) for each in (clip, other)]
+    named = bool(clip.annotator and other.annotator) and clip.annotator != other.annotator
+    return named and spans[0] == spans[1]
 
 
 def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool = False) -> Clip | None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import STANDARD, local_path, write_together
-from obygaze_features.manifest.clip import Clip, Collected, absolute, canonical_bytes, clip_of, stored_path
+from obygaze_features.manifest.clip import (
+    Clip,
+    Collected,
+    absolute,
+    canonical_bytes,
+    clip_of,
+    is_of_another_annotator,
+    stored_path,
+)
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.codebook_parts import suggestion
 from obygaze_features.manifest.text_tables import (
@@ -41,13 +49,13 @@ def default_codebook() -> Codebook:
 class Manifest:
     """Clips in order, the folder that their relative video paths are under, and the codebook of their labels.
 
-    Clips' concepts are put in the codebook's order.
+    Clips' concepts are put in the codebook's order. A clip may be there once for each of its annotators.
 
     Raises
     ------
     ManifestError
-        If two clips share an id, clips differ in their extra columns, or a level or concept is not in the
-        codebook.
+        If two clips share an id and are not the rows of two annotators, clips differ in their extra columns,
+        or a level or concept is not in the codebook.
 
     Examples
     --------
@@ -66,13 +74,14 @@ class Manifest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
-        seen: set[str] = set()
+        seen: dict[str, list[Clip]] = {}
         for clip in self.clips:
-            if clip.clip_id in seen:
+            others = seen.setdefault(clip.clip_id, [])
+            if not all(is_of_another_annotator(clip, other) for other in others):
                 raise ManifestError(
                     f"clip {clip.clip_id!r} is there twice: clip ids must be unique", "clip_id"
                 )
-            seen.add(clip.clip_id)
+            others.append(clip)
             if tuple(clip.extras) != tuple(self.clips[0].extras):
                 raise ManifestError(
                     f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "
@@ -119,8 +128,25 @@ class Manifest:
 
     @property
     def by_id(self) -> Mapping[str, Clip]:
-        """The clips by their ids."""
+        """The clips by their ids.
+
+        Raises
+        ------
+        ManifestError
+            A clip is there once for each of several annotators.
+        """
+        if self.is_per_annotator:
+            raise ManifestError(
+                "its clips are there once for each annotator: merge them first (`merge_annotators`, or "
+                "`obygaze manifest project --merge`)",
+                "annotator",
+            )
         return self._by_id
+
+    @property
+    def is_per_annotator(self) -> bool:
+        """Whether a clip is there more than once, for several annotators."""
+        return len(self._by_id) < len(self.clips)
 
     @cached_property
     def _by_id(self) -> Mapping[str, Clip]:

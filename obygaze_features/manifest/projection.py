@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
+
+Merge = Literal["highest", "any", "both", "expert"]
 
 DEFAULT_THRESHOLD = 0.2
 """The paper's smallest overlap."""
@@ -101,8 +104,8 @@ def project(
     threshold
         Share of the clip's duration, 0 to 1.
     per_annotator
-        Whether to give each annotator's labels a row of their own (`<clip_id>-<annotator>`), in place of the
-        labels merged over annotators.
+        Whether to give each annotator's labels a row of their own, in place of the labels merged over
+        annotators.
 
     Raises
     ------
@@ -132,6 +135,57 @@ def project(
         unwatched=tuple(movie for movie in clips.movies if movie not in marks),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
     )
+
+
+def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "") -> Manifest:
+    """Make one row of every clip that is there once for each annotator.
+
+    Parameters
+    ----------
+    manifest
+        Rows of annotators.
+    how
+        ``highest``: the highest level, with the concepts given at it (the paper's rule); ``any``: the highest
+        level, with all concepts; ``both``: the lowest level, with the concepts that all gave; ``expert``:
+        the labels of one annotator alone.
+    expert
+        That annotator.
+
+    Raises
+    ------
+    ManifestError
+        There is no such annotator.
+    """
+    annotators = sorted({clip.annotator for clip in manifest})
+    if how == "expert" and expert not in annotators:
+        raise ManifestError(
+            f"no annotator {expert!r}: there is {', '.join(annotators) or 'none'}", "annotator"
+        )
+    if how != "expert" and not manifest.is_per_annotator:
+        return manifest
+    rows: dict[str, list[Clip]] = {}
+    for clip in manifest:
+        rows.setdefault(clip.clip_id, []).append(clip)
+    return manifest.with_clips(
+        _merged(clips, how, expert, manifest.codebook)
+        for clips in rows.values()
+        if how != "expert" or any(clip.annotator == expert for clip in clips)
+    )
+
+
+def _merged(clips: Sequence[Clip], how: Merge, expert: str, codebook: Codebook) -> Clip:
+    if how == "expert":
+        return next(clip for clip in clips if clip.annotator == expert)
+    labels, first = _labels(clips), clips[0]
+    if not labels:
+        return replace(first, annotator="")
+    merged = merge(labels, codebook)
+    if how != "highest":
+        given = [set(label.concepts) for label in labels]
+        concepts = codebook.in_order(set.union(*given) if how == "any" else set.intersection(*given))
+        lowest = min((label.level for label in labels), key=codebook.rank)
+        merged = Label(lowest if how == "both" else merged.level, concepts)
+    return replace(first, level=merged.level, concepts=merged.concepts, annotator="")
 
 
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
@@ -199,8 +253,7 @@ def _label(
 
 def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str, codebook: Codebook) -> Clip:
     label = merge(_labels(mark for mark in touching if mark.annotator == annotator), codebook)
-    name = f"{clip.clip_id}-{annotator}" if annotator else clip.clip_id
-    return replace(clip, clip_id=name, level=label.level, concepts=label.concepts, annotator=annotator)
+    return replace(clip, level=label.level, concepts=label.concepts, annotator=annotator)
 
 
 def _labels(marks: Iterable[Clip]) -> list[Label]:

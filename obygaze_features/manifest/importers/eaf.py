@@ -7,7 +7,7 @@ with the same times. No other tier is read, so that no model's output becomes a 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
@@ -22,6 +22,10 @@ HUMAN = "human:"
 """Begins the names of the tiers that are read."""
 
 LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
+DECIDED_LEVEL, DECIDED_CONCEPTS = "human: decision level", "human: decision concepts"
+"""Tiers on which annotators' conflicts are decided."""
+DECIDED_ON = "decided_on"
+"""Column of when a document with decisions was saved."""
 MODEL = "obygaze"
 """Begins the names of tiers and of header properties that a model's export wrote."""
 
@@ -84,10 +88,10 @@ def import_eaf(
     for path in files:
         root_node = _parsed(path)
         facts = _properties(root_node)
-        named = facts.get("obygaze codebook", "")
+        named = facts.get("obygaze codebook", "") or facts.get("codebook", "")
         if codebook is None:
             codebook = builtin_codebook(named) if named in BUILTIN else default_codebook()
-        film = movie or facts.get("obygaze movie", "")
+        film = movie or facts.get("obygaze movie", "") or facts.get("movie", "")
         if not film:
             raise ManifestError(f"{path}: does not say which film it is of: give --movie")
         tiers = root_node.findall("TIER")
@@ -106,11 +110,14 @@ def import_eaf(
         for number, mark in enumerate((mark for mark in levels if mark.text), start=1):
             text = concepts.pop((mark.times, mark.annotator), "")
             try:
-                clips.append(_clip(mark, text, number, codebook=codebook, film=film, ids=ids, seen=seen))
+                clip = _clip(mark, text, number, codebook=codebook, film=film, ids=ids, seen=seen)
+                saved = {DECIDED_ON: root_node.get("DATE", "")} if level_tier == DECIDED_LEVEL else {}
+                clips.append(replace(clip, extras={**clip.extras, **saved}))
             except ManifestError as error:
                 at = f"annotation {number} (from {mark.times[0] / 1000:g} s)"
                 raise ManifestError(f"{path}: {at}: {error}", error.column) from None
-        notices += _notices(path, empty, others, len(concepts))
+        why = "that hold no decisions" if level_tier == DECIDED_LEVEL else "that people did not write on"
+        notices += _notices(path, empty, others, why, len(concepts))
     return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
 
 
@@ -133,13 +140,11 @@ def _clip(
     )
 
 
-def _notices(path: Path, empty: int, others: Sequence[str], unused: int) -> list[str]:
+def _notices(path: Path, empty: int, others: Sequence[str], why: str, unused: int) -> list[str]:
     notices = []
     if others:
         names = ", ".join(others[:4]) + (", ..." if len(others) > 4 else "")
-        notices.append(
-            f"{path.name}: left out {counted(len(others), 'tier')} that people did not write on ({names})"
-        )
+        notices.append(f"{path.name}: left out {counted(len(others), 'tier')} {why} ({names})")
     if empty:
         notices.append(f"{path.name}: left out {counted(empty, 'annotation')} without a level")
     if unused:

@@ -1,0 +1,84 @@
+"""Documents of ELAN for people: valid, blank of any opinion, and read back with who and when."""
+
+from pathlib import Path
+
+import pytest
+import xmlschema
+
+from obygaze_features.manifest import (
+    Clip,
+    Manifest,
+    blank_document,
+    builtin_codebook,
+    conflicts_document,
+    import_eaf,
+)
+from obygaze_features.manifest.eaf_document import conflicts
+from obygaze_features.manifest.importers.eaf import DECIDED_CONCEPTS, DECIDED_LEVEL
+
+CODEBOOK = builtin_codebook("mobygaze")
+SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "film" / "exchange" / "eaf-3.0.xsd")
+
+
+def clip(name, start_s, end_s, level, *concepts):
+    return Clip(f"f-{name}-{start_s}", "f", "", start_s, end_s, level, concepts, name)
+
+
+@pytest.fixture
+def marked(tmp_path):
+    """Two annotators of a film: alike up to 10 s, then one sees S where the other sees EN, then HN."""
+    clips = (
+        clip("ann", 0.0, 10.0, "S", "Body", "Speech"),
+        clip("ann", 10.0, 30.0, "EN"),
+        clip("ben", 0.0, 10.0, "S", "Body"),
+        clip("ben", 10.0, 20.0, "S", "Look"),
+        clip("ben", 20.0, 25.0, "HN"),
+        clip("ben", 25.0, 30.0, "EN"),
+    )
+    return Manifest(clips, tmp_path, CODEBOOK)
+
+
+@pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
+def test_a_blank_document_is_valid_and_holds_no_annotation(tmp_path, annotators):
+    text = blank_document(CODEBOOK, "tt1", annotators, media="film.mkv")
+    SCHEMA.validate(text)
+    assert "film.mkv" in text
+    for word in (*CODEBOOK.level_names, "Type of shot", "Soundtrack"):
+        assert f">{word}<" in text
+    (tmp_path / "blank.eaf").write_text(text, encoding="utf-8")
+    assert not import_eaf([tmp_path / "blank.eaf"], tmp_path).manifest.clips
+
+
+def test_conflicts_are_the_spans_in_which_levels_differ(marked):
+    assert conflicts(marked.clips) == [
+        (10.0, 20.0, "ann: EN; ben: S"),
+        (20.0, 25.0, "ann: EN; ben: HN"),
+    ]
+
+
+def test_both_annotators_come_back_as_they_are(marked, tmp_path):
+    text = conflicts_document(marked, "f")
+    SCHEMA.validate(text)
+    (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
+    read = import_eaf([tmp_path / "f.eaf"], tmp_path).manifest
+    assert read.codebook.name == "mobygaze"
+    found = [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in read]
+    assert found == [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in marked]
+    assert {c.extras["seen_score"] for c in read} == {"0"}
+
+
+def test_decisions_come_back_with_who_and_when(marked, tmp_path):
+    text = conflicts_document(marked, "f")
+    decided = (
+        '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="d1" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts8">'
+        "<ANNOTATION_VALUE>S</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
+    )
+    empty = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level" />'
+    assert empty in text
+    text = text.replace(empty, f'{empty[:-3]} ANNOTATOR="both">{decided}</TIER>')
+    text = text.replace("1970-01-01T00:00:00+00:00", "2026-11-23T10:00:00+01:00")
+    (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
+    tiers = {"level_tier": DECIDED_LEVEL, "concept_tier": DECIDED_CONCEPTS}
+    (decision,) = import_eaf([tmp_path / "f.eaf"], tmp_path, **tiers).manifest
+    assert (decision.annotator, decision.level) == ("both", "S")
+    assert decision.extras["decided_on"] == "2026-11-23T10:00:00+01:00"
