@@ -45,6 +45,7 @@ codebook show | features.codebook_commands:show | Show a codebook: built-in, of 
 codebook check | features.codebook_commands:check | Check a codebook file.
 codebook init | features.codebook_commands:init | Write a commented template of a codebook.
 codebook texts | features.codebook_commands:texts | Write the texts of a codebook's concepts.
+codebook template | features.codebook_commands:template | Write blank ELAN documents to annotate films in.
 doctor | features.doctor_command:doctor | Check a machine and a store's place before a long extraction.
 frames | features.frames_command:frames | Show or save the frames an extraction would use.
 extract | features.extract_command:extract | Extract a manifest's clips into a store.
@@ -92,6 +93,7 @@ paper figure4 | studies.paper_commands:figure4 | Draw the preprint's Figure 4 (a
 paper figure5 | studies.paper_commands:figure5 | Reproduce Figure 5 (decision tree on concepts).
 paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analysis of the MLP).
 paper claims | studies.corpus_commands:claims | Test sentences of the papers on released data.
+mobygaze | studies.mobygaze_command:mobygaze | Evaluate modalities and experts of MObyGaze.
 audit | | Audit embeddings, captions and saliency for bias.
   obygaze audit alpha --ratings ratings.csv --out alpha.csv
 audit eat | studies.audit:eat | Run embedding association tests.

@@ -19,6 +19,7 @@ from .models import GroupedSelection as GroupedSelection
 from .models import MLPProbe as MLPProbe
 from .models import ModelSpec as ModelSpec
 from .models import MoviePrior as MoviePrior
+from .models import fused as fused
 from .models import linear_probe as linear_probe
 from .prediction.final import save_models as save_models
 from .prediction.predict import predict as predict

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.io import sha256_of
 from obygaze_features.manifest import Codebook, Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
@@ -23,6 +24,7 @@ __all__ = [
     "Dataset",
     "Exclusion",
     "Features",
+    "Modality",
     "Pool",
     "find_group",
     "load_dataset",
@@ -34,6 +36,8 @@ __all__ = [
 
 
 Features = Literal["pooled", "frames", "tokens"]
+Reads = Literal[Features, "seconds"]
+"""What a model reads of each clip: features, or its length alone."""
 Pool = Literal["max", "mean"]
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
 
@@ -45,6 +49,30 @@ class Exclusion:
     clip_id: str
     level: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Modality:
+    """One of several backbones whose features are the columns `start` to before `stop` of a dataset.
+
+    Attributes
+    ----------
+    name : str
+        The backbone's; with the store's before it where two stores have the same backbone.
+    store, backbone, features, pool : str
+        As of a `Dataset`.
+    missing : int
+        Clips of the dataset that lack it: NaN in these columns.
+    """
+
+    name: str
+    store: str
+    backbone: str
+    features: Features
+    pool: str
+    start: int
+    stop: int
+    missing: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +107,10 @@ class Dataset:
         What models that read frames or tokens get in their place.
     clip_s : float, optional
         Median length of the clips with features, in seconds, where the store tells it of all.
+    modalities : tuple of Modality
+        Of several stores or backbones, which share X; else empty.
+    seconds : ndarray of float64, shape [N], optional
+        The clips' lengths, where the store tells them all.
 
     Examples
     --------
@@ -107,6 +139,8 @@ class Dataset:
     group: Group | None = None
     reduction: ReducedTokens | None = None
     clip_s: float | None = None
+    modalities: tuple[Modality, ...] = ()
+    seconds: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -158,10 +192,13 @@ class Dataset:
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
-        return replace(self, X=self.X[rows], labels=self.labels.take(rows))
+        seconds = None if self.seconds is None else self.seconds[rows]
+        return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds)
 
-    def read(self, what: Features) -> NDArray[Any]:
+    def read(self, what: Reads) -> NDArray[Any]:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
+
+        Of ``seconds`` it is the logarithm, [N, 1].
 
         Of a dataset whose tokens are reduced both frames and tokens are the reduced ones.
 
@@ -172,8 +209,14 @@ class Dataset:
         """
         if what == "pooled":
             return self.X
+        if what == "seconds":
+            if self.seconds is None:
+                raise DatasetError("the store does not tell how long its clips are")
+            return np.log(self.seconds)[:, None]
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
+        if self.modalities:
+            raise DatasetError(f"vectors alone are read of several modalities, and not {what}")
         if self.group is None or what not in self.group.arrays:
             stored = ", ".join(self.group.arrays) if self.group is not None else self.features
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
@@ -186,10 +229,10 @@ class Dataset:
 
 
 def load_dataset(
-    store: Store,
+    store: Store | Sequence[Store],
     manifest: Manifest,
     *,
-    backbone: str | None = None,
+    backbone: str | Sequence[str | None] | None = None,
     features: Features | None = None,
     pool: Pool = "max",
     unlabelled: bool = False,
@@ -200,11 +243,13 @@ def load_dataset(
 
     Parameters
     ----------
-    store : Store
+    store : Store or sequence of Store
+        Several are the modalities of one dataset: every clip that one of them has is a row, whose features
+        of a modality that it lacks are NaN. For models of them see `fused`.
     manifest : Manifest
         Its levels are taken as they are: apply a label policy before.
     backbone : str, optional
-        The store's group; may be left out when there is one only.
+        The store's group; may be left out when there is one only. Of several stores one each.
     features : {"pooled", "frames", "tokens"}, optional
         The array to make vectors of; by default the first of them that is stored.
     pool : {"max", "mean"}
@@ -236,7 +281,18 @@ def load_dataset(
     >>> [(one.clip_id, one.reason) for one in data.excluded]
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
-    _check_opened(store, manifest)
+    if isinstance(store, Sequence) and not _is_text(store):
+        names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
+        if len(names) != len(store):
+            raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
+        each = [
+            load_dataset(own, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
+            for own, name in zip(store, names, strict=True)
+        ]
+        return _joined([own.name for own in store], each, manifest)
+    store = _check_opened(store, manifest)
+    if backbone is not None and not isinstance(backbone, str):
+        raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
     array = _find_array(store, group, features)
     labels = labels_of(manifest)
@@ -256,6 +312,7 @@ def load_dataset(
             excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
     if not kept:
         raise DatasetError(_nothing_left(store, manifest, excluded))
+    lengths = _lengths(store, rows)
     return Dataset(
         X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
         labels=labels.take(np.array(kept, dtype=np.intp)),
@@ -268,7 +325,7 @@ def load_dataset(
         untrained=group.provenance.get("untrained") is True,
         excluded=tuple(excluded),
         counts={
-            "manifest": len(manifest),
+            "manifest": len(labels.clip_ids),
             "unlabelled": int((~annotated & (labels.levels == "")).sum()),
             "in_no_task": int((~annotated & (labels.levels != "")).sum()),
             "with_features": len(kept),
@@ -277,22 +334,28 @@ def load_dataset(
         },
         group=group,
         reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
-        clip_s=_median_length(store, rows),
+        clip_s=None if lengths is None else round(float(np.median(lengths)), 3),
+        seconds=lengths,
     )
 
 
-def _median_length(store: Store, rows: Sequence[int]) -> float | None:
-    """Compute the median length of clips, spans or whole files, to the millisecond."""
+def _lengths(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
+    """Find the lengths of clips, spans or whole files, in seconds; None where one is not known."""
     lengths = []
     for clip in (store.clips[row] for row in rows):
         if clip.start_s is not None and clip.end_s is not None:
             lengths.append(clip.end_s - clip.start_s)
         elif isinstance(seconds := clip.source.get("duration_s"), int | float):
             lengths.append(float(seconds))
-    return round(float(np.median(lengths)), 3) if len(lengths) == len(rows) and lengths else None
+    return np.array(lengths) if len(lengths) == len(rows) and lengths and min(lengths) > 0 else None
 
 
-def _check_opened(store: object, manifest: object) -> None:
+def _is_text(given: object) -> bool:
+    """Return whether a path was given, which is a sequence too."""
+    return isinstance(given, str)
+
+
+def _check_opened(store: object, manifest: object) -> Store:
     """Refuse paths, and a store and a manifest the wrong way round."""
     if not isinstance(store, Store) or not isinstance(manifest, Manifest):
         raise DatasetError(
@@ -300,6 +363,52 @@ def _check_opened(store: object, manifest: object) -> None:
             f"{type(store).__name__} and a {type(manifest).__name__}: "
             "load_dataset(open_store(PATH), read_manifest(PATH))"
         )
+    return store
+
+
+def _joined(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
+    """Make one dataset of the same manifest's clips in several stores or backbones."""
+    if len({(part.store, part.backbone) for part in parts}) < len(parts):
+        raise DatasetError("the same backbone of the same store is given twice")
+    labels = labels_of(manifest)
+    known = {clip_id for part in parts for clip_id in part.row_of}
+    index = np.flatnonzero(np.isin(labels.clip_ids, sorted(known)))
+    rows = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[index].tolist())}
+    X = np.full((len(index), sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
+    backbones, modalities, start = [part.backbone for part in parts], [], 0
+    for name, part in zip(names, parts, strict=True):
+        stop = start + part.X.shape[1]
+        X[[rows[clip_id] for clip_id in part.clip_ids.tolist()], start:stop] = part.X
+        twice = backbones.count(part.backbone) > 1
+        label = f"{name}-{part.backbone}" if twice else part.backbone
+        missing = len(index) - len(part)
+        own = (part.store, part.backbone, part.features, part.pool)
+        modalities.append(Modality(label, *own, start, stop, missing))
+        start = stop
+    reasons: dict[str, Exclusion] = {}
+    for part in parts:
+        for exclusion in part.excluded:
+            reasons.setdefault(exclusion.clip_id, exclusion)
+    first, title = parts[0], " + ".join(modality.name for modality in modalities)
+    return Dataset(
+        X=X,
+        labels=labels.take(index),
+        codebook=first.codebook,
+        backbone=title,
+        features=first.features,
+        pool=first.pool,
+        store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
+        label=title,
+        untrained=any(part.untrained for part in parts),
+        excluded=tuple(reasons[clip_id] for clip_id in sorted(reasons.keys() - rows.keys())),
+        counts={
+            **first.counts,
+            "with_features": len(index),
+            "partial": max(p.counts["partial"] for p in parts),
+        },
+        clip_s=first.clip_s,
+        modalities=tuple(modalities),
+    )
 
 
 def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:

@@ -9,7 +9,7 @@ import click
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
-from obygaze_features.io import write_whole
+from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
 from obygaze_features.screen import table
@@ -163,8 +163,11 @@ def _projected(labels: manifests.Manifest, window: float | None) -> tuple[manife
     type=click.FloatRange(0, min_open=True),
     help="As of 'manifest agreement'.",
 )
-@json_option
-def disagreements(manifest: Path, window: float | None, as_json: bool) -> None:
+@output(
+    "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on.",
+    json=True,
+)
+def disagreements(manifest: Path, window: float | None, output: Output) -> None:
     """Count how every two annotators of a film differ: levels against levels.
 
     Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
@@ -174,8 +177,13 @@ def disagreements(manifest: Path, window: float | None, as_json: bool) -> None:
     Examples:
       obygaze manifest disagreements segments.csv
       obygaze manifest disagreements segments.csv --window 30 --json
+      obygaze manifest disagreements segments.csv --out to-decide
+      obygaze manifest import eaf to-decide/*.eaf --decisions --out decided.csv
     """
-    labels, how = _projected(manifests.read_manifest(manifest), window)
+    given = manifests.read_manifest(manifest)
+    if output.out is not None:
+        _write_conflicts(given, output.out, force=output.force)
+    labels, how = _projected(given, window)
     pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
     counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
@@ -202,7 +210,19 @@ def disagreements(manifest: Path, window: float | None, as_json: bool) -> None:
             f"{names[0]} and the other above it"
         )
 
-    show(document, shown, as_json=as_json)
+    show(document, shown, as_json=output.as_json)
+
+
+def _write_conflicts(labels: manifests.Manifest, folder: Path, *, force: bool) -> None:
+    """Write an ELAN document for each film that several people annotated."""
+    annotators = {(clip.movie, clip.annotator) for clip in labels if clip.annotator}
+    movies = [movie for movie in labels.movies if sum(of == movie for of, _ in annotators) > 1]
+    paths = {movie: folder / f"{name}.eaf" for movie, name in file_names(movies).items()}
+    refuse_existing(*paths.values(), force=force)
+    folder.mkdir(parents=True, exist_ok=True)
+    for movie, path in paths.items():
+        write_whole(path, manifests.conflicts_document(labels, movie))
+    click.echo(f"{len(paths)} documents for ELAN in {folder}", err=True)
 
 
 def _number(value: float | None) -> str:

@@ -14,23 +14,24 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from obygaze_models.dataset import Dataset, Pool
     from obygaze_models.models import ModelSpec
+    from obygaze_models.models.fusion import How
     from obygaze_models.protocol.targets import Target
 
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
-    "What is read": "backbone features pool reduce policy texts",
-    "How models are trained and tested": "seeds seen test-seen-scores imbalance",
+    "What is read": "backbone fuse features pool reduce policy texts",
+    "How models are trained and tested": "experts seeds seen test-seen-scores imbalance",
 }
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS)
 @click.argument("manifest", type=PATH)
-@click.argument("store", type=PATH)
+@click.argument("stores", type=PATH, nargs=-1, required=True, metavar="STORE[:BACKBONE]...")
 @TASK_OPTIONS
 @click.option(
     "--model",
@@ -49,6 +50,13 @@ GROUPS = {
     "in the space of STORE.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
+@click.option(
+    "--fuse",
+    type=click.Choice(["concat", "late", "max", "mean"]),
+    help="How features of several stores or backbones become one model. concat: joined, with a penalty each. "
+    "late: a model each, their out-of-fold logits joined by logistic regression. max, mean: the largest or "
+    "mean logit. Each alone, and all but each, stand beside it.",
+)
 @click.option(
     "--features",
     type=click.Choice(FEATURE_ARRAYS),
@@ -94,6 +102,12 @@ GROUPS = {
     help="Test also the clips that were judged with a model's score in sight (column seen_score).",
 )
 @click.option(
+    "--experts",
+    type=click.Choice(["merged", "each", "soft"]),
+    help="What is learnt of clips that are there once for each annotator. merged: one label. each: a model "
+    "for each of them. soft: the share of annotators. All are tested on each.  [default: merged]",
+)
+@click.option(
     "--imbalance",
     type=click.Choice(["none", "weights", "subsample"]),
     default="none",
@@ -118,7 +132,8 @@ GROUPS = {
 )
 def evaluate(
     manifest: Path,
-    store: Path,
+    stores: tuple[Path, ...],
+    fuse: "How | None",
     task: str | None,
     test: str | None,
     negative: tuple[str, ...],
@@ -156,8 +171,9 @@ def evaluate(
           --model attention --reduce mean
       obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
           --save pcbm_lr --out run
+      obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
-    from obygaze_models.commands.inputs import read_inputs, reducing, under_policy
+    from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
     from obygaze_models.evaluation.run_folder import check_free, new_run, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
@@ -176,18 +192,18 @@ def evaluate(
         check_free(output.out, force=output.force)
     refuse_existing(output.out, force=True)
     refuse_existing(output.html, force=output.force)
-    clips, (opened,) = read_inputs(manifest, [store])
+    alone = {"--texts": texts, "--save": save, **{f"--{name}": value for name, value in read.items()}}
+    clips, source, named = read_modalities(manifest, stores, fuse, alone)
+    read["backbone"] = named or read["backbone"]
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
-    specs = models_for(train.kind, models or None, imbalance=chosen["imbalance"])
-    unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
-    if unknown:
-        known = ", ".join(spec.name for spec in specs)
-        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation: {known}")
-    if read["reduce"] and all(spec.reads == "pooled" for spec in specs):
-        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
+    specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
+    _check_models(specs, save, read["reduce"])
     with reducing(read["reduce"]) as show:
-        data = om.load_dataset(opened, labelled, pool=pool or "max", progress=show, **read)
+        data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read)
+    if fuse is not None:
+        specs = om.fused(specs, data, fuse)
+        notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
@@ -198,7 +214,7 @@ def evaluate(
     with progress_bar("training", "model") as progress:
         run = om.evaluate(
             data,
-            specs if texts is not None else models or None,
+            specs if fuse or texts is not None else models or None,
             train,
             tested,
             origin={"manifest_sha256": clips.digest(), "label_policy": policy},
@@ -219,6 +235,16 @@ def evaluate(
         notices += _of_saved({name: output.out / file.name for name, file in kept.items()})
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
+
+
+def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
+    """Refuse to save what isn't evaluated, and to reduce tokens that no model reads."""
+    unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
+    if unknown:
+        known = ", ".join(spec.name for spec in specs)
+        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation: {known}")
+    if reduce and all(spec.reads == "pooled" for spec in specs):
+        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
 
 def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":

@@ -1,6 +1,6 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Output, completed, join_options, removed_option
+from obygaze_features.schema import Name, fits
 from obygaze_features.screen import progress_bar
 from obygaze_models.models.names import model_names
 
@@ -88,6 +89,61 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     if wrong is not None:
         raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
     return manifests.read_manifest(manifest), [of.open_store(store) for store in stores]
+
+
+def read_modalities(
+    manifest: Path, places: Sequence[Path], fuse: str | None, alone: Mapping[str, object]
+) -> "tuple[Manifest, Store | list[Store], str | list[str | None] | None]":
+    """Read a manifest and one store, or several modalities: stores, and what follows their colons.
+
+    Parameters
+    ----------
+    alone
+        Option -> its value, of those that are for one store alone.
+
+    Raises
+    ------
+    UsageError
+        Several stores and no way to fuse them, or the other way round; or an option of `alone`.
+    """
+    named = [_named(place) for place in places]
+    if (len(named) > 1) != (fuse is not None):
+        told = "--fuse: give two STORE:BACKBONE" if fuse else "several stores: say how, as in --fuse late"
+        raise click.UsageError(told)
+    if fuse and (given := [option for option, value in alone.items() if value]):
+        raise click.UsageError(f"{', '.join(given)}: for one store, and --fuse is for several")
+    clips, stores = read_inputs(manifest, [place for place, _ in named])
+    names = [name for _, name in named]
+    return (clips, stores, names) if fuse else (clips, stores[0], names[0])
+
+
+def read_named(
+    manifest: Path, places: Sequence[str]
+) -> "tuple[Manifest, dict[str, tuple[Store, str | None]]]":
+    """Read a manifest, and stores written as `MODALITY=STORE[:BACKBONE]`.
+
+    Raises
+    ------
+    UsageError
+        One is written otherwise, or a modality is there twice.
+    """
+    parts = [place.partition("=")[::2] for place in places]
+    names = [name for name, _ in parts]
+    if not all(fits(name, Name) and store for name, store in parts) or len(set(names)) < len(names):
+        raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
+    split = [_named(Path(store)) for _, store in parts]
+    clips, stores = read_inputs(manifest, [place for place, _ in split])
+    return clips, {
+        name: (store, backbone) for name, store, (_, backbone) in zip(names, stores, split, strict=True)
+    }
+
+
+def _named(place: Path) -> tuple[Path, str | None]:
+    """Split `STORE:BACKBONE`; a place that is there, or whose end is no name, is a store."""
+    before, _, name = str(place).rpartition(":")
+    if len(before) > 1 and fits(name, Name) and not place.exists():
+        return Path(before), name
+    return place, None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
+from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.run import (
     SELECTION,
@@ -24,6 +25,7 @@ from obygaze_models.evaluation.run import (
 )
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
+from obygaze_models.models.names import OTHER
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
 from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
@@ -41,6 +43,7 @@ def evaluate(
     seen: bool = False,
     imbalance: Imbalance = "none",
     test_seen_scores: bool = False,
+    experts: Experts | None = None,
     origin: Mapping[str, object] | None = None,
     progress: Progress | bool | None = None,
 ) -> Run:
@@ -70,6 +73,9 @@ def evaluate(
     test_seen_scores : bool
         Whether clips that were judged with a model's score in sight are tested as well; such judgements lean
         towards the model's, so that they are trained on and not tested by default.
+    experts : {"merged", "each", "soft"}, optional
+        What models are trained on where clips are there once for each annotator (`asked_of`); by default
+        merged labels.
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable or bool, optional
@@ -114,28 +120,31 @@ def evaluate(
             )
     asked_for = (models,) if isinstance(models, str) else models
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
-    features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
-    learnt = train.of(data.labels)
-    test_codes = {target.name: target.of(data.labels) for target in tests}
-    anchored = data.labels.seen_score
+    asked = asked_of(data, train, tests, experts)
+    learnt, tests, test_codes = asked.any_learnt, asked.tests, asked.test_codes
     kept_out = 0
-    if anchored is not None and not test_seen_scores:
-        kept_out = int(
-            (anchored & np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)).sum()
-        )
-        test_codes = {name: np.where(anchored, NOT_ASKED, codes) for name, codes in test_codes.items()}
+    if not test_seen_scores:
+        test_codes, kept_out = _without_seen_scores(data, test_codes)
     _check_classes(data, train, learnt, test_codes)
     folds = list(_folds(data, learnt, test_codes, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
+    trained = list(variants(specs, asked, data.seconds))
+    specs = [spec for _, spec in trained]
+    features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
     thresholds: dict[tuple[str, int], dict[str, float | None]] = {}
-    todo = [(fold, spec) for fold in folds for spec in specs if fold.seed == seed or spec.draws()]
-    for done, (fold, spec) in enumerate(todo):
+    todo = [
+        (fold, spec, asked.learnt[end])
+        for fold in folds
+        for end, spec in trained
+        if fold.seed == seed or spec.draws()
+    ]
+    for done, (fold, spec, codes) in enumerate(todo):
         X = features[spec.reads]
-        model = _fit(spec, fold, data, X, learnt=(train, learnt), concepts=concepts[fold.name])
+        model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
         thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
@@ -150,7 +159,9 @@ def evaluate(
         curves += curves_of(model, where)
         if progress is not None:
             progress(done + 1, len(todo))
-    predictions = gather(blocks, [spec.name for spec in specs], train.n_classes)
+    blocks += _of_others(data, folds, asked, test_codes, train)
+    yardstick = {OTHER: "the other annotators"} if asked.others else {}
+    predictions = gather(blocks, [*(spec.name for spec in specs), *yardstick], train.n_classes)
     metrics = summarise(predictions, LEVEL_METRICS if train.kind == "ordinal" else METRICS)
     record = record_of(
         data,
@@ -181,13 +192,16 @@ def evaluate(
     )
     if kept_out:
         record["clips"]["seen_score"] = kept_out
+    if asked.others:
+        record["experts"] = experts or "merged"
+        record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
     return Run(
         predictions,
         metrics,
         pd.DataFrame(selection, columns=list(SELECTION)),
         stack(curves),
         record,
-        {spec.name: spec.title for spec in specs},
+        {spec.name: spec.title for spec in specs} | yardstick,
     )
 
 
@@ -220,6 +234,33 @@ def _target(given: str | Target, data: Dataset) -> Target:
     if given:
         return find_target(given, data.codebook)
     return choose_targets(data.codebook, None, None)[0]
+
+
+def _of_others(
+    data: Dataset,
+    folds: Sequence[SeededFold],
+    asked: Asked,
+    test_codes: Mapping[str, NDArray[np.int64]],
+    train: Target,
+) -> Iterator[dict[str, Any]]:
+    """Yield what the other annotators called the clips that one of them tests, as a model's predictions."""
+    for fold in folds:
+        about = {"model": OTHER, "fold": fold.split.fold, "seed": fold.seed, "threshold": 0.5}
+        for name, scores in asked.others.items():
+            rows = rows_of(data, fold, f"{train.name}>{name}", test_codes[name], scores[fold.split.test])
+            yield rows | about
+
+
+def _without_seen_scores(
+    data: Dataset, test_codes: Mapping[str, NDArray[np.int64]]
+) -> tuple[dict[str, NDArray[np.int64]], int]:
+    """Leave out of all tests the clips that were judged with a model's score in sight; count them."""
+    seen = data.labels.seen_score
+    if seen is None:
+        return dict(test_codes), 0
+    tested = np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)
+    codes = {name: np.where(seen, NOT_ASKED, codes) for name, codes in test_codes.items()}
+    return codes, int((seen & tested).sum())
 
 
 def _folds(
@@ -299,18 +340,22 @@ def _fit(
     data: Dataset,
     X: NDArray[Any],
     *,
-    learnt: tuple[Target, NDArray[np.int64]],
+    learnt: tuple[Target, Sequence[NDArray[np.int64]]],
     concepts: Sequence[str],
 ) -> Fitted | OrdinalModel:
-    """Fit a model on a fold's training side; `learnt` is the target and every clip's label, X all clips'."""
-    target, labels = learnt
+    """Fit a model on a fold's training side; X is all clips'.
+
+    `learnt` is the target and every clip's label; of several labels, rows count once for each.
+    """
+    target, several = learnt
     requests = spec.requests()
     rows = fold.context_rows if "unlabelled" in requests else fold.split.train
     inside = np.isin(rows, fold.split.train)
+    y = np.concatenate([np.where(inside, labels[rows], NOT_ASKED) for labels in several])
+    rows = np.concatenate([rows] * len(several))
     given: dict[str, Any] = {"movies": data.movies[rows]}
     if "present" in requests:
         given["present"] = data.present.loc[rows, list(concepts)]
-    y = np.where(inside, labels[rows], NOT_ASKED)
     number = seed_of(fold.seed, fold.name)
     if target.kind == "ordinal":
         return fit_ordinal(spec, number, X[rows], y, n_levels=target.n_classes, **given)

@@ -1,5 +1,6 @@
 """Hold the results of an evaluation: predictions, metrics, selection, curves, record."""
 
+import dataclasses
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -348,4 +349,5 @@ def record_of(
         },
     )
     known = {name: value for name, value in asdict(record).items() if value is not UNSET}
-    return {**(origin or {}), **known}
+    several = [dataclasses.asdict(modality) for modality in data.modalities]
+    return {**(origin or {}), **known, **({"modalities": several} if several else {})}

@@ -5,6 +5,8 @@ from .baselines import MoviePrior as MoviePrior
 from .baselines import RandomGuess as RandomGuess
 from .binary import IMBALANCES as IMBALANCES
 from .binary import Imbalance as Imbalance
+from .fusion import FusedClassifier as FusedClassifier
+from .fusion import fused as fused
 from .grouped_selection import ABOVE_ZERO as ABOVE_ZERO
 from .grouped_selection import EarlyStopping as EarlyStopping
 from .grouped_selection import Grid as Grid

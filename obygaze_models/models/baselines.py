@@ -46,12 +46,13 @@ class Baseline(BinaryClassifier):
         """No promise of a good score: that is the point."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit on the labels y [N] and, for `MoviePrior`, the movies."""
         self._validate_params()
-        X, y = validate_data(self, X, y)
+        X, y = validate_data(self, X, y, ensure_all_finite="allow-nan")
         self.classes_, labels = encode_labels(y, type(self).__name__)
         self.prevalence_ = float(labels.mean())
         movies = None
@@ -64,7 +65,7 @@ class Baseline(BinaryClassifier):
     def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
         """Score each clip [N]."""
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False)
+        features = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
         return self._score(len(features), None if groups is None else np.asarray(groups))
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:

@@ -5,6 +5,12 @@ from importlib.metadata import entry_points
 
 BASELINES = "obygaze_models.models.baselines"
 
+LENGTH = "length"
+"""The baseline that knows a clip's length alone, of clips that annotators drew."""
+
+OTHER = "other_expert"
+"""The yardstick of clips that several annotated: what the other annotators called a clip."""
+
 HOMES: Mapping[str, tuple[str, ...]] = {
     "obygaze_models.models.linear": ("linear",),
     "obygaze_models.models.mlp": ("mlp",),

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from obygaze_features.errors import ObygazeError
-from obygaze_models.dataset import Features
+from obygaze_models.dataset import Reads
 from obygaze_models.errors import ModelError
 from obygaze_models.models.grouped_selection import (
     THRESHOLD,
@@ -50,8 +50,9 @@ class ModelSpec:
     choose : Threshold, Grid, EarlyStopping or None
         What inner folds of movies choose for it (`GroupedSelection`); None for an estimator that sets
         ``threshold_`` itself.
-    reads : {"pooled", "frames", "tokens"}
-        What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D].
+    reads : {"pooled", "frames", "tokens", "seconds"}
+        What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D];
+        or its length alone.
     uses : tuple of str
         What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
         presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task
@@ -79,7 +80,7 @@ class ModelSpec:
     title: str
     make: Callable[[int], Any]
     choose: Choice | None = THRESHOLD
-    reads: Features = "pooled"
+    reads: Reads = "pooled"
     uses: tuple[str, ...] = ()
     looks_at_features: bool = True
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")

@@ -1,14 +1,14 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import BUILTIN, SEEN_SCORE, Codebook, Manifest, Task
+from obygaze_features.manifest import BUILTIN, SEEN_SCORE, Codebook, Manifest, Task, merge_annotators
 from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
 
@@ -76,6 +76,9 @@ class Labels:
         The clips judged with a model's score in sight (column `seen_score` of the manifest); None for none.
     not_visual : dict of str to ndarray of bool, shape [N]
         Presence of each concept that is not visual: a target, for features of texts or sound.
+    experts : dict of str to Labels
+        Of the same clips by each annotator, where several labelled them; a clip that one did not see has no
+        level there. The labels here are then merged (`merge_annotators`).
     """
 
     clip_ids: NDArray[np.str_]
@@ -86,6 +89,7 @@ class Labels:
     scales: dict[str, NDArray[np.int64]]
     seen_score: NDArray[np.bool_] | None = None
     not_visual: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    experts: dict[str, "Labels"] = field(default_factory=dict)
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
@@ -98,6 +102,7 @@ class Labels:
             {name: ranks[rows] for name, ranks in self.scales.items()},
             None if self.seen_score is None else self.seen_score[rows],
             {name: present[rows] for name, present in self.not_visual.items()},
+            {name: labels.take(rows) for name, labels in self.experts.items()},
         )
 
     def has(self, concept: str) -> NDArray[np.bool_]:
@@ -109,13 +114,18 @@ class Labels:
 
 
 def labels_of(manifest: Manifest) -> Labels:
-    """Gather the labels of a manifest's clips, in its order.
+    """Gather the labels of a manifest's clips, in its order; where annotators have a row each, merged.
 
     Raises
     ------
     ManifestError
         A cell of a scale's column is no level of it.
     """
+    if manifest.is_per_annotator:
+        merged = merge_annotators(manifest)
+        names = sorted({clip.annotator for clip in manifest})
+        experts = {name: labels_of(_of_expert(manifest, merged, name)) for name in names}
+        return replace(labels_of(merged), experts=experts)
     codebook, clips = manifest.codebook, manifest.clips
     scales = {}
     for scale in codebook.scales:
@@ -144,6 +154,12 @@ def labels_of(manifest: Manifest) -> Labels:
             if not concept.visual
         },
     )
+
+
+def _of_expert(manifest: Manifest, merged: Manifest, name: str) -> Manifest:
+    """Give all clips the labels of one annotator, and those that the annotator did not see none."""
+    own = {clip.clip_id: clip for clip in manifest if clip.annotator == name}
+    return merged.with_clips(own.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged)
 
 
 @dataclass(frozen=True, slots=True)

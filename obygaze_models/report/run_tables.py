@@ -13,7 +13,7 @@ from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import SEEN, Run
-from obygaze_models.models.names import BASELINES, HOMES
+from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.blocks import (
@@ -136,9 +136,10 @@ def _answers(run: Run) -> list[str]:
             name: by_movie(table, {metric.name: metric}).set_index("movie")["value"]
             for name, table in tables.items()
         }
-        models = [name for name in values if name not in HOMES[BASELINES] and not _is_control(name)]
+        beside = {*HOMES[BASELINES], LENGTH, OTHER}
+        models = [name for name in values if name not in beside and not _is_control(name)]
         # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
-        baselines = [name for name in values if name in HOMES[BASELINES] and not name.startswith("random_")]
+        baselines = [name for name in values if name in beside - {OTHER} and not name.startswith("random_")]
         found: dict[str, tuple[Interval, str, int]] = {}
         for name in models:
             for other in baselines:

@@ -54,12 +54,19 @@ manifest inspect in/films.csv --json
     0 | "missing": 6
 =manifest project in/segments.csv --window 8 --threshold 0.1 --out out/projected.csv
     0 | 4 movies
+manifest project in/segments.csv --onto in/scenes.csv --merge both --out out/both.csv
 manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
     0 | replaced the labels that 1 clips of | nobody annotated z | left out the annotations of m1
 manifest agreement in/segments.csv
     0 | annotators of every movie: ann / bea | projected onto windows of 46 s
 manifest agreement in/same.csv --json
     0 | "all_levels": null
+manifest disagreements in/segments.csv --out out/conflicts
+    0 | documents for ELAN in out/conflicts
+codebook template obygaze12 in/video.mp4 --annotator AB --out out/blank
+    0 out/blank/video.eaf | 1 blank document of codebook obygaze12
+manifest import eaf out/blank/video.eaf --decisions --out out/decided.csv
+    3 | 2 tiers that hold no decisions
 manifest disagreements in/segments.csv
     0 | first / second | differ; in
 manifest disagreements in/same.csv --json
@@ -219,6 +226,10 @@ evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/t
     0 out/zero/report.tex
 evaluate in/marked.csv in/backbones --task concept:Body --backbone vivit --model linear --out out/vivit
     0 | run kept in out/vivit
+evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task concept:Body --fuse mean --out out/fused
+    0 out/fused/run.json | linear:xclip
+mobygaze in/marked.csv visual=in/marked --task concept:Body
+    1 | a manifest that has a clip once for each of two
 =compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
     0 out/compared/compare.csv out/compared/compare.tex
 compare out/three out/mlp

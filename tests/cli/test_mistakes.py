@@ -216,6 +216,18 @@ MISTAKES = f"""
     'none', 'weights', 'subsample'
 2 evaluate {RELEASED} --task hn_s --model linear --pool mean
     --pool is for frames and tokens
+2 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task hn_s
+    several stores: say how, as in --fuse late
+2 evaluate in/marked.csv in/backbones:vivit --task hn_s --fuse late
+    --fuse: give two STORE:BACKBONE
+2 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --fuse late --save linear --out out/x
+    --save: for one store, and --fuse is for several
+1 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task hn_s --fuse late --model attention
+    model attention reads frames: models of vectors alone are fused
+2 mobygaze in/marked.csv in/marked
+    give each store a modality of its own
+1 evaluate in/marked.csv in/marked --task concept:Body --experts each
+    a manifest that has a clip once for each of two
 1 evaluate in/marked.csv in/backbones --task hn_s --model linear
     has several backbones (vivit, xclip): name one (--backbone)
 1 evaluate in/ne.csv in/marked --task hn_s

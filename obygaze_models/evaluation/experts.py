@@ -1,0 +1,123 @@
+"""Train on the labels of several annotators, and test on each of them, beside the other annotators."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ProtocolError
+from obygaze_models.models.linear import linear_probe
+from obygaze_models.models.names import LENGTH
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.targets import NOT_ASKED, Target
+
+Experts = Literal["merged", "each", "soft"]
+EXPERTS: tuple[Experts, ...] = ("merged", "each", "soft")
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What models are trained on and tested on.
+
+    Attributes
+    ----------
+    learnt : dict of str to list of ndarray
+        End of the models' names -> labels to train on [N]; of several, a clip counts once for each.
+    tests : list of Target
+    test_codes : dict of str to ndarray
+        Test -> labels [N].
+    others : dict of str to ndarray
+        Test by an annotator -> the mean label of the others [N]: the yardstick of the models.
+    """
+
+    learnt: dict[str, list[Codes]]
+    tests: list[Target]
+    test_codes: dict[str, Codes]
+    others: dict[str, NDArray[np.float64]]
+
+    @property
+    def any_learnt(self) -> Codes:
+        """A label of each clip that some model is trained on [N]."""
+        every = [codes for several in self.learnt.values() for codes in several]
+        found = every[0]
+        for codes in every[1:]:
+            found = np.where(found == NOT_ASKED, codes, found)
+        return found
+
+
+def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
+    """Make the targets of an evaluation.
+
+    Where clips are there once for each annotator, each test is made by each of them, on the clips that
+    another one judged too, and on the clips on which all agree. Models are trained on merged labels, on those
+    of each annotator, or on all of them: then the share of annotators is the target, and a clip weighs as
+    many as judged it.
+
+    Raises
+    ------
+    ProtocolError
+        `experts` is given and the labels are of one annotator; or the target is of ordered levels.
+    """
+    by_expert = data.labels.experts
+    if not by_expert and experts is None:
+        return Asked(
+            {"": [train.of(data.labels)]}, list(tests), {t.name: t.of(data.labels) for t in tests}, {}
+        )
+    if len(by_expert) < 2 or train.kind == "ordinal":
+        raise ProtocolError(
+            "annotators are compared on two classes, and in a manifest that has a clip once for each of two "
+            "or more, as 'obygaze manifest project --per-annotator' writes it"
+        )
+    own = {name: train.of(labels) for name, labels in by_expert.items()}
+    learnt = {"": [train.of(data.labels)]}
+    if experts == "each":
+        learnt = {f"@{name}": [codes] for name, codes in own.items()}
+    elif experts == "soft":
+        learnt = {"": list(own.values())}
+    asked = Asked(learnt, [], {}, {})
+    for test in tests:
+        _add_test(asked, test, {name: test.of(labels) for name, labels in by_expert.items()})
+    return asked
+
+
+def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
+    """Add a test by each annotator, and on the clips on which all that judged them agree."""
+    rows = np.stack(list(codes.values())).astype(np.float64)
+    rows[rows == NOT_ASKED] = np.nan
+    judged = np.isfinite(rows)
+    for place, (name, own) in enumerate(codes.items()):
+        rest = np.delete(judged, place, axis=0).sum(axis=0)
+        target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
+        asked.tests.append(target)
+        asked.test_codes[target.name] = np.where(rest > 0, own, NOT_ASKED)
+        sums = np.nansum(np.delete(rows, place, axis=0), axis=0)
+        asked.others[target.name] = sums / np.maximum(rest, 1)
+    share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)
+    alike = (judged.sum(axis=0) > 1) & ((share == 0) | (share == 1))
+    target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
+    asked.tests.append(target)
+    asked.test_codes[target.name] = np.where(alike, share, NOT_ASKED).astype(np.int64)
+
+
+def variants(
+    specs: Sequence[ModelSpec], asked: Asked, seconds: NDArray[np.float64] | None
+) -> Iterator[tuple[str, ModelSpec]]:
+    """Yield each model for every set of labels it is trained on, with the end of its name.
+
+    Where annotators drew the clips their length tells the label, so it stands beside the models as a
+    baseline, unless all clips are about as long.
+    """
+    every = list(specs)
+    if asked.others and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
+        title = "length of the clip alone"
+        every.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
+    for spec in every:
+        for end in asked.learnt if spec.looks_at_features else list(asked.learnt)[:1]:
+            named = end if spec.looks_at_features else ""
+            title = f"{spec.title}, trained on {end[1:]}" if named else spec.title
+            yield end, replace(spec, name=f"{spec.name}{named}", title=title)

@@ -1,0 +1,304 @@
+"""Fuse modalities: one model of several backbones' features, and one for every set of them that clips have.
+
+The features of a clip are one row of X [N, D] in which every modality has its columns; a modality that a clip
+lacks is NaN there. Nothing is put in its place: clips are scored by a model of the modalities that they have,
+which was trained on the clips that have these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ModelError
+from obygaze_models.models.binary import LogitClassifier, encode_labels
+from obygaze_models.models.grouped_selection import GroupedSelection, scores_of
+from obygaze_models.models.linear import PENALTIES, ClippedScaler
+from obygaze_models.models.registry import BUILTIN_MODELS, find_models
+from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.selection import best_threshold
+
+How = Literal["concat", "late", "max", "mean"]
+HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
+
+RELATIVE = (1.0, 0.1, 10.0)
+"""Penalties of further modalities, as multiples of the first's, in the order of preference."""
+
+Columns = tuple[slice, ...]
+"""Of the modalities that are read, in a row of features."""
+
+
+def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
+    """Make fused models of models of vectors, and those that show what each modality is worth in them.
+
+    Parameters
+    ----------
+    models : sequence of str or ModelSpec
+    data : Dataset
+        Of several modalities.
+    how : {"concat", "late", "max", "mean"}
+        As `FusedClassifier` takes it.
+
+    Returns
+    -------
+    list of ModelSpec
+        For every model: all modalities; each alone (``NAME:MODALITY``); and of three or more, all but each
+        (``NAME:-MODALITY``). Baselines, which look at no features, as they are.
+
+    Raises
+    ------
+    ModelError
+        There are not two modalities of different names, or a model reads no vectors.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> from obygaze_models.dataset import Modality
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> halves = (("seen", 0, 4), ("heard", 4, 8))  # as load_dataset([SEEN, HEARD], manifest) gives them
+    >>> parts = [Modality(name, data.store, name, "pooled", "as stored", *own, 0) for name, *own in halves]
+    >>> data = replace(data, modalities=tuple(parts))
+    >>> [spec.name for spec in om.fused(["linear"], data, "late")]
+    ['linear', 'linear:seen', 'linear:heard']
+    """
+    names = [modality.name for modality in data.modalities]
+    if len(names) < 2 or len(set(names)) < len(names):
+        found = ", ".join(names) or "none"
+        raise ModelError(f"to fuse takes two modalities of different names; found {found}")
+    if how not in HOW:
+        raise ModelError(f"models are fused by one of {', '.join(HOW)}, not by {how!r}")
+    every = tuple(range(len(names)))
+    sets = [("", every), *((f":{name}", (index,)) for index, name in enumerate(names))]
+    if len(names) > 2:
+        sets += [(f":-{name}", tuple({*every} - {index})) for index, name in enumerate(names)]
+    columns = [slice(modality.start, modality.stop) for modality in data.modalities]
+    made = []
+    for given in models:
+        spec = given if isinstance(given, ModelSpec) else find_models([given], BUILTIN_MODELS)[0]
+        if not spec.looks_at_features:
+            made.append(spec)
+            continue
+        if spec.reads != "pooled" or "present" in spec.requests():
+            reads = "concepts" if spec.reads == "pooled" else spec.reads
+            raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
+        for suffix, chosen in sets:
+            own = tuple(columns[index] for index in chosen)
+            what = " + ".join(names[index] for index in chosen)
+            made.append(
+                replace(
+                    spec,
+                    name=f"{spec.name}{suffix}",
+                    title=f"{spec.title}, {what}" + (f" ({how})" if len(chosen) > 1 else ""),
+                    make=partial(_make, spec, own, how),
+                    choose=None,
+                    uses=tuple(sorted({*spec.requests(), "groups"})),
+                    beside=(),
+                )
+            )
+    return made
+
+
+def _make(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
+    estimator = spec.estimator(seed)
+    weighted = how == "concat" and spec.name == "linear"
+    return FusedClassifier(PenaltyPerModality() if weighted else estimator, columns, how=how)
+
+
+@dataclass(eq=False, repr=False)
+class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
+    """Classify clips by several modalities; those that a clip lacks are masked.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of one modality, or of all that are joined; it has ``inner_scores_`` when it was fitted with movies.
+    columns : tuple of slice
+        The modalities' columns in X.
+    how : {"concat", "late", "max", "mean"}
+        ``concat`` joins features. ``late`` trains a model for each modality and joins their out-of-fold
+        logits by logistic regression; ``max`` and ``mean`` take the largest or mean logit, each over its
+        deviation.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+    models_ : dict
+        Set of modalities -> its model; the set of all is always there.
+    threshold_ : float
+        The score from which on a clip that has all modalities is called positive.
+    inner_scores_ : ndarray, shape [N]
+        The out-of-fold logit of each training clip, by the model of the modalities that it has.
+    """
+
+    estimator: Any
+    columns: Columns
+    _: KW_ONLY
+    how: How = "concat"
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
+        """Fit a model for every set of modalities that clips of X [N, D] have.
+
+        Raises
+        ------
+        ValueError
+            No clip has all modalities, or a set's clips are of one class alone.
+        """
+        features, movies = np.asarray(X), np.asarray(groups)
+        self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
+        there = self._there(features)
+        self.models_: dict[tuple[int, ...], _Joined] = {}
+        self.inner_scores_ = np.full(len(labels), np.nan)
+        everything = tuple(range(len(self.columns)))
+        for pattern in sorted({everything, *map(_indices, there)} - {()}, key=len):
+            rows = there[:, list(pattern)].all(axis=1)
+            own = [features[rows][:, self.columns[index]] for index in pattern]
+            joined = _Joined(self.estimator, self.how)
+            if len(np.unique(labels[rows])) < 2:
+                if pattern != everything:
+                    continue  # its clips are scored by a model of fewer modalities
+                raise ValueError("no clips of both classes have all modalities")
+            joined.fit(own, labels[rows], movies[rows])
+            self.models_[pattern] = joined
+            exactly = (there[rows] == np.isin(everything, pattern)).all(axis=1)
+            self.inner_scores_[np.flatnonzero(rows)[exactly]] = joined.inner_scores[exactly]
+        known = np.isfinite(self.inner_scores_)
+        self.threshold_ = best_threshold(labels[known], self.inner_scores_[known])
+        self.inner_scores_ = np.where(known, self.inner_scores_, np.mean(self.inner_scores_[known]))
+        self.n_features_in_ = features.shape[1]
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N] by the model of the modalities that it has; 0 where it has none of them."""
+        check_is_fitted(self)
+        features = np.asarray(X)
+        there = self._there(features)
+        scores = np.zeros(len(features))
+        for had in np.unique(there, axis=0):
+            fitting = [own for own in self.models_ if {*own} <= {*_indices(had)}]
+            if fitting:
+                own = max(fitting, key=len)
+                rows = (there == had).all(axis=1)
+                parts = [features[rows][:, self.columns[index]] for index in own]
+                scores[rows] = self.models_[own].scores(parts)
+        return scores
+
+    def _there(self, features: NDArray[Any]) -> NDArray[np.bool_]:
+        """Mark the modalities that each clip has [N, M]."""
+        return np.stack([np.isfinite(features[:, own]).all(axis=1) for own in self.columns], axis=1)
+
+
+class _Joined:
+    """A model of one set of modalities."""
+
+    def __init__(self, estimator: Any, how: How) -> None:
+        self._estimator, self._how = estimator, how
+        self._models: list[Any] = []
+        self._head: Any = None
+        self.inner_scores: NDArray[np.float64] = np.empty(0)
+
+    def fit(self, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]) -> None:
+        """Fit it on one array [N, D] a modality."""
+        if self._how == "concat" or len(parts) == 1:
+            joined = np.concatenate(parts, axis=1)
+            model = clone(self._estimator)
+            if isinstance(model, PenaltyPerModality):
+                model.set_params(widths=tuple(part.shape[1] for part in parts))
+            self._models = [model.fit(joined, y, groups=movies)]
+            self.inner_scores = _inner(self._models[0])
+            return
+        self._models = [clone(self._estimator).fit(part, y, groups=movies) for part in parts]
+        logits = np.stack([_inner(model) for model in self._models], axis=1)
+        self._scale = logits.std(axis=0) + 1e-12
+        if self._how == "late":
+            self._head = LogisticRegression(C=1.0).fit(logits / self._scale, y)
+        self.inner_scores = self._join(logits)
+
+    def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
+        """Score clips."""
+        if len(self._models) == 1:
+            return scores_of(self._models[0], np.concatenate(parts, axis=1))
+        both = zip(self._models, parts, strict=True)
+        return self._join(np.stack([scores_of(model, part) for model, part in both], axis=1))
+
+    def _join(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        scaled = logits / self._scale
+        if self._head is not None:
+            return np.asarray(self._head.decision_function(scaled), np.float64)
+        return np.asarray(scaled.max(axis=1) if self._how == "max" else scaled.mean(axis=1))
+
+
+@dataclass(eq=False, repr=False)
+class PenaltyPerModality(LogitClassifier):
+    """The linear probe with a penalty for each modality; all are standardised apart.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Features of each modality.
+
+    Attributes
+    ----------
+    relative_ : tuple of float
+        Inverse strengths of the modalities' penalties, as multiples of the first's.
+    """
+
+    widths: tuple[int, ...] = ()
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
+        """Choose the penalties by inner folds of movies, then fit all clips."""
+        tried = {}
+        for relative in product((1.0,), *[RELATIVE] * (len(self.widths) - 1)):
+            weights = np.repeat(np.sqrt(relative), self.widths)
+            pipeline = make_pipeline(ClippedScaler(), Weights(weights), RidgeLogistic())
+            tried[relative] = GroupedSelection(pipeline, PENALTIES).fit(X, y, groups=groups)
+        losses = {key: min(one.inner_loss for one in fit.candidates_) for key, fit in tried.items()}
+        self.relative_ = min(losses, key=lambda key: losses[key])  # of equals the first
+        best = self.selection_ = tried[self.relative_]
+        self.classes_, self.threshold_ = best.classes_, best.threshold_
+        self.inner_scores_, self.candidates_ = best.inner_scores_, best.candidates_
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N]."""
+        check_is_fitted(self)
+        return np.asarray(self.selection_.decision_function(X), np.float64)
+
+
+class Weights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Multiply standardised features [N, D] by weights [D], which makes their penalties differ."""
+
+    def __init__(self, weights: NDArray[np.float64]) -> None:
+        self.weights = weights
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn nothing."""
+        del y
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Multiply."""
+        return np.asarray(X) * self.weights
+
+
+def _inner(model: Any) -> NDArray[np.float64]:
+    scores = getattr(model, "inner_scores_", None)
+    if scores is None:
+        raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
+    return np.asarray(scores, np.float64)
+
+
+def _indices(there: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(there).tolist())

@@ -1,0 +1,160 @@
+"""MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared, film by film.
+
+The code of the corpus's papers on several modalities is not public, so no number of theirs stands beside.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+import obygaze_models as om
+from obygaze_features.manifest import Manifest
+from obygaze_features.screen import Progress
+from obygaze_features.store import Store
+from obygaze_models.dataset import Dataset, load_dataset
+from obygaze_models.evaluation import METRICS, Run
+from obygaze_models.report import Block, Report, interval, number
+
+RULES = ("merged", "each", "soft")
+SHOWN = ("auc", "average_precision")
+BESIDE = ("length", "other_expert")
+"""What stands beside the models once a table: the clips' length alone, and the other annotator."""
+
+
+def mobygaze_report(
+    manifest: Manifest,
+    stores: Mapping[str, tuple[Store, str | None]],
+    *,
+    task: str = "",
+    models: Sequence[str] = ("linear", "mlp"),
+    rules: Sequence[str] = RULES,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate models of every modality, and of all, on the labels of every annotator.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Segments or windows, once for each annotator.
+    stores : mapping of str to (Store, str or None)
+        Modality -> its store and backbone.
+    task : str
+        As `evaluate` takes it; "" for the codebook's only task.
+    models : sequence of str
+        Models of vectors; and ``attention``, over the frames of each modality that has them.
+    rules : sequence of str
+        What is learnt of annotators' labels, as `evaluate` takes it.
+
+    Raises
+    ------
+    DatasetError, ModelError, ProtocolError
+        As `evaluate` and `fused` do.
+    """
+    rows, record = [], {}
+    for rule in rules:
+        for run in _runs(manifest, stores, task=task, models=models, rule=rule, seed=seed, progress=progress):
+            record = {name: run.record[name] for name in ("codebook", "train", "clips", "versions")}
+            rows.append(_rows(run, rule))
+    data = pd.concat(rows, ignore_index=True).drop_duplicates(
+        ["tested_on", "features", "labels", "model", "metric"]
+    )
+    blocks = tuple(_block(str(test), own) for test, own in data.groupby("tested_on", sort=False))
+    return Report(
+        name="mobygaze",
+        title=f"MObyGaze: {record['train']['title']}",
+        notes=(
+            "Every film is tested by models trained on the others: means over films, with 95 % intervals.",
+            "all: late fusion of the modalities; -MODALITY: all but it.",
+            "A clip that lacks a modality is scored by a model of the others.",
+            "Numbers of the corpus's papers on several modalities are not public.",
+        ),
+        blocks=blocks,
+        data=data,
+        record={**record, "modalities": {name: store.fingerprint for name, (store, _) in stores.items()}},
+    )
+
+
+def _runs(
+    manifest: Manifest,
+    stores: Mapping[str, tuple[Store, str | None]],
+    *,
+    task: str,
+    models: Sequence[str],
+    rule: str,
+    seed: int,
+    progress: Progress | None,
+) -> Iterator[Run]:
+    """Evaluate models of vectors on all modalities, then attention on each that has frames."""
+    how: dict[str, Any] = {"task": task, "experts": rule, "seed": seed, "progress": progress}
+    of_vectors = [name for name in models if name != "attention"]
+    if of_vectors and len(stores) > 1:
+        both = load_dataset(
+            [store for store, _ in stores.values()], manifest, backbone=[name for _, name in stores.values()]
+        )
+        named = zip(both.modalities, stores, strict=True)
+        both = replace(both, modalities=tuple(replace(modality, name=name) for modality, name in named))
+        yield om.evaluate(both, om.fused(of_vectors, both, "late"), **how)
+    for name, (store, backbone) in stores.items():
+        alone = load_dataset(store, manifest, backbone=backbone)
+        if of_vectors and len(stores) == 1:
+            yield _named(om.evaluate(alone, of_vectors, **how), name)
+        if "attention" in models and _has_frames(alone):
+            yield _named(om.evaluate(alone, ["attention"], **how), name)
+
+
+def _has_frames(data: Dataset) -> bool:
+    return data.group is not None and "frames" in data.group.arrays
+
+
+def _named(run: Run, modality: str) -> Run:
+    """Say in models' names which modality they read."""
+    names = run.metrics["model"]
+    own = ~names.isin([*BESIDE, *_BASELINES])
+    return replace(run, metrics=run.metrics.assign(model=names.where(~own, _with(names, modality))))
+
+
+def _with(names: "pd.Series[str]", modality: str) -> "pd.Series[str]":
+    parts = names.str.partition("@")
+    return parts[0] + f":{modality}" + parts[1] + parts[2]
+
+
+_BASELINES = ("always_positive", "always_negative", "random_prevalence", "random_half", "movie_prior")
+_CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged", "attention_shuffled")
+
+
+def _rows(run: Run, rule: str) -> pd.DataFrame:
+    """Tell features, labels and model of every row apart; baselines are left out but for chance."""
+    table = run.metrics[run.metrics["metric"].isin(SHOWN)].copy()
+    parts = table["model"].str.extract(r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<by>.+))?$")
+    table = table.assign(
+        model=parts["model"],
+        features=parts["features"].fillna("all"),
+        labels=rule if rule != "each" else ("of " + parts["by"].fillna("")),
+        tested_on=table["task"].str.partition(">")[2],
+    )
+    beside = table["model"].isin(BESIDE)
+    table.loc[beside, ["features", "labels"]] = ""
+    shown = ~table["model"].isin([*_BASELINES, *_CONTROLS])
+    columns = ["tested_on", "features", "labels", "model", "metric", "movie_mean", "movie_low", "movie_high"]
+    return table.loc[shown, [*columns, "movie_chance", "n_movies"]]
+
+
+def _block(test: str, rows: pd.DataFrame) -> Block:
+    cells: list[tuple[str, ...]] = []
+    order = rows.assign(last=rows["model"].isin(BESIDE)).sort_values("last", kind="stable")
+    for keys, own in order.groupby(["features", "labels", "model"], sort=False):
+        by_metric = own.set_index("metric").to_dict(orient="index")
+        shown = [_with_interval(by_metric[metric]) for metric in SHOWN]
+        cells.append((*map(str, keys), *shown))
+    chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
+    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN)))
+    titles = (f"{METRICS['auc'].title} [95 %]", "AUC-PR [95 %]")
+    films = int(rows["n_movies"].iloc[0])
+    return Block(f"{test}: by film, mean of {films}", ("features", "labels", "model", *titles), tuple(cells))
+
+
+def _with_interval(row: dict[Any, Any]) -> str:
+    return interval(row["movie_mean"], row["movie_low"], row["movie_high"])

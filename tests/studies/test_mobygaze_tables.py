@@ -1,0 +1,75 @@
+"""MObyGaze's tables find what is planted in each modality, on each expert's labels."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze_features.manifest import builtin_codebook
+from obygaze_features.store.testing import seal_arrays
+from obygaze_studies.mobygaze import mobygaze_report
+
+FILMS, PER_FILM = [f"f{k}" for k in range(5)], 24
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Windows of five films that two experts judged; the level is heard, and hardly seen."""
+    folder = tmp_path_factory.mktemp("mobygaze")
+    generator = np.random.default_rng(0)
+    n = len(FILMS) * PER_FILM
+    truth = generator.random(n) < 0.4
+    clips, movie_of, spans = [], {}, {}
+    for i in range(n):
+        film, start = FILMS[i // PER_FILM], 30.0 * (i % PER_FILM)
+        clip_id = f"{film}-{i % PER_FILM:02}"
+        movie_of[clip_id], spans[clip_id] = film, (start, start + 30)
+        for name in ("annotator1", "annotator2"):
+            level = "S" if truth[i] ^ (generator.random() < 0.15) else "EN"
+            clips.append(of.Clip(clip_id, film, f"{film}.mp4", start, start + 30, level, (), name))
+    stores = {}
+    for name, weight in (("seen", 0.3), ("heard", 2.5)):
+        frames = generator.normal(size=(n, 4, 5)).astype(np.float32)
+        frames[:, :, 0] += (weight * truth)[:, None]
+        arrays = {name: {"frames": frames, "pooled": frames.mean(axis=1)}}
+        path = seal_arrays(folder / name, movie_of, arrays, n_frames=4, spans=spans)
+        stores[name] = of.open_store(path)
+    codebook = builtin_codebook("mobygaze")
+    return of.Manifest(tuple(clips), folder, codebook), stores
+
+
+def means(report):
+    rows = report.data[report.data["metric"] == "auc"]
+    return rows.set_index(["tested_on", "features", "labels", "model"])["movie_mean"]
+
+
+def test_each_modality_and_all_stand_beside_the_other_expert_for_every_rule(corpus):
+    manifest, stores = corpus
+    report = mobygaze_report(
+        manifest,
+        {"visual": (stores["seen"], None), "audio": (stores["heard"], None)},
+        task="en_s",
+        models=("linear",),
+    )
+    assert [block.title.partition(":")[0] for block in report.blocks] == [
+        *("en_s@annotator1", "en_s@annotator2", "en_s@agreed"),
+    ]
+    mean = means(report)
+    rules = ("merged", "of annotator1", "of annotator2", "soft")
+    for rule in rules:
+        heard, seen, both = (mean["en_s@agreed", name, rule, "linear"] for name in ("audio", "visual", "all"))
+        assert heard > max(0.9, seen + 0.1)
+        assert abs(both - heard) < 0.05
+    assert 0.6 < mean["en_s@annotator1", "", "", "other_expert"] < 0.85
+    rows = report.blocks[0].rows
+    assert [row[:3] for row in rows[-2:]] == [("", "", "other_expert"), ("", "", "(chance)")]
+    assert len(rows) == 3 * len(rules) + 2
+
+
+def test_attention_reads_the_frames_of_each_modality(corpus):
+    manifest, stores = corpus
+    report = mobygaze_report(
+        manifest, {"audio": (stores["heard"], None)}, task="en_s", models=("attention",), rules=("merged",)
+    )
+    mean = means(report)
+    assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.9
+    assert set(report.data["model"]) == {"attention", "other_expert"}
