@@ -197,18 +197,21 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
         The models read features that one extraction can't make, or that were made with another tool.
     """
     provenances: dict[str, Mapping[str, Any]] = {}
-    for card, model in zip(cards, models, strict=True):
-        provenance = card["provenance"]
+    inputs = [
+        (each, model)
+        for card, model in zip(cards, models, strict=True)
+        for each in card.get("modalities") or [card]
+    ]
+    for each, model in inputs:
+        provenance, backbone = each["provenance"], each["backbone"]
         if provenance.get("imported"):
             raise click.UsageError(
-                f"{model} reads features of {card['backbone']} that another tool made: extract the windows "
+                f"{model} reads features of {backbone} that another tool made: extract the windows "
                 "with it, then 'obygaze store import' and 'obygaze film score'"
             )
-        other = provenances.setdefault(card["backbone"], provenance)
+        other = provenances.setdefault(backbone, provenance)
         if other["sampling"] != provenance["sampling"]:
-            raise click.UsageError(
-                f"{model} reads features of {card['backbone']} that were sampled otherwise"
-            )
+            raise click.UsageError(f"{model} reads features of {backbone} that were sampled otherwise")
     samplings = [provenance["sampling"] for provenance in provenances.values()]
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")

@@ -63,6 +63,8 @@ class Modality:
         As of a `Dataset`.
     missing : int
         Clips of the dataset that lack it: NaN in these columns.
+    provenance : mapping
+        Of the store's group.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Modality:
     start: int
     stop: int
     missing: int
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +386,8 @@ def _joined(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) 
         label = f"{name}-{part.backbone}" if twice else part.backbone
         missing = len(index) - len(part)
         own = (part.store, part.backbone, part.features, part.pool)
-        modalities.append(Modality(label, *own, start, stop, missing))
+        made = {} if part.group is None else part.group.provenance
+        modalities.append(Modality(label, *own, start, stop, missing, made))
         start = stop
     reasons: dict[str, Exclusion] = {}
     for part in parts:

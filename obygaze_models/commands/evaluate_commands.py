@@ -192,7 +192,7 @@ def evaluate(
         check_free(output.out, force=output.force)
     refuse_existing(output.out, force=True)
     refuse_existing(output.html, force=output.force)
-    alone = {"--texts": texts, "--save": save, **{f"--{name}": value for name, value in read.items()}}
+    alone = {"--texts": texts, **{f"--{name}": value for name, value in read.items()}}
     clips, source, named = read_modalities(manifest, stores, fuse, alone)
     read["backbone"] = named or read["backbone"]
     labelled, notices = under_policy(clips, policy)

@@ -106,6 +106,7 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     """Print what was trained and predicted, and which predictions are unreliable."""
     from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
     from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
+    from obygaze_models.prediction.reading import WITHOUT
 
     card, table = model.card, scored.table
     trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
@@ -118,6 +119,10 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
         notices.append(
             f"{seen} clips are of films that the model was trained on: their scores are no predictions"
         )
+    lacks = {each["name"]: int(scored.has(WITHOUT + each["name"]).sum()) for each in card.modalities}
+    notices += [
+        f"{n} clips have no {name}: they are judged by what they have" for name, n in lacks.items() if n
+    ]
     if partial := int(scored.has(PARTIAL).sum()):
         notices.append(f"{partial} clips are partial: a part of their video could not be read")
     for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
@@ -157,11 +162,12 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
 def explain(
     model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
 ) -> None:
-    """Explain the decision of MODEL, a concept bottleneck or attention, on one clip.
+    """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
 
     Prints the decision, each concept's contribution to the logit, and the probability if only that concept
     were low or high among the training clips; and, if the store keeps frames, for each of them its time and
-    the concepts' probabilities or its attention weight and contribution.
+    the concepts' probabilities or its attention weight and contribution. Of a model of several modalities
+    prints what each contributes.
 
     \b
     Examples:
@@ -237,6 +243,13 @@ def _card_lines(file: "ModelFile") -> list[tuple[str, str]]:
         (
             "reads",
             f"{card.backbone}, {card.features} ({card.reduced_by or card.pool}), {card.n_features} features",
+        ),
+        *(
+            (
+                "modality",
+                f"{each['name']}: {each['features']} ({each['pool']}), {each['n_features']} features",
+            )
+            for each in card.modalities
         ),
         ("weights", f"{digest or 'none'}{' (untrained)' if made.get('untrained') else ''}"),
         (

@@ -349,5 +349,7 @@ def record_of(
         },
     )
     known = {name: value for name, value in asdict(record).items() if value is not UNSET}
-    several = [dataclasses.asdict(modality) for modality in data.modalities]
+    several = [dataclasses.asdict(dataclasses.replace(each, provenance={})) for each in data.modalities]
+    for modality in several:
+        del modality["provenance"]
     return {**(origin or {}), **known, **({"modalities": several} if several else {})}

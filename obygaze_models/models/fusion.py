@@ -5,7 +5,7 @@ lacks is NaN there. Nothing is put in its place: clips are scored by a model of 
 which was trained on the clips that have these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import GroupedSelection, scores_of
-from obygaze_models.models.linear import PENALTIES, ClippedScaler
+from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler, standardise
 from obygaze_models.models.registry import BUILTIN_MODELS, find_models
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
@@ -36,6 +36,8 @@ RELATIVE = (1.0, 0.1, 10.0)
 
 Columns = tuple[slice, ...]
 """Of the modalities that are read, in a row of features."""
+Pattern = tuple[int, ...]
+"""A set of modalities, by their places among those that are read."""
 
 
 def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
@@ -157,8 +159,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         features, movies = np.asarray(X), np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
-        there = self._there(features)
-        self.models_: dict[tuple[int, ...], _Joined] = {}
+        there = _there(features, self.columns)
+        self.models_: dict[Pattern, _Joined] = {}
         self.inner_scores_ = np.full(len(labels), np.nan)
         everything = tuple(range(len(self.columns)))
         for pattern in sorted({everything, *map(_indices, there)} - {()}, key=len):
@@ -183,20 +185,42 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """Score each clip [N] by the model of the modalities that it has; 0 where it has none of them."""
         check_is_fitted(self)
         features = np.asarray(X)
-        there = self._there(features)
         scores = np.zeros(len(features))
-        for had in np.unique(there, axis=0):
-            fitting = [own for own in self.models_ if {*own} <= {*_indices(had)}]
-            if fitting:
-                own = max(fitting, key=len)
-                rows = (there == had).all(axis=1)
-                parts = [features[rows][:, self.columns[index]] for index in own]
-                scores[rows] = self.models_[own].scores(parts)
+        for own, rows in _by_pattern(_there(features, self.columns), self.models_):
+            parts = [features[rows][:, self.columns[index]] for index in own]
+            scores[rows] = self.models_[own].scores(parts)
         return scores
 
-    def _there(self, features: NDArray[Any]) -> NDArray[np.bool_]:
-        """Mark the modalities that each clip has [N, M]."""
-        return np.stack([np.isfinite(features[:, own]).all(axis=1) for own in self.columns], axis=1)
+    def linear(self) -> "LinearFusion":
+        """Return the same as sums of features, which a file can keep.
+
+        Raises
+        ------
+        ModelError
+            Its models are not linear probes.
+        """
+        check_is_fitted(self)
+        return LinearFusion(
+            self.columns,
+            {pattern: joined.linear() for pattern, joined in self.models_.items()},
+            largest=self.how == "max",
+        )
+
+
+def _there(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
+    """Mark the modalities that each clip has [N, M]."""
+    return np.stack([np.isfinite(features[:, own]).all(axis=1) for own in columns], axis=1)
+
+
+def _by_pattern(
+    there: NDArray[np.bool_], fitted: Iterable[Pattern]
+) -> Iterator[tuple[Pattern, NDArray[np.bool_]]]:
+    """Yield the clips [N] that lack the same modalities, with the largest set of theirs that has a model."""
+    known = list(fitted)
+    for had in np.unique(there, axis=0):
+        fitting = [own for own in known if {*own} <= {*_indices(had)}]
+        if fitting:
+            yield max(fitting, key=len), (there == had).all(axis=1)
 
 
 class _Joined:
@@ -210,6 +234,7 @@ class _Joined:
 
     def fit(self, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]) -> None:
         """Fit it on one array [N, D] a modality."""
+        self._n_parts = len(parts)
         if self._how == "concat" or len(parts) == 1:
             joined = np.concatenate(parts, axis=1)
             model = clone(self._estimator)
@@ -231,6 +256,25 @@ class _Joined:
             return scores_of(self._models[0], np.concatenate(parts, axis=1))
         both = zip(self._models, parts, strict=True)
         return self._join(np.stack([scores_of(model, part) for model, part in both], axis=1))
+
+    def linear(self) -> "LinearJoin":
+        """Return it as sums of standardised features.
+
+        Raises
+        ------
+        ModelError
+            A model is no linear probe.
+        """
+        probes = [_linear_probe(model) for model in self._models]
+        mean, scale, weights = (np.concatenate(arrays) for arrays in list(zip(*probes, strict=True))[:3])
+        intercepts, factors, base = [probe[3] for probe in probes], np.ones(self._n_parts), 0.0
+        if len(probes) < self._n_parts:
+            base, intercepts = intercepts[0], [0.0] * self._n_parts
+        elif self._head is not None:
+            factors, base = self._head.coef_[0] / self._scale, float(self._head.intercept_[0])
+        elif len(probes) > 1:
+            factors = 1 / self._scale / (len(probes) if self._how == "mean" else 1)
+        return LinearJoin(mean, scale, weights, factors, np.array(intercepts), base)
 
     def _join(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         scaled = logits / self._scale
@@ -291,6 +335,81 @@ class Weights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Multiply."""
         return np.asarray(X) * self.weights
+
+
+def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]:
+    """Return mean, deviation and weight of each feature, and the intercept, of a fitted linear probe."""
+    chosen = model.selection_ if isinstance(model, PenaltyPerModality) else model
+    pipeline = getattr(chosen, "estimator_", None)
+    steps = [step for _, step in pipeline.steps] if isinstance(pipeline, Pipeline) else []
+    kinds = [type(step) for step in steps]
+    if kinds not in ([ClippedScaler, RidgeLogistic], [ClippedScaler, Weights, RidgeLogistic]):
+        raise ModelError(f"of fused models linear probes can be kept in files, and no {type(model).__name__}")
+    scaler, *between, head = steps
+    weights = head.coef_[0] * (between[0].weights if between else 1)
+    return scaler.mean_, scaler.scale_, weights, float(head.intercept_[0])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearJoin:
+    """A linear fused model of one set of modalities.
+
+    Attributes
+    ----------
+    mean, scale, weights : ndarray, shape [D]
+        Of the features of these modalities, one after the other.
+    factors, intercepts : ndarray, shape [M]
+        A modality's contribution is its factor times (its weighted features and its intercept).
+    base : float
+        What is added to the contributions.
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    base: float
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFusion:
+    """A fitted `FusedClassifier` of linear probes, as a file keeps it.
+
+    Attributes
+    ----------
+    columns : tuple of slice
+        The modalities' columns in X.
+    joins : mapping
+        Set of modalities -> its model.
+    largest : bool
+        Whether the largest contribution is the score, and not their sum.
+    """
+
+    columns: Columns
+    joins: Mapping[Pattern, LinearJoin]
+    largest: bool
+
+    def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Decompose scores into a base [N] and each modality's contribution [N, M], NaN where it lacks."""
+        features = np.asarray(X)
+        base, parts = np.zeros(len(features)), np.full((len(features), len(self.columns)), np.nan)
+        for pattern, rows in _by_pattern(_there(features, self.columns), self.joins):
+            join, start = self.joins[pattern], 0
+            base[rows] = join.base
+            for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
+                own = features[rows][:, self.columns[index]]
+                here = slice(start, start := start + own.shape[1])
+                wide = standardise(own, join.mean[here], join.scale[here], CLIP)
+                parts[rows, index] = factor * (wide @ join.weights[here] + intercept)
+        return base, parts
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N] by the model of the modalities that it has; 0 where it has none of them."""
+        base, parts = self.contributions(X)
+        known = np.isfinite(parts)
+        joined = np.where(known, parts, -np.inf).max(axis=1) if self.largest else np.nansum(parts, axis=1)
+        return np.asarray(base + np.where(known.any(axis=1), joined, 0.0))
 
 
 def _inner(model: Any) -> NDArray[np.float64]:

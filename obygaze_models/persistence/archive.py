@@ -27,7 +27,7 @@ CARD = "card.json"
 ARRAY_SUFFIX = ".npy"
 MAX_FILE = 256 << 20
 MAX_CARD = 4 << 20
-MAX_MEMBERS = 64
+MAX_MEMBERS = 256
 DTYPES = ("<f4", "<f8", "<i8", "|u1")
 
 _MEMBER = b"PK\x01\x02"

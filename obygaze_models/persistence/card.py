@@ -5,7 +5,7 @@ The checks, their messages and docs/model-card.schema.json follow from the class
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -40,7 +40,7 @@ PROTOCOL = 3
 """Number of the format. It grows when a reader of the last one would misread the next; every number that was
 ever written stays readable."""
 
-KINDS = ("linear", "mlp", "attention", "pcbm", "cav", "bank", "arrays", "skops")
+KINDS = ("linear", "mlp", "attention", "pcbm", "cav", "bank", "fused", "arrays", "skops")
 """How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
 
 Texts = Annotated[tuple[str, ...], Meta(description="a list of text")]
@@ -98,6 +98,19 @@ class Population(TypedDict):
     clips: Annotated[dict[str, Count], Meta(description="an object of numbers of clips")]
     n_movies: Count
     levels_left_out: Annotated[list[str], Meta(description="a list of levels")]
+
+
+class Input(TypedDict):
+    """One of several modalities that a model reads, with the fields that a card of one has itself."""
+
+    name: SomeText
+    backbone: SomeText
+    features: Annotated[str, one_of(*FEATURE_ARRAYS)]
+    pool: Annotated[str, one_of("max", "mean", "as stored")]
+    n_features: Count
+    provenance: Object
+    provenance_sha256: Hex64
+    store: Hex64
 
 
 class _Common(Struct, frozen=True, kw_only=True):
@@ -200,6 +213,10 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
         UNSET
     )
+    modalities: (
+        Annotated[tuple[Input, ...], Meta(min_length=2, max_length=8, description="a list of modalities")]
+        | UnsetType
+    ) = UNSET
 
 
 class _OldModelCard(_Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -235,6 +252,9 @@ class Card(CardFields, frozen=True, kw_only=True):
     population : mapping or None
         The clips that the calibration was fitted on; None without one, and in files written before cards said
         it, whose calibration is of the clips trained on.
+    modalities : tuple of mapping
+        Of a model that reads several, in the order of their features; the fields `backbone` and `store` then
+        name them all, and `provenance` is of the first. Empty for others.
     number : int
         The format's number in the file.
     reach : float or None
@@ -244,8 +264,32 @@ class Card(CardFields, frozen=True, kw_only=True):
     clip_s: float | None = None
     reduced_by: str = ""
     population: Population | None = None
+    modalities: tuple[Input, ...] = ()
     number: int = PROTOCOL
     reach: float | None = None
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The modalities that the model reads; of others, the one."""
+        only = Input(
+            name=self.backbone,
+            backbone=self.backbone,
+            features=self.features,
+            pool=self.pool,
+            n_features=self.n_features,
+            provenance=self.provenance,
+            provenance_sha256=self.provenance_sha256,
+            store=self.store,
+        )
+        return self.modalities or (only,)
+
+    def input_columns(self) -> Iterator[tuple[Input, slice]]:
+        """Yield each modality with its place in a row of features."""
+        start = 0
+        for modality in self.modalities:
+            stop = start + modality["n_features"]
+            yield modality, slice(start, stop)
+            start = stop
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:
@@ -271,9 +315,11 @@ class Card(CardFields, frozen=True, kw_only=True):
         if self.number != PROTOCOL:
             raise ValueError(f"a card of format {self.number} can't be written as format {PROTOCOL}")
         unsaid = {"number", "reach"}
-        unsaid |= {name for name in ("clip_s", "reduced_by", "population") if not getattr(self, name)}
+        optional = ("clip_s", "reduced_by", "population", "modalities")
+        unsaid |= {name for name in optional if not getattr(self, name)}
         written = {name: value for name, value in asdict(self).items() if name not in unsaid}
-        listed = {name: list(written[name]) for name in ("movies", "metrics", "concepts")}
+        several = ("movies", "metrics", "concepts", "modalities")
+        listed: dict[str, object] = {name: list(written[name]) for name in several if name in written}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
 
 
@@ -303,12 +349,16 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     """
     number = _number(document, name)
     check(document, (_SCHEMAS[number],), f"{name}: the card", error=ModelError, page="docs/predict.md")
-    try:
-        validate_provenance(document["provenance"], sealed=True)
-    except StoreError as error:
-        raise ModelError(f"{name}: the card's {error}") from error
-    if family(document["provenance"]) != document["provenance_sha256"]:
-        raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
+    several = document.get("modalities", ())
+    for made in (document, *several):
+        try:
+            validate_provenance(made["provenance"], sealed=True)
+        except StoreError as error:
+            raise ModelError(f"{name}: the card's {error}") from error
+        if family(made["provenance"]) != made["provenance_sha256"]:
+            raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
+    if several and sum(each["n_features"] for each in several) != document["n_features"]:
+        raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
     known = {label: value for label, value in document.items() if label not in _OF_THE_FILE}
     card = known if number == PROTOCOL else _as_new(known) | {"number": number}
     for label, kind, right in (
@@ -320,7 +370,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
             raise ModelError(
                 f"{name}: the card: {label!r} should be {expected(kind)}; found {card[label]!r:.80}"
             )
-    listed = {label: tuple(card[label]) for label in ("movies", "metrics", "concepts")}
+    listed = {label: tuple(card.get(label, ())) for label in ("movies", "metrics", "concepts", "modalities")}
     return Card(**card | listed)
 
 

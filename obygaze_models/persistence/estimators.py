@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from obygaze_models.errors import ModelError
+from obygaze_models.models.fusion import LinearFusion, LinearJoin
 from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import LossCurve, NeuralClassifier
@@ -143,8 +145,46 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     return model
 
 
+# --- several modalities
+# ---------------------------------------------------------------------------
+JOIN = ("mean", "scale", "weights", "factors", "intercepts", "base")
+
+
+def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
+    arrays = {
+        f"{'_'.join(map(str, pattern))}_{name}": np.atleast_1d(np.asarray(getattr(join, name), np.float64))
+        for pattern, join in fusion.joins.items()
+        for name in JOIN
+    }
+    return {"largest": fusion.largest}, arrays
+
+
+def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
+    widths = [modality["n_features"] for modality in card.modalities]
+    everything = range(len(widths))
+    shapes: dict[str, tuple[int, ...]] = {}
+    joins = {}
+    for size in range(1, len(widths) + 1):
+        for pattern in combinations(everything, size):
+            label = "_".join(map(str, pattern))
+            if size < len(widths) and f"{label}_base" not in arrays:
+                continue  # no training clip had these modalities alone
+            d, m = (sum(widths[index] for index in pattern),), (size,)
+            own = dict(zip(JOIN, (d, d, d, m, m, (1,)), strict=True))
+            shapes |= {f"{label}_{name}": shape for name, shape in own.items()}
+            joins[pattern] = label
+    expect(card, arrays, **shapes)
+    columns = tuple(place for _, place in card.input_columns())
+    made = {}
+    for pattern, label in joins.items():
+        mean, scale, weights, factors, intercepts, base = (arrays[f"{label}_{name}"] for name in JOIN)
+        made[pattern] = LinearJoin(mean, scale, weights, factors, intercepts, float(base[0]))
+    return LinearFusion(columns, made, largest=bool(card.parameters["largest"]))
+
+
 STATES: Mapping[str, StateFunctions] = {
     "linear": (_linear_to_state, _linear_from_state),
+    "fused": (_fusion_to_state, _fusion_from_state),
     **dict.fromkeys(NETWORKS, (_network_to_state, _network_from_state)),
 }
 """How the estimators of each kind are converted to parameters and arrays, and back."""

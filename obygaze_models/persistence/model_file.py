@@ -37,6 +37,7 @@ OWN_CLASSES: Mapping[str, tuple[str, str]] = {
     "pcbm": ("obygaze_models.concepts.bottleneck", "ConceptBottleneck"),
     "cav": ("obygaze_models.concepts.bank", "LinearCAV"),
     "bank": ("obygaze_models.concepts.bank", "ConceptBank"),
+    "fused": ("obygaze_models.models.fusion", "LinearFusion"),
 }
 """Module and class of the zoo's estimators that are no pipelines, by kind."""
 

@@ -6,16 +6,20 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.screen import probability, table
 from obygaze_features.store import Store
+from obygaze_features.store.records import StoredClip
 from obygaze_models.concepts.heads import Explanation
 from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.predict import find_group, frames_of, read_rows, reads_frames
+from obygaze_models.prediction.predict import frames_of, reads_frames
+from obygaze_models.prediction.reading import find_group, read_modalities, read_rows
 from obygaze_models.prediction.saved_model import Model
 
 ENDS = (0.05, 0.95)
@@ -54,6 +58,9 @@ class Explained:
     decision : Decision
     parts : Explanation or None
         None if the clip is out of distribution.
+    modalities : dict of str to float or None
+        Of a model of several modalities what each contributes to the logit, and the ``base`` that they are
+        added to; None for one that the clip lacks.
     concept_p, concept_thresholds : tuple of float
         The probability that each concept is in the clip, and that from which on it counts as seen
         (`Model.concept_thresholds`).
@@ -81,6 +88,7 @@ class Explained:
     threshold_p: float | None
     decision: Decision
     parts: Explanation | None = None
+    modalities: Mapping[str, float | None] = field(default_factory=dict)
     concept_p: tuple[float, ...] = ()
     concept_thresholds: tuple[float, ...] = ()
     seen: tuple[str, ...] = ()
@@ -96,7 +104,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     Parameters
     ----------
     model : Model
-        One that decides by concepts, or weighs frames.
+        One that decides by concepts, weighs frames, or reads several modalities.
     stores : sequence of Store
     clip_id : str
     set_to : mapping of str to float
@@ -110,14 +118,19 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
     store = _holding(stores, clip_id)
-    group = find_group(model.card, store)
     row = [clip.clip_id for clip in store.clips].index(clip_id)
-    clip, reason = store.clips[row], unusable(store, group, row)
-    if reason is not None:
-        raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
-    X = read_rows(model.card, store, np.array([row]))
+    fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
+    if fusion is not None:
+        clip, X = _read_joined(model.card, stores, clip_id)
+        if set_to:
+            raise ConceptError(f"--set: model {model.card.model} decides by no concepts")
+    else:
+        clip, reason = store.clips[row], unusable(store, find_group(model.card, store), row)
+        if reason is not None:
+            raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
+        X = read_rows(model.card, store, np.array([row]))
     weighs = isinstance(model.estimator, AttentionPooling)
-    parts = None if weighs else model.explain(X)
+    parts = None if weighs or fusion is not None else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     concept_p, thresholds = model.concept_probabilities(X)[0], model.concept_thresholds
     seen = [name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there]
@@ -145,12 +158,29 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     return replace(
         explained,
         parts=parts,
+        modalities={} if fusion is None else _by_modality(model.card, fusion, X),
         concept_p=tuple(concept_p.tolist()),
         concept_thresholds=tuple(thresholds.tolist()),
         seen=tuple(seen),
         ends=tuple(zip(low, high, strict=True)),
         changed=changed,
     )
+
+
+def _read_joined(card: Card, stores: Sequence[Store], clip_id: str) -> tuple[StoredClip, NDArray[np.float32]]:
+    """Read the modalities of one clip, which is in a store."""
+    excluded: dict[str, list[str]] = {}
+    for (clip,), X in read_modalities(card, stores, excluded, clip_id=clip_id):
+        return clip, X
+    raise ModelError(f"clip {clip_id} has no features ({next(iter(excluded))})")
+
+
+def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[np.float32]) -> dict[str, float | None]:
+    """Decompose the score of one clip [1, D] by modality."""
+    base, parts = fusion.contributions(X)
+    values = {each["name"]: float(value) for each, value in zip(card.modalities, parts[0], strict=True)}
+    known = {name: None if np.isnan(value) else value for name, value in values.items()}
+    return known if fusion.largest else {**known, "base": float(base[0])}
 
 
 def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
@@ -210,6 +240,14 @@ def lines(explained: Explained, model: Model) -> list[str]:
         )
         return text
     text += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(explained)]
+    if explained.modalities:
+        largest = isinstance(model.estimator, LinearFusion) and model.estimator.largest
+        rule = "The largest is the logit." if largest else "They add up to the logit."
+        rows = [
+            (name, "absent" if value is None else f"{value:+.3f}")
+            for name, value in explained.modalities.items()
+        ]
+        return [*text, "", table(rows, ["modality", "contribution"], right=[1]), "", rule]
     if explained.parts is None:
         return [*text, "", _frames_table(explained)]
     text += _reasons(explained, explained.parts)

@@ -22,10 +22,11 @@ from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
+from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
-from obygaze_models.persistence.card import Card, CardTarget, Population, family
+from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, platt
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
@@ -145,6 +146,11 @@ def check_can_be_saved(
                 f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
                 "file: evaluate a task of two classes, and keep that"
             )
+        if data.modalities and spec.name != "linear":
+            raise ModelError(
+                f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
+                "evaluate one store to keep a model of one"
+            )
         if spec.name in BUILTIN_MODELS:
             continue
         given = {"movies": data.movies[rows], "present": data.present.loc[rows]}
@@ -159,6 +165,8 @@ def check_can_be_saved(
 def _inner(fitted: Fitted) -> Any:
     """Return a model's estimator without the selection around it."""
     estimator = fitted.estimator
+    if isinstance(estimator, FusedClassifier):
+        return estimator.linear()
     return estimator.estimator_ if isinstance(estimator, GroupedSelection) else estimator
 
 
@@ -283,13 +291,30 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
 
 def _card(data: Dataset, run: Run, *, licence: str, **own: Any) -> Card:
     """Make a card of a model's own fields and those shared by all models of a run."""
-    if data.group is None:
+    several = tuple(
+        Input(
+            name=each.name,
+            backbone=each.backbone,
+            features=each.features,
+            pool=each.pool,
+            n_features=each.stop - each.start,
+            provenance=dict(each.provenance),
+            provenance_sha256=family(each.provenance),
+            store=each.store,
+        )
+        for each in data.modalities
+    )
+    if len({(each["backbone"], each["provenance_sha256"]) for each in several}) < len(several):
+        raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
+    if data.group is None and not several:
         raise ModelError("these features are of no store, so that nobody could make others like them")
+    provenance = several[0]["provenance"] if data.group is None else data.group.provenance
     record = run.record
     return Card(
         backbone=data.backbone,
-        provenance=data.group.provenance,
-        provenance_sha256=family(data.group.provenance),
+        provenance=provenance,
+        provenance_sha256=family(provenance),
+        modalities=several,
         store=data.store,
         codebook=record["codebook"],
         protocol=record["protocol"],

@@ -27,7 +27,8 @@ class OutOfDistribution:
     quarter of which are nearly constant, the distance without it flags every clip of one of the six films
     left out, with it at most 4 % of any. Moments are those of winsorised features, so that one odd training
     clip does not widen them. Features are used one by one, so it misses clips that are unusual only in
-    combination.
+    combination. Of a clip that lacks a modality the features that it has are measured; moments are those of
+    the clips that have all.
 
     Attributes
     ----------
@@ -62,6 +63,7 @@ class OutOfDistribution:
 def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute moments after clipping each feature at 3 deviations from its mean, three times."""
     wide = X.astype(np.float64)
+    wide = wide[np.isfinite(wide).all(axis=1)]
     mean, scale = moments(wide)
     for _ in range(3):
         mean, scale = moments(np.clip(wide, mean - 3 * scale, mean + 3 * scale))
@@ -70,5 +72,5 @@ def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
     standard = standardise(X.astype(np.float64), mean, scale, CLIP)
-    distances: NDArray[np.float64] = np.sqrt(np.mean(standard * standard, axis=1))
+    distances: NDArray[np.float64] = np.sqrt(np.nanmean(standard * standard, axis=1))
     return distances

@@ -14,20 +14,20 @@ from obygaze_features.io import local_path, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
-from obygaze_features.store import Group, Store, same_numerics
+from obygaze_features.store import Group, Store
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.group import rows_of
 from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.dataset import Features, Pool, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
+from obygaze_models.prediction.reading import Clips, find_group, lacking, read_clips
 from obygaze_models.prediction.saved_model import Model
-from obygaze_models.reduction import TokenRule, reduce_tokens
+from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = (
     "clip_id",
@@ -98,7 +98,7 @@ def predict(
     ----------
     model : Model
     stores : Store or sequence of Store
-        No clip may be in two of them.
+        No clip may be in two of them; of a model of several modalities, in two that have the same.
     manifest : Manifest, optional
         Gives the clips' videos, which stores do not keep.
     movies : collection of str, optional
@@ -128,26 +128,9 @@ def predict(
         if own != other:
             raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
-    parts, excluded, seen = [], dict[str, list[str]](), dict[str, str]()
-    for store in stores:
-        group = find_group(model.card, store)
-        rows = []
-        for row, clip in enumerate(store.clips):
-            if clip.clip_id in seen:
-                raise ModelError(
-                    f"clip {clip.clip_id} is in two stores, {seen[clip.clip_id]} and {store.where}: give one"
-                )
-            seen[clip.clip_id] = store.where
-            if movies is None or clip.movie in movies:
-                reason = unusable(store, group, row)
-                if reason is None:
-                    rows.append(row)
-                else:
-                    excluded.setdefault(reason, []).append(clip.clip_id)
-        if rows:
-            usable = np.array(rows, np.intp)
-            X = read_rows(model.card, store, usable, progress=progress)
-            parts.append(_table(model, store, X, usable, video_of))
+    excluded: dict[str, list[str]] = {}
+    read = read_clips(model.card, stores, excluded, movies, progress)
+    parts = [_table(model, clips, X, video_of) for clips, X in read]
     if not parts:
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
@@ -156,30 +139,30 @@ def predict(
     return Predicted(table.sort_values(order, kind="stable", ignore_index=True), excluded)
 
 
-def _table(
-    model: Model, store: Store, X: NDArray[Any], rows: NDArray[np.intp], video_of: Mapping[str, str]
-) -> pd.DataFrame:
-    """Compute the rows of one store."""
-    clips = [store.clips[row] for row in rows]
+def _table(model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, str]) -> pd.DataFrame:
+    """Compute the rows of clips that were read together."""
     far = model.is_out_of_distribution(X)
     trained_on = set(model.card.movies)
     logits = model.logits(X)
-    empty = np.full(len(rows), np.nan)
+    empty = np.full(len(clips), np.nan)
     p = low = high = empty
     if model.calibration is not None:
         p, (low, high) = model.calibration.probability(logits), model.calibration.band(logits)
     called = (logits >= model.card.threshold).astype(np.float64) if model.decides else empty
     flags = [
         ";".join(
-            name
-            for name, is_so in (
-                (OUT_OF_DISTRIBUTION, is_far),
-                (TRAINED_ON, clip.movie in trained_on),
-                (PARTIAL, clip.status == "partial"),
-            )
-            if is_so
+            [
+                name
+                for name, is_so in (
+                    (OUT_OF_DISTRIBUTION, is_far),
+                    (TRAINED_ON, clip.movie in trained_on),
+                    (PARTIAL, clip.status == "partial"),
+                )
+                if is_so
+            ]
+            + lacks
         )
-        for clip, is_far in zip(clips, far, strict=True)
+        for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True)
     ]
 
     def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,70 +191,8 @@ def _table(
         if decided:
             columns[f"{concept}_contribution"] = known(added[:, index])
     if decided:
-        columns["base_contribution"] = known(np.full(len(rows), base))
+        columns["base_contribution"] = known(np.full(len(clips), base))
     return pd.DataFrame(columns)
-
-
-def read_rows(
-    card: Card, store: Store, rows: NDArray[np.intp], *, progress: Progress | bool | None = None
-) -> NDArray[Any]:
-    """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
-    group = store[card.backbone]
-    array: Features = card.features  # type: ignore[assignment]  # the card's rule allows these words alone
-    if card.reduced_by:
-        return reduce_tokens(store, group.name, card.reduced_by, progress=progress).read(rows)
-    if card.pool == "none":
-        return read_array(group, array, rows)
-    pool: Pool = "mean" if card.pool == "mean" else "max"
-    return read_features(group, array, pool, rows)
-
-
-def find_group(card: Card, store: Store) -> Group:
-    """Find the group that a model reads; refuse it if its features were made differently.
-
-    Raises
-    ------
-    ModelError
-        The backbone or array is missing, or a field of the provenance differs.
-    """
-    if card.backbone not in store.names:
-        raise ModelError(
-            f"store {store.name} has no features of {card.backbone}, "
-            f"which the model reads, but of {', '.join(store.names)}"
-        )
-    group = store[card.backbone]
-    fields = same_numerics(card.provenance, group.provenance)
-    if fields:
-        there, here = (_look_up(provenance, fields[0]) for provenance in (card.provenance, group.provenance))
-        more = f"; and {len(fields) - 1} more: {', '.join(fields[1:4])}" if fields[1:] else ""
-        raise ModelError(
-            f"store {store.name}: its features of {card.backbone} were made otherwise than "
-            f"those the model was trained on: {fields[0]} is {here:.80}, was {there:.80}{more}"
-        )
-    if card.features not in group.arrays:
-        raise ModelError(
-            f"store {store.name} has no {card.features} features of {card.backbone}, which the model reads, "
-            f"but {', '.join(group.arrays)}"
-        )
-    width = group.shape(card.features)[-1]
-    if card.reduced_by:
-        width = TokenRule.parse(card.reduced_by).size or width
-    if width != card.n_features:
-        raise ModelError(
-            f"store {store.name} has {width} features a clip of {card.backbone}; "
-            f"the model reads {card.n_features}"
-        )
-    return group
-
-
-def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
-    """Show a field of a provenance by its dotted name."""
-    value: Any = provenance
-    for name in dotted.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return "absent"
-        value = value[name]
-    return repr(value)
 
 
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
@@ -394,9 +315,11 @@ def says_when(model: Model) -> bool:
 
 def reads_frames(model: Model, store: Store) -> bool:
     """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
+    if not says_when(model):
+        return False
     group = store[model.card.backbone]
     own = "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
-    return says_when(model) and (own or bool(model.card.reduced_by))
+    return own or bool(model.card.reduced_by)
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ SCORED = "--captions in/shoes.csv --objects in/objects.csv --lm in/lm.csv"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
 BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
+BOTH = "in/backbones:vivit in/backbones:xclip"
 LEARN = "--manifest in/films.csv --store in/films --judged in/seen.csv"
 LINES = {
     "manifests": f"""
@@ -226,8 +227,14 @@ evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/t
     0 out/zero/report.tex
 evaluate in/marked.csv in/backbones --task concept:Body --backbone vivit --model linear --out out/vivit
     0 | run kept in out/vivit
-evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task concept:Body --fuse mean --out out/fused
+evaluate in/marked.csv {BOTH} --task concept:Body --fuse mean --save linear --out out/fused
     0 out/fused/run.json | linear:xclip
+predict out/fused/linear.model in/backbones --json
+    0 | "clips"
+explain out/fused/linear.model in/backbones --clip m0-01
+    0 | modality contribution | base
+model inspect out/fused/linear.model
+    0 | modality vivit: pooled (as stored)
 mobygaze in/marked.csv visual=in/marked --task concept:Body
     1 | a manifest that has a clip once for each of two
 =compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html

@@ -220,8 +220,8 @@ MISTAKES = f"""
     several stores: say how, as in --fuse late
 2 evaluate in/marked.csv in/backbones:vivit --task hn_s --fuse late
     --fuse: give two STORE:BACKBONE
-2 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --fuse late --save linear --out out/x
-    --save: for one store, and --fuse is for several
+1 evaluate in/marked.csv in/frames in/backbones:xclip --task hn_s --fuse late --save mlp --model mlp --out x
+    linear alone can be kept
 1 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task hn_s --fuse late --model attention
     model attention reads frames: models of vectors alone are fused
 2 mobygaze in/marked.csv in/marked

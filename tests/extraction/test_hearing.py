@@ -1,10 +1,12 @@
 """What hears: absent where there is no sound, partial where some is missing, and always the same bytes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import obygaze_features as of
 import obygaze_models as om
+from obygaze.cli import main
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import prepare
 from tests.tiny_checkpoints import tiny_sound_checkpoint
@@ -129,19 +131,51 @@ def test_shots_are_found_on_frames_decoded_once_where_nothing_is_seen(tmp_path):
     assert not [note for note in notes if "second time" in note]
 
 
-def test_a_planted_soundtrack_is_found_by_sound_and_not_by_pictures(tmp_path):
-    generator = np.random.default_rng(0)
-    clips = []
+def hum(marked, generator, seconds=1.0):
+    """What is heard of a level: a tone, or noise."""
+    return tone(330, seconds, 0.1) if marked else noise(generator, seconds)
+
+
+def noise(generator, seconds):
+    return generator.normal(0, 0.1, round(seconds * 44_100)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Clips whose level is heard, and not seen."""
+    folder, generator, clips = tmp_path_factory.mktemp("planted"), np.random.default_rng(0), []
     for number in range(36):
         marked = number % 2 == 0
-        hum = tone(330, 1.0, 0.1) if marked else generator.normal(0, 0.1, 44_100).astype(np.float32)
         grey = int(generator.integers(40, 200))
-        write_film(tmp_path / f"{number}.mp4", {"eng": hum}, seconds=1.0, grey=grey)
+        write_film(folder / f"{number}.mp4", {"eng": hum(marked, generator)}, seconds=1.0, grey=grey)
         movie = f"m{number // 2 % 6}"
         clips.append(of.Clip(f"c{number:02}", movie, f"{number}.mp4", level="S" if marked else "EN"))
-    manifest = of.Manifest(tuple(clips), tmp_path)
-    store = extract(manifest, tmp_path / "planted", BOTH)
+    manifest = of.Manifest(tuple(clips), folder)
+    return manifest, extract(manifest, folder / "planted", BOTH)
+
+
+def test_a_planted_soundtrack_is_found_by_sound_and_not_by_pictures(planted):
+    manifest, store = planted
     for name, low, high in (("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)):
         run = om.evaluate(om.load_dataset(store, manifest, backbone=name), ["linear"], "en_s")
         rows = run.metrics[(run.metrics["model"] == "linear") & (run.metrics["metric"] == "auc")]
         assert low <= float(rows["movie_mean"].iloc[0]) <= high
+
+
+def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path):
+    manifest, store = planted
+    data = om.load_dataset([store, store], manifest, backbone=BOTH)
+    specs = om.fused(["linear"], data, "late")
+    run = om.evaluate(data, specs, "en_s")
+    om.save_models(run, data, ["linear"], tmp_path, models=specs, licence="CC0-1.0")
+    generator = np.random.default_rng(1)
+    heard = np.concatenate([hum(part % 2, generator, 4.0) for part in range(6)])
+    film = write_film(tmp_path / "film.mp4", {"eng": heard}, seconds=24.0)
+    out = tmp_path / "out"
+    cut = ["--window", "1", "--hop", "1", "--shots", "none", "--out", str(out)]
+    with pytest.raises(SystemExit) as ended:
+        main(["film", "run", str(film), "--model", str(tmp_path / "linear.model"), *cut])
+    assert ended.value.code in (0, None)
+    rows = pd.read_csv(out / "scored" / "timeline.csv")
+    marked = rows["start_s"] // 4 % 2 == 1
+    assert rows.loc[marked, "logit"].min() > rows.loc[~marked, "logit"].max()
