@@ -199,6 +199,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     flags : dict of str to float
         Seconds of the film with each flag.
     rate : Rate
+    perceives : list of str
+        What its features are of: ``visual``, ``heard``; empty where that is not known.
     """
 
     key: str
@@ -228,6 +230,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     rate: Rate
     construct: str = ""
     means: str = ""
+    perceives: list[str] = []
 
 
 class StoreRecord(Struct, frozen=True, kw_only=True):

@@ -280,6 +280,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         construct=construct,
         means=means.get(meant, ""),
         backbone=card.backbone,
+        perceives=_perceived(model),
         concepts=[
             _concept(model, name, float(threshold))
             for name, threshold in zip(card.concepts, model.concept_thresholds, strict=True)
@@ -299,6 +300,17 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
         rate=expected_rate(rows, model, is_trained_on=seen),
     )
+
+
+def _perceived(model: Model) -> list[str]:
+    """Tell of what a model's features are, by their provenance: that of a backbone that hears has a track."""
+    kinds = set()
+    for each in model.card.inputs:
+        preset = each["provenance"].get("preset")
+        if not isinstance(preset, Mapping):
+            return []
+        kinds.add("heard" if "track" in preset else "visual")
+    return sorted(kinds)
 
 
 def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:

@@ -89,6 +89,15 @@ class OpenFilm:
         return [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in drawn]
 
 
+def _asked_for(film: OpenFilm) -> list[str]:
+    """List the concepts that a model of the film can perceive: no other is worth a tick beside its scores."""
+    models, concepts = film.timeline.record.models, film.decisions.codebook.concepts
+    perceived = {"", *(kind for model in models for kind in model.perceives)}
+    kind_of = {each.name: each.modality or ("visual" if each.visual else "") for each in concepts}
+    known = all(model.perceives for model in models)
+    return [name for name, kind in kind_of.items() if not known or kind in perceived]
+
+
 def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str, Any], **values: Any) -> str:
     record, book = film.timeline.record, film.decisions.codebook
     rows = [row for name in (JUDGEMENTS, PASSAGES, NOTES) for row in film.decisions.rows[name]]
@@ -105,7 +114,7 @@ def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str
         record=record,
         who=rows[-1]["annotator"] if rows else "",
         levels=book.levels,
-        concepts=book.concept_names,
+        concepts=_asked_for(film),
         clock=clock,
         charts=charts,
         w=film.words,

@@ -1,5 +1,7 @@
 """What hears: absent where there is no sound, partial where some is missing, and always the same bytes."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,6 +178,8 @@ def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(["film", "run", str(film), "--model", str(tmp_path / "linear.model"), *cut])
     assert ended.value.code in (0, None)
+    record = json.loads((out / "scored" / "film.json").read_text("utf-8"))
+    assert record["models"][0]["perceives"] == ["heard", "visual"]
     rows = pd.read_csv(out / "scored" / "timeline.csv")
     marked = rows["start_s"] // 4 % 2 == 1
     assert rows.loc[marked, "logit"].min() > rows.loc[~marked, "logit"].max()

@@ -1,18 +1,21 @@
 """What people decide: files that are read back, written whole, and taken back; the interval at any time."""
 
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import builtin_codebook
 from obygaze_film import Timeline, import_judgements
 from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
-from obygaze_film.workspace.pages import OpenFilm, next_window
+from obygaze_film.workspace.pages import OpenFilm, next_window, read_page
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
@@ -177,3 +180,21 @@ def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
         return np.mean(bets)
 
     assert capital(low) < 20 <= capital(low - 0.001)
+
+
+@pytest.mark.parametrize(
+    ("perceives", "left_out"),
+    [
+        (["visual"], {"Speech", "Voice", "Soundtrack", "Narratology"}),
+        (["heard", "visual"], {"Narratology"}),
+        ([], set()),
+    ],
+)
+def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_path, perceives, left_out):
+    invented = invented_film(n_rows=60, duration_s=600.0)
+    models = [structs.replace(model, perceives=perceives) for model in invented.record.models]
+    film = replace(invented, record=structs.replace(invented.record, models=models))
+    book = builtin_codebook("obygaze12")
+    text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, book)))
+    asked = {name for name in book.concept_names if f'<input type="checkbox" value="{name}">' in text}
+    assert asked == set(book.concept_names) - left_out
