@@ -103,28 +103,25 @@ def error_groups(
     rows = read_table(predictions, needed=("model", "task", "clip_id", *NUMBERS)).rows
     for column, value in (("model", model), ("task", task)):
         there = list(dict.fromkeys(row.cells[column] for row in rows))
-        if value not in there and (value is not None or len(there) != 1):
+        chosen = there[0] if value is None and len(there) == 1 else value
+        if chosen not in there:
             raise ManifestError(
                 f"{predictions}: choose one {column} with --{column}: there are {', '.join(there) or 'none'}",
                 column,
             )
-        rows = tuple(row for row in rows if row.cells[column] == (value or there[0]))
-    numbers: defaultdict[str, list[list[float]]] = defaultdict(list)
+        rows = tuple(row for row in rows if row.cells[column] == chosen)
+    numbers: defaultdict[Clip, list[list[float]]] = defaultdict(list)
     for row in rows:
         try:
-            numbers[row.cells["clip_id"]].append([float(row.cells[name]) for name in NUMBERS])
-        except ValueError as error:
-            raise ManifestError(f"{predictions}, line {row.line}: {error}") from None
-    if unknown := [name for name in numbers if name not in manifest.by_id]:
-        raise ManifestError(f"{predictions}: the manifest has no clip {unknown[0]!r}", "clip_id")
-    means = {name: np.mean(np.array(own), axis=0).tolist() for name, own in numbers.items()}
-    margins = {name: score - threshold for name, (_, score, threshold) in means.items()}
-    clearest = sorted(margins, key=lambda name: (-abs(margins[name]), name))
-    groups = {
-        kind: [manifest.by_id[name] for name in clearest if means[name][0] == label != (margins[name] >= 0)]
-        for label, kind in enumerate(ERRORS)
-    }
-    return groups, {name: (score, threshold) for name, (_, score, threshold) in means.items()}
+            clip = manifest.by_id[row.cells["clip_id"]]
+            numbers[clip].append([float(row.cells[name]) for name in NUMBERS])
+        except (KeyError, ValueError) as error:
+            raise ManifestError(f"{predictions}, line {row.line}: {error} is no clip, or no number") from None
+    means = {clip: np.mean(own, axis=0).tolist() for clip, own in numbers.items()}
+    wrong = [clip for clip, (label, score, least) in means.items() if label != (score >= least)]
+    wrong.sort(key=lambda clip: (-abs(means[clip][1] - means[clip][2]), clip.clip_id))
+    groups = {kind: [clip for clip in wrong if means[clip][0] == y] for y, kind in enumerate(ERRORS)}
+    return groups, {clip.clip_id: (score, least) for clip, (_, score, least) in means.items()}
 
 
 def write_sheets(
@@ -171,7 +168,14 @@ def write_sheets(
     lines = [csv_line(COLUMNS)]
     for name, clips in groups.items():
         here = [clip for clip in clips if clip.clip_id in videos]
-        shown, problems = _frames(here, videos, n)
+        shown: list[tuple[Clip, NDArray[np.uint8], float]] = []
+        problems = []
+        for clip in here:
+            if len(shown) < n:
+                try:
+                    shown.append((clip, *_middle(clip, videos[clip.clip_id])))
+                except (VideoError, OSError) as error:
+                    problems.append(f"{clip.clip_id}: {error}")
         file = f"{file_name('-'.join(name.lower().split()))}.png" if shown else ""
         if shown:
             _, pictures, seconds = zip(*shown, strict=True)
@@ -188,19 +192,7 @@ def write_sheets(
     return tuple(drawn)
 
 
-def _frames(
-    clips: Sequence[Clip], videos: Mapping[str, Path], n: int
-) -> tuple[list[tuple[Clip, NDArray[np.uint8], float]], list[str]]:
-    """Read the middle frame of the first n clips that give one, as thumbnails with their times."""
-    shown: list[tuple[Clip, NDArray[np.uint8], float]] = []
-    problems: list[str] = []
-    for clip in clips:
-        if len(shown) == n:
-            break
-        path, middle = videos[clip.clip_id], uniform(2)
-        try:
-            taken = read_frames(path, middle, start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
-            shown.append((clip, taken.images[-1], float(taken.time_s[-1])))
-        except (VideoError, OSError) as error:
-            problems.append(f"{clip.clip_id}: {error}")
-    return shown, problems
+def _middle(clip: Clip, path: Path) -> tuple[NDArray[np.uint8], float]:
+    """Read the middle frame of a clip, as a thumbnail with its time."""
+    taken = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
+    return taken.images[-1], float(taken.time_s[-1])

@@ -25,7 +25,7 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_features.video import read_frames, uniform
-from obygaze_features.video.sheet import LINE_HEIGHT, label, thumbnail
+from obygaze_features.video.sheet import LINE_HEIGHT, thumbnail
 from obygaze_models.report import CONTENTS, new_folder
 from tests.cli.table import EAT
 from tests.command import obygaze
@@ -60,10 +60,11 @@ def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
         assert (saved["index"].tolist(), saved["time_s"].tolist()) == ([3, 12], [0.3, 1.2])
     ok("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
     picture = np.asarray(Image.open(place / "out/sheet.png"))
-    cells = picture.reshape(2, 32 + LINE_HEIGHT, 8, label("18  1.800 s").shape[1], 3)
+    cells = picture.reshape(2, 32 + LINE_HEIGHT, 8, -1, 3)
     shown = cells[:, :32, :, :64].mean(axis=(1, 3, 4)).ravel()
     assert np.abs(shown - [*range(0, 200, 20), *[0] * 6]).max() < 3
-    assert (cells[1, 32:, 1, :, 0] == label("18  1.800 s")).all()
+    captions = cells[:, 32:].max(axis=(1, 3, 4)).ravel()
+    assert (captions > 200).tolist() == [True] * 10 + [False] * 6
     assert not cells[1, :, 2:].any()
 
 
