@@ -42,6 +42,7 @@ from obygaze_film.schema import (
 )
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
+from obygaze_models.dataset import perceived
 from obygaze_models.prediction import (
     Model,
     Predicted,
@@ -266,6 +267,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
     if name in BUILTIN:
         construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
+    kinds = {perceived(each["provenance"]) for each in card.inputs}
     meant = positive[-1] if positive else card.target["name"].removeprefix("concept:")
     return ModelRecord(
         key=loaded.key,
@@ -280,7 +282,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         construct=construct,
         means=means.get(meant, ""),
         backbone=card.backbone,
-        perceives=_perceived(model),
+        perceives=sorted(kinds) if all(kinds) else [],
         concepts=[
             _concept(model, name, float(threshold))
             for name, threshold in zip(card.concepts, model.concept_thresholds, strict=True)
@@ -300,17 +302,6 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
         rate=expected_rate(rows, model, is_trained_on=seen),
     )
-
-
-def _perceived(model: Model) -> list[str]:
-    """Tell of what a model's features are, by their provenance: that of a backbone that hears has a track."""
-    kinds = set()
-    for each in model.card.inputs:
-        preset = each["provenance"].get("preset")
-        if not isinstance(preset, Mapping):
-            return []
-        kinds.add("heard" if "track" in preset else "visual")
-    return sorted(kinds)
 
 
 def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:

@@ -29,6 +29,7 @@ __all__ = [
     "find_group",
     "load_dataset",
     "load_datasets",
+    "perceived",
     "read_array",
     "read_features",
     "unusable",
@@ -192,6 +193,11 @@ class Dataset:
         """Find the rows of clips; clips without features are skipped."""
         rows = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
         return np.array(rows, dtype=np.intp)
+
+    def named(self, names: Sequence[str]) -> "Dataset":
+        """Give modalities other names; one whose name is "" keeps its own."""
+        pairs = zip(self.modalities, names, strict=True)
+        return replace(self, modalities=tuple(replace(each, name=name or each.name) for each, name in pairs))
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
@@ -369,6 +375,17 @@ def _check_opened(store: object, manifest: object) -> Store:
     return store
 
 
+def perceived(provenance: Mapping[str, Any]) -> str:
+    """Tell of what a backbone's features are, ``visual`` or ``heard``; "" where its provenance does not tell.
+
+    The preset of a backbone that hears names a track.
+    """
+    preset = provenance.get("preset")
+    if not isinstance(preset, Mapping):
+        return ""
+    return "heard" if "track" in preset else "visual"
+
+
 def _joined(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
     """Make one dataset of the same manifest's clips in several stores or backbones."""
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
@@ -394,9 +411,13 @@ def _joined(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) 
         for exclusion in part.excluded:
             reasons.setdefault(exclusion.clip_id, exclusion)
     first, title = parts[0], " + ".join(modality.name for modality in modalities)
+    labels = labels.take(index)
+    # What no picture shows another modality may convey: concepts of all kinds can be learnt.
+    every = np.column_stack([labels.present, *labels.not_visual.values()])
+    labels = replace(labels, present=every, concepts=(*labels.concepts, *labels.not_visual))
     return Dataset(
         X=X,
-        labels=labels.take(index),
+        labels=labels,
         codebook=first.codebook,
         backbone=title,
         features=first.features,

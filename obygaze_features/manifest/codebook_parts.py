@@ -88,6 +88,11 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     modality: Literal["", "visual", "heard", "told"] = ""
 
     @property
+    def conveyed(self) -> str:
+        """How a film conveys it: ``visual``, ``heard`` or ``told``; "" where the codebook does not say."""
+        return self.modality or ("visual" if self.visual else "")
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """Everything the concept is called: name and synonyms."""
         return (self.name, *self.synonyms)

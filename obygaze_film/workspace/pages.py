@@ -93,9 +93,8 @@ def _asked_for(film: OpenFilm) -> list[str]:
     """List the concepts that a model of the film can perceive: no other is worth a tick beside its scores."""
     models, concepts = film.timeline.record.models, film.decisions.codebook.concepts
     perceived = {"", *(kind for model in models for kind in model.perceives)}
-    kind_of = {each.name: each.modality or ("visual" if each.visual else "") for each in concepts}
     known = all(model.perceives for model in models)
-    return [name for name, kind in kind_of.items() if not known or kind in perceived]
+    return [each.name for each in concepts if not known or each.conveyed in perceived]
 
 
 def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str, Any], **values: Any) -> str:

@@ -1,7 +1,7 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -52,10 +52,11 @@ GROUPS = {
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
     "--fuse",
-    type=click.Choice(["concat", "late", "max", "mean"]),
+    type=click.Choice(["concat", "late", "max", "mean", "concepts"]),
     help="How features of several stores or backbones become one model. concat: joined, with a penalty each. "
     "late: a model each, their out-of-fold logits joined by logistic regression. max, mean: the largest or "
-    "mean logit. Each alone, and all but each, stand beside it.",
+    "mean logit. concepts: each concept learnt from what conveys it (visual=STORE heard=STORE), and a linear "
+    "model of them. Each alone, and all but each, stand beside it.",
 )
 @click.option(
     "--features",
@@ -133,7 +134,7 @@ GROUPS = {
 def evaluate(
     manifest: Path,
     stores: tuple[Path, ...],
-    fuse: "How | None",
+    fuse: "How | Literal['concepts'] | None",
     task: str | None,
     test: str | None,
     negative: tuple[str, ...],
@@ -192,17 +193,21 @@ def evaluate(
         check_free(output.out, force=output.force)
     refuse_existing(output.out, force=True)
     refuse_existing(output.html, force=output.force)
-    alone = {"--texts": texts, **{f"--{name}": value for name, value in read.items()}}
-    clips, source, named = read_modalities(manifest, stores, fuse, alone)
+    alone = {
+        "--texts": texts,
+        "--model": models if fuse == "concepts" else (),
+        **{f"--{name}": value for name, value in read.items()},
+    }
+    clips, source, named, titles = read_modalities(manifest, stores, fuse, alone)
     read["backbone"] = named or read["backbone"]
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
     specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
     _check_models(specs, save, read["reduce"])
     with reducing(read["reduce"]) as show:
-        data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read)
+        data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read).named(titles)
     if fuse is not None:
-        specs = om.fused(specs, data, fuse)
+        specs = om.fused_by_concepts(data) if fuse == "concepts" else om.fused(specs, data, fuse)
         notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
     if pool and data.features == "pooled":
         raise click.UsageError(

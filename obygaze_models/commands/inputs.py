@@ -93,8 +93,10 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
 
 def read_modalities(
     manifest: Path, places: Sequence[Path], fuse: str | None, alone: Mapping[str, object]
-) -> "tuple[Manifest, Store | list[Store], str | list[str | None] | None]":
-    """Read a manifest and one store, or several modalities: stores, and what follows their colons.
+) -> "tuple[Manifest, Store | list[Store], str | list[str | None] | None, list[str]]":
+    """Read a manifest and one store, or several modalities: stores, what follows their colons, and names.
+
+    A modality is written `[NAME=]STORE[:BACKBONE]`; the name is "" where there is none.
 
     Parameters
     ----------
@@ -106,15 +108,18 @@ def read_modalities(
     UsageError
         Several stores and no way to fuse them, or the other way round; or an option of `alone`.
     """
-    named = [_named(place) for place in places]
+    titled = [_titled(place) if fuse else ("", place) for place in places]
+    named = [_named(place) for _, place in titled]
     if (len(named) > 1) != (fuse is not None):
         told = "--fuse: give two STORE:BACKBONE" if fuse else "several stores: say how, as in --fuse late"
         raise click.UsageError(told)
     if fuse and (given := [option for option, value in alone.items() if value]):
-        raise click.UsageError(f"{', '.join(given)}: for one store, and --fuse is for several")
+        raise click.UsageError(f"{', '.join(given)}: not with --fuse {fuse}")
     clips, stores = read_inputs(manifest, [place for place, _ in named])
     names = [name for _, name in named]
-    return (clips, stores, names) if fuse else (clips, stores[0], names[0])
+    if fuse is None:
+        return clips, stores[0], names[0], []
+    return clips, stores, names, [title for title, _ in titled]
 
 
 def read_named(
@@ -136,6 +141,12 @@ def read_named(
     return clips, {
         name: (store, backbone) for name, store, (_, backbone) in zip(names, stores, split, strict=True)
     }
+
+
+def _titled(place: Path) -> tuple[str, Path]:
+    """Split `NAME=STORE`; a place that is there is a store."""
+    name, _, store = str(place).partition("=")
+    return (name, Path(store)) if store and fits(name, Name) and not place.exists() else ("", place)
 
 
 def _named(place: Path) -> tuple[Path, str | None]:

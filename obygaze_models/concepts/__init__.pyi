@@ -4,6 +4,7 @@ from .bank import RandomDirections as RandomDirections
 from .bank import ShuffledConcepts as ShuffledConcepts
 from .bank import crossfit as crossfit
 from .bottleneck import ConceptBottleneck as ConceptBottleneck
+from .by_modality import fused_by_concepts as fused_by_concepts
 from .cav_fitting import Hyperplanes as Hyperplanes
 from .cav_fitting import SVMTask as SVMTask
 from .cav_fitting import ridge_hyperplanes as ridge_hyperplanes

@@ -75,16 +75,9 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     >>> [spec.name for spec in om.fused(["linear"], data, "late")]
     ['linear', 'linear:seen', 'linear:heard']
     """
-    names = [modality.name for modality in data.modalities]
-    if len(names) < 2 or len(set(names)) < len(names):
-        found = ", ".join(names) or "none"
-        raise ModelError(f"to fuse takes two modalities of different names; found {found}")
+    sets = subsets(data)
     if how not in HOW:
         raise ModelError(f"models are fused by one of {', '.join(HOW)}, not by {how!r}")
-    every = tuple(range(len(names)))
-    sets = [("", every), *((f":{name}", (index,)) for index, name in enumerate(names))]
-    if len(names) > 2:
-        sets += [(f":-{name}", tuple({*every} - {index})) for index, name in enumerate(names)]
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     made = []
     for given in models:
@@ -95,9 +88,8 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
         if spec.reads != "pooled" or "present" in spec.requests():
             reads = "concepts" if spec.reads == "pooled" else spec.reads
             raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
-        for suffix, chosen in sets:
+        for suffix, what, chosen in sets:
             own = tuple(columns[index] for index in chosen)
-            what = " + ".join(names[index] for index in chosen)
             made.append(
                 replace(
                     spec,
@@ -110,6 +102,25 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
                 )
             )
     return made
+
+
+def subsets(data: Dataset) -> list[tuple[str, str, Pattern]]:
+    """List all modalities, each alone and, of three or more, all but each: suffix, title and places.
+
+    Raises
+    ------
+    ModelError
+        There are not two modalities of different names.
+    """
+    names = [modality.name for modality in data.modalities]
+    if len(names) < 2 or len(set(names)) < len(names):
+        found = ", ".join(names) or "none"
+        raise ModelError(f"to fuse takes two modalities of different names; found {found}")
+    every = tuple(range(len(names)))
+    sets: list[tuple[str, Pattern]] = [("", every), *((f":{name}", (k,)) for k, name in enumerate(names))]
+    if len(names) > 2:
+        sets += [(f":-{name}", tuple({*every} - {k})) for k, name in enumerate(names)]
+    return [(suffix, " + ".join(names[k] for k in chosen), chosen) for suffix, chosen in sets]
 
 
 def _make(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":

@@ -94,8 +94,7 @@ def _runs(
         both = load_dataset(
             [store for store, _ in stores.values()], manifest, backbone=[name for _, name in stores.values()]
         )
-        named = zip(both.modalities, stores, strict=True)
-        both = replace(both, modalities=tuple(replace(modality, name=name) for modality, name in named))
+        both = both.named(list(stores))
         yield om.evaluate(both, om.fused(of_vectors, both, "late"), **how)
     for name, (store, backbone) in stores.items():
         alone = load_dataset(store, manifest, backbone=backbone)

@@ -1,0 +1,160 @@
+"""Learn each concept from the modality that conveys it, and decide by the concepts of all modalities."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.dataset import Dataset, perceived
+from obygaze_models.errors import ModelError
+from obygaze_models.models.binary import LogitClassifier
+from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, subsets
+from obygaze_models.models.linear import CLIP
+from obygaze_models.models.spec import ModelSpec
+
+FEWEST_MOVIES = 3
+"""Movies in which a concept is marked, so that it is in two whatever movie is left out."""
+
+
+def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
+    """Make the models of concepts that are each learnt from the modality that conveys them.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of several modalities. What each perceives is its name, where that is ``visual``, ``heard`` or
+        ``told``; else what its backbone's provenance tells.
+
+    Returns
+    -------
+    list of ModelSpec
+        ``concepts`` of all modalities; of each alone; and of three or more, of all but each.
+
+    Raises
+    ------
+    ModelError
+        There are not two modalities of different names, nobody knows what one perceives, or no concept that
+        it conveys is marked in enough movies.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> from obygaze_models.dataset import Modality
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> halves = (("left", 0, 4), ("right", 4, 8))  # as load_dataset([A, B], manifest) gives them
+    >>> own = (data.store, "toy", "pooled", "as stored")
+    >>> parts = [Modality(name, *own, *ends, 0, data.group.provenance) for name, *ends in halves]
+    >>> data = replace(data, modalities=tuple(parts))
+    >>> [spec.name for spec in om.fused_by_concepts(data)]
+    ['concepts', 'concepts:left', 'concepts:right']
+    """
+    words = {concept.conveyed for concept in data.codebook.concepts} - {""}
+    named: list[tuple[str, ...]] = []
+    for modality in data.modalities:
+        kind = modality.name if modality.name in words else perceived(modality.provenance)
+        own = [concept.name for concept in data.codebook.concepts if concept.conveyed == kind != ""]
+        marked = [name for name in own if len(np.unique(data.movies[data.labels.has(name)])) >= FEWEST_MOVIES]
+        if not marked:
+            names = ", ".join(f"{word}=STORE" for word in sorted(words))
+            raise ModelError(
+                f"modality {modality.name}: no concept that is {kind or 'conveyed by it'} is marked in "
+                f"{FEWEST_MOVIES} movies; to say what a store perceives, name it: {names}"
+            )
+        named.append(tuple(marked))
+    columns = [slice(modality.start, modality.stop) for modality in data.modalities]
+    return [
+        ModelSpec(
+            f"concepts{suffix}",
+            f"Concepts of {what}",
+            partial(_make, tuple(columns[k] for k in chosen), tuple(named[k] for k in chosen)),
+            choose=None,
+            uses=("groups", "present", "unlabelled"),
+        )
+        for suffix, what, chosen in subsets(data)
+    ]
+
+
+def _make(columns: Columns, concepts: tuple[tuple[str, ...], ...], seed: int) -> "ConceptsByModality":
+    del seed
+    return ConceptsByModality(columns, concepts)
+
+
+@dataclass(eq=False, repr=False)
+class ConceptsByModality(LogitClassifier):
+    """Classify clips by concepts, each learnt from one modality; those that a clip lacks are masked.
+
+    Parameters
+    ----------
+    columns : tuple of slice
+        The modalities' columns in X.
+    concepts : tuple of tuple of str
+        The concepts that are learnt from each.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+    banks_ : list of (slice, ConceptBank)
+        The columns and ridge CAVs of the modalities of which a concept could be learnt.
+    head_ : FusedClassifier
+        Of the concepts' values; trained on those of CAVs that were not trained on the clip's movie.
+    threshold_ : float
+    """
+
+    columns: Columns
+    concepts: tuple[tuple[str, ...], ...]
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike, *, present: pd.DataFrame) -> Self:
+        """Fit CAVs, then the head; clips with the label -1 are not in the task and teach concepts alone.
+
+        Raises
+        ------
+        ModelError
+            No concept is there and absent in two movies each.
+        """
+        features, codes, movies = np.asarray(X), np.asarray(y), np.asarray(groups)
+        self.banks_, values = [], []
+        for own, names in zip(self.columns, self.concepts, strict=True):
+            there = np.isfinite(features[:, own]).all(axis=1)
+            marked = present[[name for name in names if name in present]].to_numpy()[there] == 1
+            known = [k for k, column in enumerate(marked.T) if _is_learnable(column, movies[there])]
+            if known:
+                bank = ConceptBank("ridge", C=None, clip=CLIP)
+                bank.fit(features[there][:, own], marked[:, known], groups=movies[there])
+                bank.rescale(bank.cross_distances_)
+                crossed = np.full((len(features), len(known)), np.nan)
+                crossed[there] = (bank.cross_distances_ - bank.mean_) / bank.scale_
+                self.banks_.append((own, bank))
+                values.append(crossed)
+        if not values:
+            raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
+        ends = np.cumsum([0, *(value.shape[1] for value in values)]).tolist()
+        places = tuple(map(slice, ends, ends[1:]))
+        in_task = codes >= 0
+        self.head_ = FusedClassifier(PenaltyPerModality(), places)
+        self.head_.fit(np.concatenate(values, axis=1)[in_task], codes[in_task], groups=movies[in_task])
+        self.classes_, self.threshold_ = self.head_.classes_, self.head_.threshold_
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N] by the concepts of the modalities that it has; 0 where it has none of them."""
+        check_is_fitted(self)
+        features, values = np.asarray(X), []
+        for own, bank in self.banks_:
+            there = np.isfinite(features[:, own]).all(axis=1)
+            value = np.full((len(features), len(bank.concepts_)), np.nan)
+            if there.any():
+                value[there] = bank.transform(features[there][:, own])
+            values.append(value)
+        return self.head_.decision_function(np.concatenate(values, axis=1))
+
+
+def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_]) -> bool:
+    """Return whether a concept is there and absent whatever movie is left out."""
+    return len(np.unique(movies[marked])) > 1 and len(np.unique(movies[~marked])) > 1
