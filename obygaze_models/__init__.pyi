@@ -1,3 +1,4 @@
+from .bags import load_bags as load_bags
 from .concepts import ConceptBank as ConceptBank
 from .concepts import ConceptBottleneck as ConceptBottleneck
 from .concepts import LinearCAV as LinearCAV

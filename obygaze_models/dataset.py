@@ -27,6 +27,7 @@ __all__ = [
     "Modality",
     "Pool",
     "find_group",
+    "join_modalities",
     "load_dataset",
     "load_datasets",
     "perceived",
@@ -115,6 +116,8 @@ class Dataset:
         Of several stores or backbones, which share X; else empty.
     seconds : ndarray of float64, shape [N], optional
         The clips' lengths, where the store tells them all.
+    bags : ndarray of float32, shape [N, F, D], optional
+        Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
 
     Examples
     --------
@@ -145,6 +148,7 @@ class Dataset:
     clip_s: float | None = None
     modalities: tuple[Modality, ...] = ()
     seconds: NDArray[np.float64] | None = None
+    bags: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -202,7 +206,8 @@ class Dataset:
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
         seconds = None if self.seconds is None else self.seconds[rows]
-        return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds)
+        bags = None if self.bags is None else self.bags[rows]
+        return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds, bags=bags)
 
     def read(self, what: Reads) -> NDArray[Any]:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
@@ -224,6 +229,8 @@ class Dataset:
             return np.log(self.seconds)[:, None]
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
+        if self.bags is not None and what == "frames":
+            return self.bags
         if self.modalities:
             raise DatasetError(f"vectors alone are read of several modalities, and not {what}")
         if self.group is None or what not in self.group.arrays:
@@ -298,7 +305,7 @@ def load_dataset(
             load_dataset(own, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
             for own, name in zip(store, names, strict=True)
         ]
-        return _joined([own.name for own in store], each, manifest)
+        return join_modalities([own.name for own in store], each, manifest)
     store = _check_opened(store, manifest)
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
@@ -386,8 +393,14 @@ def perceived(provenance: Mapping[str, Any]) -> str:
     return "heard" if "track" in preset else "visual"
 
 
-def _joined(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
-    """Make one dataset of the same manifest's clips in several stores or backbones."""
+def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
+    """Make one dataset of the same manifest's clips in several stores, of these names, or backbones.
+
+    Raises
+    ------
+    DatasetError
+        Two are the same.
+    """
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
     labels = labels_of(manifest)

@@ -192,7 +192,7 @@ def evaluate(
     )
     if kept_out:
         record["clips"]["seen_score"] = kept_out
-    if asked.others:
+    if asked.by_annotator:
         record["experts"] = experts or "merged"
         record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
     return Run(

@@ -32,13 +32,17 @@ class Asked:
     test_codes : dict of str to ndarray
         Test -> labels [N].
     others : dict of str to ndarray
-        Test by an annotator -> the mean label of the others [N]: the yardstick of the models.
+        Test by an annotator -> the mean label of the others [N]: the yardstick of the models. Empty where
+        annotators judged no clip in common.
+    by_annotator : bool
+        Whether tests are by annotators.
     """
 
     learnt: dict[str, list[Codes]]
     tests: list[Target]
     test_codes: dict[str, Codes]
     others: dict[str, NDArray[np.float64]]
+    by_annotator: bool = False
 
     @property
     def any_learnt(self) -> Codes:
@@ -54,7 +58,8 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     """Make the targets of an evaluation.
 
     Where clips are there once for each annotator, each test is made by each of them, on the clips that
-    another one judged too, and on the clips on which all agree. Models are trained on merged labels, on those
+    another one judged too, and on the clips on which all agree; or, where each judged clips of their own, on
+    these. Models are trained on merged labels, on those
     of each annotator, or on all of them: then the share of annotators is the target, and a clip weighs as
     many as judged it.
 
@@ -79,7 +84,7 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
         learnt = {f"@{name}": [codes] for name, codes in own.items()}
     elif experts == "soft":
         learnt = {"": list(own.values())}
-    asked = Asked(learnt, [], {}, {})
+    asked = Asked(learnt, [], {}, {}, by_annotator=True)
     for test in tests:
         _add_test(asked, test, {name: test.of(labels) for name, labels in by_expert.items()})
     return asked
@@ -90,13 +95,18 @@ def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
     rows = np.stack(list(codes.values())).astype(np.float64)
     rows[rows == NOT_ASKED] = np.nan
     judged = np.isfinite(rows)
+    shared = bool((judged.sum(axis=0) > 1).any())
     for place, (name, own) in enumerate(codes.items()):
         rest = np.delete(judged, place, axis=0).sum(axis=0)
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         asked.tests.append(target)
-        asked.test_codes[target.name] = np.where(rest > 0, own, NOT_ASKED)
+        asked.test_codes[target.name] = np.where((rest > 0) | (not shared), own, NOT_ASKED)
+        if not shared:
+            continue
         sums = np.nansum(np.delete(rows, place, axis=0), axis=0)
         asked.others[target.name] = sums / np.maximum(rest, 1)
+    if not shared:
+        return
     share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)
     alike = (judged.sum(axis=0) > 1) & ((share == 0) | (share == 1))
     target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
@@ -113,7 +123,7 @@ def variants(
     baseline, unless all clips are about as long.
     """
     every = list(specs)
-    if asked.others and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
+    if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
         title = "length of the clip alone"
         every.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
     for spec in every:

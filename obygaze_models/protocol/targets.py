@@ -123,9 +123,7 @@ def labels_of(manifest: Manifest) -> Labels:
     """
     if manifest.is_per_annotator:
         merged = merge_annotators(manifest)
-        names = sorted({clip.annotator for clip in manifest})
-        experts = {name: labels_of(_of_expert(manifest, merged, name)) for name in names}
-        return replace(labels_of(merged), experts=experts)
+        return replace(labels_of(merged), experts=experts_of(manifest, merged))
     codebook, clips = manifest.codebook, manifest.clips
     scales = {}
     for scale in codebook.scales:
@@ -156,10 +154,14 @@ def labels_of(manifest: Manifest) -> Labels:
     )
 
 
-def _of_expert(manifest: Manifest, merged: Manifest, name: str) -> Manifest:
-    """Give all clips the labels of one annotator, and those that the annotator did not see none."""
-    own = {clip.clip_id: clip for clip in manifest if clip.annotator == name}
-    return merged.with_clips(own.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged)
+def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
+    """Gather each annotator's labels of the clips of `merged`; those that one did not see have no level."""
+    labels = {}
+    for name in sorted({clip.annotator for clip in manifest}):
+        own = {clip.clip_id: clip for clip in manifest if clip.annotator == name}
+        clips = (own.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged)
+        labels[name] = labels_of(merged.with_clips(clips))
+    return labels
 
 
 @dataclass(frozen=True, slots=True)

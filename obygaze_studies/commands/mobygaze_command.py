@@ -28,6 +28,12 @@ from obygaze_studies.commands.output import ReportOutput, report_output
     default=("merged", "each", "soft"),
     help="What is learnt of annotators' labels; repeatable.",
 )
+@click.option(
+    "--bags",
+    is_flag=True,
+    help="Clips are bags of the stores' windows whose middles lie in them: models of vectors read the "
+    "maximum over a bag, attention its windows (at most 32).",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @report_output("Write the tables to this folder (CSV, JSON, Markdown, LaTeX).", beside=False)
 def mobygaze(
@@ -36,6 +42,7 @@ def mobygaze(
     task: str,
     models: tuple[str, ...],
     rules: tuple[str, ...],
+    bags: bool,
     seed: int,
     output: ReportOutput,
 ) -> None:
@@ -52,6 +59,7 @@ def mobygaze(
       obygaze mobygaze windows.csv visual=stores/films:xclip \\
           audio=stores/films:sound speech=stores/words
       obygaze mobygaze windows.csv audio=stores/heard --task concept:Speech
+      obygaze mobygaze segments.csv visual=stores/windows --bags --model attention
     """
     from obygaze_models.commands import read_named
     from obygaze_studies.mobygaze.tables import mobygaze_report
@@ -60,6 +68,13 @@ def mobygaze(
     clips, named = read_named(manifest, stores)
     with progress_bar("training", "model") as progress:
         report = mobygaze_report(
-            clips, named, task=task or "en_s", models=models, rules=rules, seed=seed, progress=progress
+            clips,
+            named,
+            task=task or "en_s",
+            models=models,
+            rules=rules,
+            bags=bags,
+            seed=seed,
+            progress=progress,
         )
     output.finish(report)

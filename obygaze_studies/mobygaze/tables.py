@@ -13,7 +13,7 @@ import obygaze_models as om
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
-from obygaze_models.dataset import Dataset, load_dataset
+from obygaze_models.dataset import Dataset, join_modalities, load_dataset
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
 
@@ -30,6 +30,7 @@ def mobygaze_report(
     task: str = "",
     models: Sequence[str] = ("linear", "mlp"),
     rules: Sequence[str] = RULES,
+    bags: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Report:
@@ -40,13 +41,15 @@ def mobygaze_report(
     manifest : Manifest
         Segments or windows, once for each annotator.
     stores : mapping of str to (Store, str or None)
-        Modality -> its store and backbone.
+        Modality -> its store and backbone: of the same clips, or of windows of films, where clips are bags.
     task : str
         As `evaluate` takes it; "" for the codebook's only task.
     models : sequence of str
         Models of vectors; and ``attention``, over the frames of each modality that has them.
     rules : sequence of str
         What is learnt of annotators' labels, as `evaluate` takes it.
+    bags : bool
+        Whether clips are bags of the stores' windows (`load_bags`); attention is then over windows.
 
     Raises
     ------
@@ -54,8 +57,18 @@ def mobygaze_report(
         As `evaluate` and `fused` do.
     """
     rows, record = [], {}
+    each = {
+        name: om.load_bags(store, manifest, backbone=backbone)
+        if bags
+        else load_dataset(store, manifest, backbone=backbone)
+        for name, (store, backbone) in stores.items()
+    }
+    datasets = dict(each)
+    if len(each) > 1:
+        names = [store.name for store, _ in stores.values()]
+        datasets[""] = join_modalities(names, list(each.values()), manifest).named(list(each))
     for rule in rules:
-        for run in _runs(manifest, stores, task=task, models=models, rule=rule, seed=seed, progress=progress):
+        for run in _runs(datasets, task=task, models=models, rule=rule, seed=seed, progress=progress):
             record = {name: run.record[name] for name in ("codebook", "train", "clips", "versions")}
             rows.append(_rows(run, rule))
     data = pd.concat(rows, ignore_index=True).drop_duplicates(
@@ -78,8 +91,7 @@ def mobygaze_report(
 
 
 def _runs(
-    manifest: Manifest,
-    stores: Mapping[str, tuple[Store, str | None]],
+    datasets: Mapping[str, Dataset],
     *,
     task: str,
     models: Sequence[str],
@@ -87,25 +99,20 @@ def _runs(
     seed: int,
     progress: Progress | None,
 ) -> Iterator[Run]:
-    """Evaluate models of vectors on all modalities, then attention on each that has frames."""
+    """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
     how: dict[str, Any] = {"task": task, "experts": rule, "seed": seed, "progress": progress}
     of_vectors = [name for name in models if name != "attention"]
-    if of_vectors and len(stores) > 1:
-        both = load_dataset(
-            [store for store, _ in stores.values()], manifest, backbone=[name for _, name in stores.values()]
-        )
-        both = both.named(list(stores))
-        yield om.evaluate(both, om.fused(of_vectors, both, "late"), **how)
-    for name, (store, backbone) in stores.items():
-        alone = load_dataset(store, manifest, backbone=backbone)
-        if of_vectors and len(stores) == 1:
-            yield _named(om.evaluate(alone, of_vectors, **how), name)
-        if "attention" in models and _has_frames(alone):
-            yield _named(om.evaluate(alone, ["attention"], **how), name)
+    for name, data in sorted(datasets.items(), key=lambda item: item[0] != ""):
+        if of_vectors and not name:
+            yield om.evaluate(data, om.fused(of_vectors, data, "late"), **how)
+        elif of_vectors and len(datasets) == 1:
+            yield _named(om.evaluate(data, of_vectors, **how), name)
+        if name and "attention" in models and _has_frames(data):
+            yield _named(om.evaluate(data, ["attention"], **how), name)
 
 
 def _has_frames(data: Dataset) -> bool:
-    return data.group is not None and "frames" in data.group.arrays
+    return data.bags is not None or (data.group is not None and "frames" in data.group.arrays)
 
 
 def _named(run: Run, modality: str) -> Run:

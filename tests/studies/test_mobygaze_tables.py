@@ -73,3 +73,25 @@ def test_attention_reads_the_frames_of_each_modality(corpus):
     mean = means(report)
     assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.9
     assert set(report.data["model"]) == {"attention", "other_expert"}
+
+
+def test_segments_are_bags_of_the_stores_windows(corpus):
+    manifest, stores = corpus
+    merged = {}
+    for clip in manifest:  # two windows are a segment, which begins and ends as they do
+        first = int(clip.start_s // 60)
+        at = (f"{clip.movie}-s{first}", clip.annotator)
+        level = "S" if "S" in (clip.level, merged[at].level if at in merged else "") else "EN"
+        merged[at] = of.Clip(at[0], clip.movie, "", 60.0 * first, 60.0 * first + 60, level, (), at[1])
+    report = mobygaze_report(
+        manifest.with_clips(merged.values()),
+        {"audio": (stores["heard"], None), "visual": (stores["seen"], None)},
+        task="en_s",
+        models=("linear", "attention"),
+        rules=("merged",),
+        bags=True,
+    )
+    mean = means(report)
+    assert mean["en_s@agreed", "all", "merged", "linear"] > 0.85
+    assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.85
+    assert mean["en_s@agreed", "visual", "merged", "attention"] < 0.8

@@ -1,0 +1,96 @@
+"""Clips are bags of the windows whose middles lie in them."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.bags import MOST_WINDOWS
+from obygaze_models.errors import DatasetError
+
+FILMS, WINDOWS = [f"f{k}" for k in range(5)], 240
+"""Films of windows of a second."""
+
+
+def segment(film, start, end, level="EN"):
+    return of.Clip(f"{film}-{start}-{end}", film, "", float(start), float(end), level)
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory):
+    """Noise, and in every other stretch of ten windows one with an event."""
+    folder, rng = tmp_path_factory.mktemp("bags"), np.random.default_rng(0)
+    movie_of, spans = {}, {}
+    for film in FILMS:
+        for k in rng.permutation(WINDOWS).tolist():  # in any order
+            movie_of[f"{film}-w{k:03}"], spans[f"{film}-w{k:03}"] = film, (float(k), k + 1.0)
+    vectors = rng.normal(size=(len(movie_of), 6)).astype(np.float32)
+    for row, (start, _) in enumerate(spans.values()):
+        vectors[row, 2] += 8 * (start % 20 == 7)
+    sealed = seal_arrays(folder / "w", movie_of, {"toy": {"pooled": vectors}}, spans=spans)
+    clips = [
+        segment(film, start, start + 10, "S" if start % 20 == 0 else "EN")
+        for film in FILMS
+        for start in range(0, WINDOWS, 10)
+    ]
+    return of.open_store(sealed), of.Manifest(tuple(clips), folder)
+
+
+def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
+    store, manifest = windows
+    row_of = {clip.clip_id: row for row, clip in enumerate(store.clips)}
+    vectors = store["toy"].pooled()
+    odd = manifest.with_clips(
+        [segment("f1", 2.4, 4.6), segment("f1", 3.6, 3.9, "S"), segment("f9", 0, 9), segment("f2", 0, 200)]
+    )
+    data = om.load_bags(store, odd)
+    assert [one.clip_id for one in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
+    assert data.seconds.round(6).tolist() == [2.2, 200.0]
+    own = vectors[[row_of["f1-w002"], row_of["f1-w003"], row_of["f1-w004"]]]
+    assert np.array_equal(data.X[0], own.max(axis=0))
+    assert np.array_equal(data.read("frames")[0, :3], own)
+    assert np.isnan(data.read("frames")[0, 3:]).all()
+    assert data.read("frames").shape == (2, MOST_WINDOWS, 6)
+    first, last = (vectors[row_of[f"f2-w{k:03}"]] for k in (0, 199))
+    assert np.array_equal(data.read("frames")[1, [0, -1]], [first, last])
+
+
+def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows):
+    store, manifest = windows
+    run = om.evaluate(om.load_bags(store, manifest), ["linear", "attention"], "en_s")
+    rows = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
+    assert rows["linear"] > 0.95
+    assert rows["attention"] > 0.95
+    assert rows["mean_frames"] < rows["attention"]
+
+
+def test_what_has_no_times_is_refused(windows, tmp_path):
+    store, manifest = windows
+    whole = manifest.with_clips([of.Clip("f0", "f0", "f0.mp4", level="S")])
+    with pytest.raises(DatasetError, match="f0"):
+        om.load_bags(store, whole)
+    timeless = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": np.zeros((1, 2), np.float32)}})
+    with pytest.raises(DatasetError, match="no window"):
+        om.load_bags(of.open_store(timeless), manifest)
+
+
+def test_segments_that_annotators_drew_for_themselves_are_tests_of_their_own_beside_the_length(windows):
+    """The maximum of noise over a bag tells its length, so the length stands beside the models."""
+    store, manifest = windows
+    rng, clips = np.random.default_rng(1), []
+    for film in FILMS:
+        for name in ("A", "B"):
+            start = 0
+            while start < WINDOWS - 30:
+                level = ("EN", "S")[len(clips) % 2]
+                end = start + (20 if level == "S" else 5) + int(rng.integers(5))
+                clips.append(of.Clip(f"{film}-{name}{start}", film, "", start, end, level, (), name))
+                start = end
+    run = om.evaluate(om.load_bags(store, manifest.with_clips(clips)), ["linear"], "en_s", experts="each")
+    rows = run.metrics[run.metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
+    assert {task for task, _ in rows.index} == {"en_s>en_s@A", "en_s>en_s@B"}
+    assert rows["en_s>en_s@A", "length@A"] > 0.99
+    assert {"linear@A", "linear@B"} <= {model for _, model in rows.index}
+    assert "other_expert" not in {model for _, model in rows.index}
+    assert run.record["experts"] == "each"
