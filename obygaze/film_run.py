@@ -58,6 +58,11 @@ WRITTEN = (
     metavar="FILE.csv",
     help="Where films are black or show credits, as a person saw it.",
 )
+@click.option(
+    "--subtitles",
+    is_flag=True,
+    help="Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text track.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
@@ -79,6 +84,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     hop: str,
     shots: str,
     flags: str | None,
+    subtitles: bool,
     out: Path,
     title: str | None,
     language: str,
@@ -128,6 +134,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     score = ["film", "score", *models, sealed, *beside]
     score += [] if flags is None else ["--flags", flags]
     score += [] if title is None else ["--title", title]
+    score += [word for film in films if subtitles for word in _subtitles_of(Path(film))]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
@@ -226,6 +233,19 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
     if samplings[0].get("policy") == "keyframes":
         options += ["--sampling", "keyframes"]
     return options
+
+
+def _subtitles_of(film: Path) -> list[object]:
+    """Say in options of `film score` where the subtitles of a film are; nowhere if it has none."""
+    from obygaze_features.errors import VideoError
+    from obygaze_features.video import read_subtitles
+
+    for path in (*(film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")), film):
+        with contextlib.suppress(VideoError):
+            read_subtitles(path)
+            return ["--subtitles", path]
+    click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
+    return []
 
 
 def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:

@@ -23,6 +23,7 @@ from obygaze_film.schema import (
     PARTIAL,
     SHORT,
     SHOT_COLUMNS,
+    SUBTITLE_COLUMNS,
     TRAINED_ON,
     UNLIKE,
     RowKind,
@@ -334,6 +335,27 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
                 raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
             shots[movie] = _flagged(shots[movie], _shot_table(movie, parts, flags.name))
     return shots
+
+
+def read_said(files: Sequence[Path], movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read the subtitles of films, each from a file that is named as its film's id, or is the only one.
+
+    Raises
+    ------
+    FilmError
+        A file's name is no film's id.
+    VideoError
+        A file has no subtitles.
+    """
+    from obygaze_features.video import read_subtitles  # noqa: PLC0415 - scores alone need no FFmpeg
+
+    tables = {}
+    for path in files:
+        movie = movies[0] if len(movies) == len(files) == 1 else path.name.partition(".")[0]
+        if movie not in movies:
+            raise FilmError(f"{path}: film {movie} is not scored here; a file is named by its film's id")
+        tables[movie] = pd.DataFrame(read_subtitles(path), columns=list(SUBTITLE_COLUMNS))
+    return tables
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

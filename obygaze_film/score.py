@@ -1,7 +1,7 @@
 """Score films: from a store's windows to rows in time with probabilities, rates, and the film's record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from obygaze_film.schema import (
     MISSING,
     MOST_UNRELIABLE,
     NO_CONTENT,
+    NO_SUBTITLES,
     NO_TRACES,
     NUMBER,
     SHOT_COLUMNS,
@@ -93,6 +94,7 @@ def score_film(
     *,
     movie: str | None = None,
     shots: pd.DataFrame | None = None,
+    subtitles: pd.DataFrame | None = None,
     facts: FilmFacts | None = None,
 ) -> Timeline:
     """Score one film of a store.
@@ -107,6 +109,8 @@ def score_film(
         Optional if the store has one film.
     shots : DataFrame, optional
         Columns start_s, end_s, detector, flags, in time order.
+    subtitles : DataFrame, optional
+        Columns start_s, end_s, text, in time order; kept with the scores.
     facts : FilmFacts, optional
 
     Raises
@@ -132,7 +136,8 @@ def score_film(
         raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
     own = NO_SHOTS if shots is None else shots
     grid = make_grid(movie, movies[movie], own)
-    return _score(store, _load(store, models, movie), grid, own, facts or FilmFacts())
+    film = _score(store, _load(store, models, movie), grid, own, facts or FilmFacts())
+    return film if subtitles is None else replace(film, subtitles=subtitles)
 
 
 def score_films(
@@ -140,6 +145,7 @@ def score_films(
     models: Sequence[Model | Path | str],
     *,
     shots: Mapping[str, pd.DataFrame] | None = None,
+    subtitles: Mapping[str, pd.DataFrame] | None = None,
     facts: Mapping[str, FilmFacts] | None = None,
 ) -> list[Timeline]:
     """Score every film of a store; parameters as in `score_film`, by movie.
@@ -171,7 +177,8 @@ def score_films(
     for movie, windows in movies.items():
         own = (shots or {}).get(movie, NO_SHOTS)
         known = (facts or {}).get(movie, FilmFacts())
-        films.append(_score(store, loaded, make_grid(movie, windows, own), own, known))
+        film = _score(store, loaded, make_grid(movie, windows, own), own, known)
+        films.append(replace(film, subtitles=(subtitles or {}).get(movie, NO_SUBTITLES)))
     return films
 
 

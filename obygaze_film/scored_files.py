@@ -20,8 +20,10 @@ from obygaze_film.schema import (
     COLUMNS,
     LAST,
     MOST_S,
+    NO_SUBTITLES,
     NO_TRACES,
     SHOT_COLUMNS,
+    SUBTITLE_COLUMNS,
     TRACE_COLUMNS,
     FilmRecord,
     read_record,
@@ -31,13 +33,16 @@ RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv",
 FRAMES = "frames.csv"
 """Values of models for frames, if the store has frames that they can read."""
 
+SUBTITLES = "subtitles.csv"
+"""What is said, if it was asked for."""
+
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
 JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
 """What people judged: windows and segments, and passages of their own."""
 
-FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, RATES)
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, RATES)
 
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
@@ -45,7 +50,7 @@ MOST_BYTES = 1 << 26
 TIMES, WHOLE = ("start_s", "end_s"), ("called", "n_windows", "n_frames")
 MOST = sys.float_info.max
 PROBABILITIES = ("p", "p_low", "p_high")
-TEXTS = ("movie", "level_task", "model", "flags", "status", "detector")
+TEXTS = ("movie", "level_task", "model", "flags", "status", "detector", "text")
 """Columns that hold text; all others hold numbers."""
 
 
@@ -75,8 +80,8 @@ def link(source: str | Path, target: str | Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Read the record of a scored film, its timeline, its shots and its frames.
+def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Read the record of a scored film, its timeline, its shots, its frames and its subtitles.
 
     Raises
     ------
@@ -92,7 +97,9 @@ def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, p
     shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
     traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
     frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
-    return msgspec.structs.replace(record, tables={}), table, shots, frames  # of these files, not of the film
+    said = _read_table(folder / SUBTITLES, SUBTITLE_COLUMNS, record) if SUBTITLES in record.tables else None
+    record = msgspec.structs.replace(record, tables={})  # of these files, not of the film
+    return record, table, shots, frames, NO_SUBTITLES if said is None else said
 
 
 def bytes_of(path: Path) -> bytes:

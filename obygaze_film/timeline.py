@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.io import local_path, sha256_of, whole_folder, write_new
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
+    NO_SUBTITLES,
     NO_TRACES,
     FilmRecord,
     ModelRecord,
@@ -30,6 +31,7 @@ from obygaze_film.scored_files import (
     RECORD,
     SEGMENTS,
     SHOTS,
+    SUBTITLES,
     TIMELINE,
     folders_of,
     link,
@@ -53,6 +55,8 @@ class Timeline:
     frames : DataFrame
         Content of `frames.csv`: values of models for frames, step by step (`score.traces_of`); empty
         if the store has no frames that they can read.
+    subtitles : DataFrame
+        Content of `subtitles.csv`: what is said, with its times; empty unless it was asked for.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class Timeline:
     table: pd.DataFrame
     shots: pd.DataFrame
     frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
+    subtitles: pd.DataFrame = field(default_factory=lambda: NO_SUBTITLES)
 
     @property
     def movie(self) -> str:
@@ -148,6 +153,8 @@ class Timeline:
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
         if len(self.frames):
             tables[FRAMES] = self.frames
+        if len(self.subtitles):
+            tables[SUBTITLES] = self.subtitles
         written = {name: csv_bytes(table) for name, table in tables.items()}
         tables_of = {name: sha256_of(data) for name, data in written.items()}
         record = msgspec.structs.replace(self.record, tables=tables_of)

@@ -31,7 +31,7 @@ Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
 NO_VIDEO = "the manifest names no video for this clip"
 UNREAD = {
     "sound": "the file has sound, which no backbone here hears (--backbone sound)",
-    "subtitles": "the file has subtitles, which are not read",
+    "subtitles": "the file has subtitles, which are not read (film score --subtitles keeps them)",
 }
 """What a file holds beside pictures -> what is said where nothing reads it."""
 PASS_CLIPS = 16

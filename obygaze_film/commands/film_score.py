@@ -39,6 +39,14 @@ judged_option = click.option(
     help="Where the film is black or shows credits, as a person saw it, in place of the flags of --shots.",
 )
 @click.option(
+    "--subtitles",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Keep what is said for page and exports: a file of subtitles (SRT, WebVTT, ASS), or the film if it "
+    "holds them as text. Of several films, one for each, named by the film's id.",
+)
+@click.option(
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
 @click.option("--title", help="Title of the film, if there is one only.")
@@ -49,6 +57,7 @@ def score(
     arguments: tuple[str, ...],
     shots: Path | None,
     flags: Path | None,
+    subtitles: tuple[Path, ...],
     films: Path | None,
     title: str | None,
     output: Output,
@@ -72,7 +81,7 @@ def score(
     """
     from msgspec import to_builtins
 
-    from obygaze_film.rows import read_shots, windows_of
+    from obygaze_film.rows import read_said, read_shots, windows_of
     from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of
     from obygaze_film.timeline import write_films
@@ -98,7 +107,11 @@ def score(
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
     scored = obygaze_film.score_films(
-        store, models, shots=read_shots(shots, movies, flags) if shots else None, facts=facts
+        store,
+        models,
+        shots=read_shots(shots, movies, flags) if shots else None,
+        subtitles=read_said(subtitles, movies),
+        facts=facts,
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]

@@ -17,7 +17,7 @@ from obygaze_film.timeline import Reason, reasons
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-KINDS: Final = ("segments", "level", "concepts", "shots")
+KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles")
 """Available tiers."""
 
 PREFIX: Final = "obygaze: "
@@ -149,6 +149,9 @@ def exported(
         *_concepts(film, chosen),
         Tier("shots", f"{PREFIX}shots", _shots(film)),
     ]
+    if len(film.subtitles):
+        lines = film.subtitles.itertuples(index=False, name=None)
+        every.append(Tier("subtitles", f"{PREFIX}subtitles", tuple(TierSpan(*line) for line in lines)))
     tiers = [tier for tier in every if tier.kind in kinds]
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)

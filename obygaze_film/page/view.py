@@ -103,6 +103,12 @@ class FilmView:
         )
 
     @property
+    def said(self) -> list[dict[str, Any]]:
+        """The subtitles, with where they begin."""
+        lines = self.film.subtitles[["start_s", "text"]].itertuples(index=False, name=None)
+        return [{"start": round(start, 3), "clock": clock(start), "text": text} for start, text in lines]
+
+    @property
     def facts(self) -> list[str]:
         """What was scored, how and by which model."""
         words, record, model = self.words, self.film.record, self.model

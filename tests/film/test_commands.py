@@ -249,6 +249,18 @@ def test_a_run_takes_pictures_and_flags_only_if_asked(film, tmp_path):
     assert report[3:5] == ["--thumbnails", str(out / "pictures")]
 
 
+def test_a_run_takes_what_is_said_beside_the_film_before_what_is_in_it(film, tmp_path, capsys):
+    silent = Fake(CARD)
+    assert pipeline(silent, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
+    assert "--subtitles" not in silent.asked[3]
+    assert "has no subtitles" in capsys.readouterr().err
+    film.with_suffix(".srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHi\n", encoding="utf-8")
+    fake = Fake(CARD)
+    assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "out2", "--subtitles") == 0
+    score = fake.asked[3]
+    assert score[score.index("--subtitles") + 1] == str(film.with_suffix(".srt"))
+
+
 def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, trained, tmp_path):
     scored, timeline = scored_film(tmp_path, trained, "m")
     segments = timeline.segments()

@@ -15,8 +15,9 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.commands.film_score import _lines
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange import export
 from obygaze_film.page import film_page
-from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_shots, windows_of
+from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_said, read_shots, windows_of
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.timeline import Timeline, read_films
@@ -324,3 +325,43 @@ def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
     assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= 0.001
     covered = overlaps(rows, spans)
     assert covered.sum(axis=0) == pytest.approx(spans[:, 1] - spans[:, 0], abs=0.01)
+
+
+def said(folder, name="tt0000001.en.srt"):
+    path = folder / name
+    lines = ["1\n00:00:10,500 --> 00:00:12,000\nGive me the <gun>", "2\n00:01:00,000 --> 00:01:02,000\nNo"]
+    path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_what_is_said_is_kept_shown_and_exported_if_asked_for(trained, tmp_path):
+    store = film_store(tmp_path, "tt0000001", end_s=120.0)
+    model = trained.paths["pcbm_lr"]
+    tables = read_said([said(tmp_path)], ["tt0000001"])
+    silent, film = score_film(store, [model]), score_film(store, [model], subtitles=tables["tt0000001"])
+    silent.write(tmp_path / "silent")
+    film.write(tmp_path / "said")
+    assert not (tmp_path / "silent" / "subtitles.csv").exists()
+    read = Timeline.read(tmp_path / "said")
+    assert read.subtitles.to_dict("records") == [
+        {"start_s": 10.5, "end_s": 12.0, "text": "Give me the"},
+        {"start_s": 60.0, "end_s": 62.0, "text": "No"},
+    ]
+    pages = [film_page([one]) for one in (silent, read)]
+    assert ["Give me the" in page for page in pages] == [False, True]
+    assert 'data-t="10.5"' in pages[1]
+    tiers = [export(one, "eaf") for one in (silent, read)]
+    assert ["obygaze: subtitles" in text for text in tiers] == [False, True]
+    assert "Give me the" in export(read, "vtt", tiers=("subtitles",))
+    changed = (tmp_path / "said" / "subtitles.csv").read_text("utf-8").replace("No", "Yes")
+    (tmp_path / "said" / "subtitles.csv").write_text(changed, encoding="utf-8")
+    with pytest.raises(FilmError, match=r"subtitles\.csv"):
+        Timeline.read(tmp_path / "said")
+
+
+def test_subtitles_are_matched_to_films_by_name(tmp_path):
+    one, two = said(tmp_path, "a.en.srt"), said(tmp_path, "b.srt")
+    assert list(read_said([one, two], ["b", "a"])) == ["a", "b"]
+    assert list(read_said([one], ["other"])) == ["other"]
+    with pytest.raises(FilmError, match="film b is not scored"):
+        read_said([one, two], ["a", "c"])

@@ -75,6 +75,10 @@ for (const film of $$(".film")) {
  }
  for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
  for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
+ for (const box of all("[data-search]")) box.oninput = () => {
+  const wanted = box.value.toLowerCase();
+  for (const line of all(".said li")) line.hidden = !line.textContent.toLowerCase().includes(wanted);
+ };
 
  // Folds while segments scroll.
  new IntersectionObserver(([e]) => one(".level").classList.toggle("stuck", !e.isIntersecting), {rootMargin: "0px 0px 99999px"}).observe(one(".time"));
