@@ -5,9 +5,11 @@ What only a browser can find: errors of the script and of the policy, what is re
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from obygaze_film.page import write_film_page
+from obygaze_film.page.phrases import clock
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
 from tests.conftest import planted
@@ -109,6 +111,23 @@ def test_keys_move_the_cursor_and_are_announced(visit, page):
     assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120 / 4)
     seen.keyboard.press("0")
     assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120)
+
+
+def test_what_is_said_is_searched_and_moves_the_cursor(visit, tmp_path):
+    lines = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5, "No gun")]
+    subtitles = pd.DataFrame(lines, columns=["start_s", "end_s", "text"])
+    film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
+    write_film_page([film], tmp_path / "said.html")
+    seen = visit(tmp_path / "said.html").page
+    assert seen.title() != "broken"
+    seen.locator(".said summary").click()
+    assert seen.locator(".said li:visible").count() == 3
+    seen.locator("[data-search]").fill("GUN")
+    assert seen.locator(".said li:visible").count() == 2
+    seen.locator(".said li:visible button").first.click()
+    rows = film.rows()
+    (start,) = rows.loc[(rows["start_s"] <= 70) & (rows["end_s"] > 70), "start_s"]
+    assert value_text(seen).startswith(clock(start))
 
 
 def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, tmp_path):
