@@ -11,12 +11,15 @@ import re
 import socket
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.io import NO_LICENCE
@@ -130,7 +133,11 @@ OPENCLIP: Mapping[str, OpenClip] = MappingProxyType(
 """The nine models of Tables 1 and 2 of Wolfe et al. (FAccT 2023), as the tables call them."""
 
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
-"""Repository -> licence, where its card names one; anything else is NOASSERTION."""
+"""Repository -> the licence that its card names, where the card is not in the hub's cache."""
+
+MODEL_CARD = "README.md"
+MOST_OF_CARD = 1 << 20
+"""Bytes of a card that are read: what it states stands at its start."""
 
 MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
@@ -214,7 +221,30 @@ class Weights:
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
             record |= {"untrained": True, "weights": f"random:{self.seed}"}
-        return record | {"licence": LICENCES.get(self.repository or "", NO_LICENCE)}
+        return record | {"licence": licence_of(self)}
+
+
+def licence_of(weights: Weights) -> str:
+    """Read what the model card beside weights states as their licence, as an SPDX expression.
+
+    ``LicenseRef-NAME`` where SPDX has no such licence; NOASSERTION where no card or no licence is there.
+    """
+    from huggingface_hub import ModelCard  # noqa: PLC0415 - obygaze[extract]
+
+    stated: Any = None
+    with suppress(Exception):  # of the hub, YAML or the file: no card is a reason to refuse weights
+        if path := file_of(weights, MODEL_CARD):
+            with path.open("rb") as file:
+                text = file.read(MOST_OF_CARD).decode("utf-8", "replace")
+            card = ModelCard(text, ignore_metadata_errors=True).data
+            stated = card.get("license")
+            stated = card.get("license_name") or stated if stated == "other" else stated
+    if not isinstance(stated, str) or not stated.strip():
+        return LICENCES.get(weights.repository or "", NO_LICENCE)
+    try:
+        return str(canonicalize_license_expression(stated))
+    except InvalidLicenseExpression:
+        return f"LicenseRef-{re.sub('[^A-Za-z0-9.-]+', '-', stated.strip())[:100]}"
 
 
 def space_of(family: str, weights: Weights) -> str:

@@ -43,10 +43,15 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
     weight_files = weights.fetch(repository, revision or named or None, layout)
     wanted = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
     beside = [name for name in wanted if weights.file_of(weight_files, name)]
-    lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}"]
+    licence = weights.licence_of(weight_files)
+    lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}", f"licence   {licence}"]
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
     lines += [f"beside    {', '.join(beside)}"] if beside else []
-    show(_record(weight_files) | {"beside": beside}, lambda: "\n".join(lines), as_json=as_json)
+    show(
+        _record(weight_files) | {"licence": licence, "beside": beside},
+        lambda: "\n".join(lines),
+        as_json=as_json,
+    )
 
 
 @click.command()

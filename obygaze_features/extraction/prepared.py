@@ -52,6 +52,12 @@ def unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
     yield lambda *_: None
 
 
+PERMISSIVE = frozenset(
+    {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unlicense", "CC0-1.0", "CC-BY-4.0"}
+)
+"""Licences of weights that ask for no more than to be named."""
+
+
 @dataclass(frozen=True)
 class Extraction:
     """A prepared extraction: inputs, settings and destination; nothing is written before `run`.
@@ -267,6 +273,13 @@ class Extraction:
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
                 f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
             )
+        for group in self.job.groups():
+            of_weights = str(group.provenance.get("licence", NO_LICENCE))
+            if of_weights not in {NO_LICENCE, licence, *PERMISSIVE}:
+                self.note(
+                    f"the weights of {group.name} are under {of_weights}, the features are sealed as "
+                    f"{licence}: look what it says of a network's outputs before you share them"
+                )
         return seal(
             stage.path,
             self.out,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import socket
 
 import pytest
@@ -138,3 +139,42 @@ def test_the_command_tells_other_weights_of_a_file_or_its_folder(checkpoints, na
     assert done.exit_code == (0 if equal else 3)
     document = json.loads(done.stdout)
     assert (document["equal"], document["sha256"]) == (equal, digest)
+
+
+@pytest.mark.parametrize(
+    ("stated", "licence"),
+    [
+        ("license: mit", "MIT"),
+        ("license: cc-by-nc-4.0", "CC-BY-NC-4.0"),
+        ("license: other\nlicense_name: dinov3 license", "LicenseRef-dinov3-license"),
+        ("license: other", "LicenseRef-other"),
+        ("license: openrail", "LicenseRef-openrail"),
+        ("license: [mit, other]", "NOASSERTION"),
+        ("tags: [x]", "NOASSERTION"),
+        ("license: [unclosed", "NOASSERTION"),
+        ("license: 5", "NOASSERTION"),
+    ],
+)
+def test_the_licence_is_what_the_card_beside_the_weights_states(checkpoints, tmp_path, stated, licence):
+    folder = tmp_path / "net"
+    shutil.copytree(checkpoints["clip"], folder)
+    (folder / "README.md").write_text(f"---\n{stated}\n---\n# A network\n", encoding="utf-8")
+    assert find_weights(folder).record()["licence"] == licence
+
+
+def test_features_under_a_wider_licence_than_the_weights_are_told(checkpoints, tmp_path, shared_data):
+    from obygaze_features import Clip, Manifest, extract
+
+    folder = tmp_path / "net"
+    shutil.copytree(checkpoints["clip"], folder)
+    (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
+    clips = Manifest((Clip("a", "m", str(shared_data / "videos" / "test.avi"), 0.0, 1.0),), tmp_path)
+    said = {}
+    for licence in ("CC0-1.0", "CC-BY-NC-4.0"):
+        notes = []
+        backbone = load_backbone("clip", 1, weights=str(folder))
+        how = {"n_frames": 1, "workers": 1, "licence": licence, "note": notes.append}
+        store = extract(clips, tmp_path / licence, [backbone], **how)
+        assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
+        said[licence] = [note for note in notes if "CC-BY-NC-4.0" in note]
+    assert [len(notes) for notes in said.values()] == [1, 0]
