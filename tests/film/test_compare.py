@@ -300,4 +300,5 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged,
     assert groups[["value", "low", "high"]].to_numpy().tolist() == [
         list(ends) for ends in said[: len(groups)]
     ]
-    assert page.count("a share") >= len(groups) > 0
+    assert page.count("a share") == len(said) > len(groups) > 0
+    assert found.positive == "S"

@@ -20,9 +20,9 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
         tmp_path, "one.csv",
         "a,'=tt1,,0,5,S,,AB,1,agree", "b,'=tt1,,5,9,,,AB,1,unsure", "c,'=tt1,,0,5,HN,Body,AB,1,disagree",
     )  # fmt: skip
-    cd_file = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,")
+    cd_file = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,", "b,'=tt1,,5,9,EN,,'=CD(),0,")
     imported = import_judgements([ab_file, cd_file], tmp_path)
-    first, second = imported.manifest.clips
+    first, second, _ = imported.manifest.clips
     assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
     assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
     assert first.extras == {"seen_score": "1", "judgement": "disagree"}
@@ -31,7 +31,7 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     assert any("1 judgement made with the score in sight" in line for line in imported.notices)
     assert len(import_judgements([ab_file, cd_file], tmp_path).notices) == 3
     write_manifest(imported.manifest, tmp_path / "m.csv")
-    assert len(read_manifest(tmp_path / "m.csv")) == 2
+    assert len(read_manifest(tmp_path / "m.csv")) == 3
 
 
 @pytest.mark.parametrize(

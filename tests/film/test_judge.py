@@ -13,6 +13,7 @@ from scipy.stats import binomtest, hypergeom
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
+from obygaze_film import windows_to_judge
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
     Cells,
@@ -330,6 +331,7 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
         {"seen_score": ""},
         {"seen_score": "1"},
         {"place": ""},
+        {"place": "9" * 10},
         {"place": "9" * 5000},
         {"start_s": -0.5},
         {"end_s": 0.5},
@@ -345,6 +347,7 @@ def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline
     rate, notices = correct_rate(timeline, judged([*blind, replace(last, extras=extras, **times)], tmp_path))
     assert rate.n == 19
     assert len(notices) == 1
+    assert ("in a draw" in notices[0]) == ("place" in change)
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
@@ -421,3 +424,15 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
 def test_cells_without_content_need_no_judgement():
     content = np.array([5.0, 0.0, 5.0, 5.0])
     assert least_judged(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3
+
+
+def test_a_cell_is_known_where_more_than_half_of_it_counts():
+    spans = np.array([[0.0, 10], [10, 20], [20, 30]])
+    cells = Cells(spans, np.full(3, 10.0), np.array([4.0, 5, 6]), np.full(3, 0.5))
+    film = windows_to_judge._JudgeableFilm(None, cells, [0, 1, 2], np.ones(3, dtype=bool))
+    assert film.is_known.tolist() == [False, False, True]
+
+
+def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
+    silent = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
+    assert (cells_of(silent).p == 0.5).all()

@@ -4,12 +4,14 @@ import json
 import os
 import shutil
 
+import pandas as pd
 import pytest
 from msgspec.structs import replace
 from PIL import Image
 
 from obygaze_features.errors import OutputError
 from obygaze_features.io import sha256_of
+from obygaze_film import scored_files
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import write_export
 from obygaze_film.page import film_page
@@ -191,3 +193,18 @@ def test_no_export_carries_a_control_character(scored, kind, tmp_path):
     with pytest.raises(FilmError):
         write_export(hostile, kind, tmp_path / "out", rate=24)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_may_be_as_large_as_the_largest(scored, monkeypatch):
+    largest = max(path.stat().st_size for path in scored[0].iterdir() if path.is_file())
+    monkeypatch.setattr(scored_files, "MOST_BYTES", largest)
+    Timeline.read(scored[0])
+    monkeypatch.setattr(scored_files, "MOST_BYTES", largest - 1)
+    with pytest.raises(FilmError, match="larger"):
+        Timeline.read(scored[0])
+
+
+def test_whole_numbers_are_those_that_a_float_tells_apart():
+    assert scored_files._numbers(pd.Series([str(2**53)], name="n_windows"), 1.0)[0] == 2**53
+    with pytest.raises(ValueError, match="none of its numbers"):
+        scored_files._numbers(pd.Series([str(2**53 + 2)], name="n_windows"), 1.0)

@@ -240,6 +240,7 @@ def test_words_of_numbers():
     assert [english.signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
     assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "16%"]
     assert clock(3661.9999) == "1:01:01"
+    assert [english.duration(seconds) for seconds in (119.0, 120.0)] == ["119 s", "2 minutes"]
 
 
 # --- pictures, files, commands

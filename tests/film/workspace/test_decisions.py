@@ -198,3 +198,20 @@ def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_p
     text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, book)))
     asked = {name for name in book.concept_names if f'<input type="checkbox" value="{name}">' in text}
     assert asked == set(book.concept_names) - left_out
+
+
+def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
+    invented = invented_film(n_rows=60, duration_s=600.0)
+    models = [structs.replace(model, sha256="0123456789abcdef" * 4) for model in invented.record.models]
+    film = replace(invented, record=structs.replace(invented.record, models=models))
+    text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12"))))
+    assert "Model 0123456789ab, obygaze" in text
+
+
+@pytest.mark.parametrize(("name", "is_said"), [("obygaze12", False), ("mobygaze", True)])
+def test_judgements_name_their_codebook_unless_it_is_the_first(tmp_path, name, is_said):
+    film = invented_film(n_rows=60, duration_s=600.0)
+    made = Decisions(tmp_path, film, builtin_codebook(name))
+    made.judge(0, 10, "S", annotator="AB")
+    (row,) = rows_of(tmp_path / JUDGEMENTS)
+    assert ("codebook" in row) == is_said

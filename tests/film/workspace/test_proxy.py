@@ -103,11 +103,16 @@ def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
-    def stop(_):
-        raise KeyboardInterrupt
+    there = []
+
+    def stop(seconds):
+        there.extend(path.suffix for path in tmp_path.iterdir())
+        if seconds > 1:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         make_proxy(shared_data / "videos" / "flipping_a_pancake.mkv", tmp_path / "copy.mp4", stop)
+    assert ".part" in there
     assert list(tmp_path.iterdir()) == []
 
 

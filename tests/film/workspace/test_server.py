@@ -19,6 +19,8 @@ from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import proxy, server
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
+from obygaze_film.workspace.pages import OpenFilm
+from tests.film.page.invented import invented_film
 
 
 def free_port():
@@ -230,3 +232,15 @@ def test_it_ends_on_a_signal_with_a_line(process, copied):
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143
     assert started.stdout.read().strip() == "obygaze: stopped"
+
+
+def test_a_film_that_browsers_play_gets_no_copy(shared_data, monkeypatch):
+    begun = []
+    monkeypatch.setattr(server, "make_proxy", lambda *_: begun.append(1))
+    timeline = invented_film(n_rows=60, duration_s=600.0)
+    for film in (None, shared_data / "videos" / "nasa_13013.mp4"):
+        opened = OpenFilm(0, timeline, None, film)
+        assert (film is None) == (opened.played is None)
+        server._begin_copy(opened)
+        assert opened.copied is None
+    assert not begun
