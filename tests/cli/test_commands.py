@@ -269,7 +269,7 @@ film score in/models/pcbm_lr.model in/m --films in/facts.csv --out out/facts --j
     0 out/facts/film.json | "title": "The M"
 film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
-film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
+=film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
 film next out/scored --n 4 --codebook {BOOK} --out out/next-json.csv --json
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv

@@ -208,3 +208,14 @@ def test_whole_numbers_are_those_that_a_float_tells_apart():
     assert scored_files._numbers(pd.Series([str(2**53)], name="n_windows"), 1.0)[0] == 2**53
     with pytest.raises(ValueError, match="none of its numbers"):
         scored_files._numbers(pd.Series([str(2**53 + 2)], name="n_windows"), 1.0)
+
+
+def test_no_text_that_controls_is_written(scored, tmp_path):
+    timeline = Timeline.read(scored[0])
+    with pytest.raises(FilmError, match="gone"):
+        timeline_with(timeline, title=BREAKS_TERMINALS).write(tmp_path / "film")
+    assert not (tmp_path / "film").exists()
+
+
+def timeline_with(timeline, **record):
+    return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
