@@ -1,9 +1,8 @@
-from .bags import load_bags as load_bags
-from .concepts import ConceptBank as ConceptBank
 from .concepts import ConceptBottleneck as ConceptBottleneck
 from .concepts import LinearCAV as LinearCAV
 from .concepts import fused_by_concepts as fused_by_concepts
 from .dataset import Dataset as Dataset
+from .dataset import load_bags as load_bags
 from .dataset import load_dataset as load_dataset
 from .errors import ObygazeError as ObygazeError
 from .evaluation.compare import compare as compare

@@ -6,7 +6,7 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.bags import MOST_WINDOWS
+from obygaze_models.dataset.bags import MOST_WINDOWS
 from obygaze_models.errors import DatasetError
 
 FILMS, WINDOWS = [f"f{k}" for k in range(5)], 240
@@ -51,9 +51,31 @@ def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
     assert np.array_equal(data.X[0], own.max(axis=0))
     assert np.array_equal(data.read("frames")[0, :3], own)
     assert np.isnan(data.read("frames")[0, 3:]).all()
+    assert data.counts["in_store_only"] == len(FILMS) * WINDOWS - 3 - 200
     assert data.read("frames").shape == (2, MOST_WINDOWS, 6)
     first, last = (vectors[row_of[f"f2-w{k:03}"]] for k in (0, 199))
     assert np.array_equal(data.read("frames")[1, [0, -1]], [first, last])
+
+
+def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
+    store, manifest = windows
+    data = om.load_bags(
+        store,
+        manifest.with_clips([segment("f1", 0, 5), segment("f1", 5, 9, "NS"), segment("f1", 9, 12, None)]),
+    )
+    assert len(data) == data.counts["with_features"] == 1
+    assert (data.counts["manifest"], data.counts["in_no_task"], data.counts["unlabelled"]) == (3, 1, 1)
+
+
+def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path):
+    films = {f"{film}-w{k}": film for film in ("f1", "f2") for k in range(4)}
+    spans = {name: (float(name[-1]), float(name[-1]) + 1) for name in films}
+    vectors = np.zeros((len(films), 3), np.float32)
+    sealed = seal_arrays(
+        tmp_path / "w", films, {"toy": {"pooled": vectors}}, spans=spans, partial={"f1-w2": "cut short"}
+    )
+    cut = windows[1].with_clips([segment("f1", 0, 2), segment("f1", 1, 4, "S"), segment("f2", 0, 4)])
+    assert om.load_bags(of.open_store(sealed), cut).counts["partial"] == 1
 
 
 def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows):

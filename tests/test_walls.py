@@ -18,15 +18,15 @@ SUPPORT = {
         f"obygaze_features.{name}"
         for name in ("errors", "io", "lines", "locks", "options", "screen", "text", "workers")
     ),
-    *(f"obygaze_models.{name}" for name in ("blas", "dataset", "errors")),
+    *(f"obygaze_models.{name}" for name in ("blas", "errors")),
 }
 """Modules of the core for our own packages; what they offer is in their `__all__`."""
 
 
 BREACHES = """
-obygaze_models/dataset.py import obygaze_features.video
+obygaze_models/dataset/dataset.py import obygaze_features.video
 obygaze_features/store/format.py import obygaze_models
-obygaze_models/dataset.py import obygaze.cli
+obygaze_models/dataset/dataset.py import obygaze.cli
 obygaze_features/store/format.py import obygaze_features.manifest
 obygaze_features/video/sampling.py import obygaze_features.extraction
 obygaze_features/io.py import obygaze_features.store
@@ -35,12 +35,12 @@ obygaze_features/store/sealing.py import obygaze_features.store.verification
 obygaze_features/exchange/import_items.py import obygaze_features.manifest
 obygaze_features/exchange/publish.py import obygaze_features.exchange.merge
 obygaze_features/store/attic.py
-obygaze_models/dataset.py import obygaze_models.models.spec
+obygaze_models/dataset/dataset.py import obygaze_models.models.spec
 obygaze_features/store/format.py import obygaze_film
 obygaze_film/schema.py import obygaze_studies.caption_words
 obygaze_film/timeline.py import torch
 obygaze_features/manifest/clip.py import pandas
-obygaze_models/dataset.py import torch
+obygaze_models/dataset/dataset.py import torch
 obygaze/cli.py import obygaze_features.store
 """
 """A file and the line that breaches a wall there; a file without a line is on no floor."""

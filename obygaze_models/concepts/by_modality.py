@@ -64,8 +64,9 @@ def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
         if not marked:
             names = ", ".join(f"{word}=STORE" for word in sorted(words))
             raise ModelError(
-                f"modality {modality.name}: no concept that is {kind or 'conveyed by it'} is marked in "
-                f"{FEWEST_MOVIES} movies; to say what a store perceives, name it: {names}"
+                f"modality {modality.name}: no concept that is {kind} is marked in {FEWEST_MOVIES} movies"
+                if kind
+                else f"modality {modality.name}: nobody knows what its store perceives: name it, {names}"
             )
         named.append(tuple(marked))
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]

@@ -73,10 +73,13 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
         return Asked(
             {"": [train.of(data.labels)]}, list(tests), {t.name: t.of(data.labels) for t in tests}, {}
         )
-    if len(by_expert) < 2 or train.kind == "ordinal":
+    if train.kind == "ordinal":
+        raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
+    if len(by_expert) < 2:
         raise ProtocolError(
-            "annotators are compared on two classes, and in a manifest that has a clip once for each of two "
-            "or more, as 'obygaze manifest project --per-annotator' writes it"
+            "annotators are compared where two or more labelled, and the labels here are of one: "
+            "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
+            "are read with the annotator's name (column 'annotator')"
         )
     own = {name: train.of(labels) for name, labels in by_expert.items()}
     learnt = {"": [train.of(data.labels)]}

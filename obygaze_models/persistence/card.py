@@ -271,16 +271,8 @@ class Card(CardFields, frozen=True, kw_only=True):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The modalities that the model reads; of others, the one."""
-        only = Input(
-            name=self.backbone,
-            backbone=self.backbone,
-            features=self.features,
-            pool=self.pool,
-            n_features=self.n_features,
-            provenance=self.provenance,
-            provenance_sha256=self.provenance_sha256,
-            store=self.store,
-        )
+        own = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
+        only = Input(name=self.backbone, **own)  # type: ignore[typeddict-item]  # a card has all of them
         return self.modalities or (only,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:

@@ -236,7 +236,7 @@ explain out/fused/linear.model in/backbones --clip m0-01
 model inspect out/fused/linear.model
     0 | modality vivit: pooled (as stored)
 mobygaze in/marked.csv visual=in/marked --task concept:Body
-    1 | a manifest that has a clip once for each of two
+    1 | annotators are compared where two or more labelled
 =compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
     0 out/compared/compare.csv out/compared/compare.tex
 compare out/three out/mlp

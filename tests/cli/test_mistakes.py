@@ -231,7 +231,7 @@ MISTAKES = f"""
 2 mobygaze in/marked.csv in/marked
     give each store a modality of its own
 1 evaluate in/marked.csv in/marked --task concept:Body --experts each
-    a manifest that has a clip once for each of two
+    annotators are compared where two or more labelled
 1 evaluate in/marked.csv in/backbones --task hn_s --model linear
     has several backbones (vivit, xclip): name one (--backbone)
 1 evaluate in/ne.csv in/marked --task hn_s

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
-from obygaze_models.dataset import ARRAYS, Dataset, Exclusion, find_group, read_features, unusable
+from obygaze_models.dataset.dataset import Dataset, Exclusion
+from obygaze_models.dataset.features import ARRAYS, find_group, read_features, unusable
+from obygaze_models.dataset.loading import annotated_clips, counts_of
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import experts_of, labels_of
 
@@ -53,9 +55,10 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     if not labels.experts and len({clip.annotator for clip in manifest}) > 1:
         labels = replace(labels, experts=experts_of(manifest, manifest))
     span_of = {clip.clip_id: (clip.movie, clip.start_s, clip.end_s) for clip in manifest}
+    annotated = annotated_clips(labels, manifest)
     vectors = read_features(group, array, "max", rows)
     kept, bags, excluded = [], [], []
-    for index in np.flatnonzero(labels.levels != "").tolist():
+    for index in np.flatnonzero(annotated).tolist():
         clip_id = str(labels.clip_ids[index])
         movie, start, end = span_of[clip_id]
         if start is None or end is None:
@@ -75,6 +78,7 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     for place, bag in enumerate(bags):
         chosen = bag[np.linspace(0, len(bag) - 1, min(len(bag), longest)).round().astype(np.intp)]
         frames[place, : len(chosen)] = vectors[chosen]
+    partial = np.array([store.clips[row].status == "partial" for row in rows.tolist()])
     known = labels.take(np.array(kept, dtype=np.intp))
     spans = [span_of[clip_id][1:] for clip_id in known.clip_ids.tolist()]
     return Dataset(
@@ -89,12 +93,10 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         untrained=group.provenance.get("untrained") is True,
         excluded=tuple(excluded),
         counts={
-            "manifest": len(labels.clip_ids),
-            "unlabelled": int((labels.levels == "").sum()),
-            "in_no_task": 0,
+            **counts_of(labels, annotated),
             "with_features": len(kept),
-            "partial": 0,
-            "in_store_only": 0,
+            "partial": sum(bool(partial[bag].any()) for bag in bags),
+            "in_store_only": len(rows) - len(set(np.concatenate(bags).tolist())),
         },
         seconds=np.diff(np.array(spans, np.float64), axis=1)[:, 0],
         bags=frames,

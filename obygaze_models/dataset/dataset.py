@@ -1,0 +1,221 @@
+"""Hold features, labels and movies of the same clips."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from obygaze_features.manifest import Codebook
+from obygaze_features.store import Group
+from obygaze_models.dataset.features import Features, read_array
+from obygaze_models.errors import DatasetError
+from obygaze_models.protocol.targets import Labels
+from obygaze_models.reduction import ReducedTokens
+
+Reads = Literal[Features, "seconds"]
+"""What a model reads of each clip: features, or its length alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An annotated clip that is excluded, with the reason."""
+
+    clip_id: str
+    level: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Modality:
+    """One of several backbones whose features are the columns `start` to before `stop` of a dataset.
+
+    Attributes
+    ----------
+    name : str
+        The backbone's; with the store's before it where two stores have the same backbone.
+    store, backbone, features, pool : str
+        As of a `Dataset`.
+    missing : int
+        Clips of the dataset that lack it: NaN in these columns.
+    provenance : mapping
+        Of the store's group.
+    """
+
+    name: str
+    store: str
+    backbone: str
+    features: Features
+    pool: str
+    start: int
+    stop: int
+    missing: int
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """The annotated clips of a manifest that have features, in the manifest's order.
+
+    Attributes
+    ----------
+    X : ndarray of float32, shape [N, D]
+        One vector per clip.
+    labels : Labels
+        Of the same N clips.
+    codebook : Codebook
+    backbone, features, pool : str
+        The store's group and array, and how each clip's rows became one vector ("as stored" for pooled).
+    store : str
+        The store's fingerprint.
+    label : str
+        The backbone's name; with the store's before it where two stores have the same backbone.
+    untrained : bool
+        Whether the backbone's weights are random.
+    excluded : tuple of Exclusion
+        Annotated clips without usable features: the same for every model, never replaced.
+    counts : dict of str to int
+        Clips of the manifest (``manifest``), those without a level (``unlabelled``) and of one in no task
+        (``in_no_task``), clips with features
+        (``with_features``), those of them of whose video a part could not be read (``partial``), and clips of
+        the store that the manifest lacks (``in_store_only``).
+    group : Group, optional
+        Where frames and tokens are read from.
+    reduction : ReducedTokens, optional
+        What models that read frames or tokens get in their place.
+    clip_s : float, optional
+        Median length of the clips with features, in seconds, where the store tells it of all.
+    modalities : tuple of Modality
+        Of several stores or backbones, which share X; else empty.
+    seconds : ndarray of float64, shape [N], optional
+        The clips' lengths, where the store tells them all.
+    bags : ndarray of float32, shape [N, F, D], optional
+        Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> data.X.shape
+    (95, 8)
+    >>> data.movies[:2]
+    array(['film0', 'film0'], dtype='<U5')
+    >>> data.take(data.rows(["film0-c003"])).clip_ids
+    array(['film0-c003'], dtype='<U10')
+    """
+
+    X: NDArray[np.float32]
+    labels: Labels
+    codebook: Codebook
+    backbone: str
+    features: Features
+    pool: str
+    store: str
+    label: str = ""
+    untrained: bool = False
+    excluded: tuple[Exclusion, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    group: Group | None = None
+    reduction: ReducedTokens | None = None
+    clip_s: float | None = None
+    modalities: tuple[Modality, ...] = ()
+    seconds: NDArray[np.float64] | None = None
+    bags: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __repr__(self) -> str:
+        movies = len(np.unique(self.movies))
+        what = f"{len(self)} clips of {movies} movies, {self.features} of {self.backbone}"
+        return f"Dataset({what}, X {list(self.X.shape)})"
+
+    def _repr_html_(self) -> str:
+        levels = pd.Series(self.levels, name="clips").value_counts(sort=False).to_frame()
+        return f"<div><strong>{escape(repr(self))}</strong>{levels.to_html()}</div>"
+
+    @property
+    def clip_ids(self) -> NDArray[np.str_]:
+        """The id of each clip [N]."""
+        return self.labels.clip_ids
+
+    @property
+    def movies(self) -> NDArray[np.str_]:
+        """The movie of each clip [N]: the groups of every split."""
+        return self.labels.movies
+
+    @property
+    def levels(self) -> NDArray[np.str_]:
+        """The level of each clip [N]."""
+        return self.labels.levels
+
+    @cached_property
+    def present(self) -> pd.DataFrame:
+        """Presence of each visual concept in each clip [N, K], 1 or 0; the columns name the concepts."""
+        return pd.DataFrame(self.labels.present.astype(np.float64), columns=list(self.labels.concepts))
+
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        """The row of each clip."""
+        return {clip_id: row for row, clip_id in enumerate(self.clip_ids.tolist())}
+
+    @property
+    def title(self) -> str:
+        """Name the features in tables; random weights are always said."""
+        name = self.label or self.backbone
+        return f"{name} (untrained)" if self.untrained else name
+
+    def rows(self, clip_ids: Sequence[str]) -> NDArray[np.intp]:
+        """Find the rows of clips; clips without features are skipped."""
+        rows = [self.row_of[clip_id] for clip_id in clip_ids if clip_id in self.row_of]
+        return np.array(rows, dtype=np.intp)
+
+    def named(self, names: Sequence[str]) -> "Dataset":
+        """Give modalities other names; one whose name is "" keeps its own."""
+        pairs = zip(self.modalities, names, strict=True)
+        return replace(self, modalities=tuple(replace(each, name=name or each.name) for each, name in pairs))
+
+    def take(self, rows: NDArray[np.intp]) -> "Dataset":
+        """Keep some clips."""
+        seconds = None if self.seconds is None else self.seconds[rows]
+        bags = None if self.bags is None else self.bags[rows]
+        return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds, bags=bags)
+
+    def read(self, what: Reads) -> NDArray[Any]:
+        """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
+
+        Of ``seconds`` it is the logarithm, [N, 1].
+
+        Of a dataset whose tokens are reduced both frames and tokens are the reduced ones.
+
+        Raises
+        ------
+        DatasetError
+            The store has no such array.
+        """
+        if what == "pooled":
+            return self.X
+        if what == "seconds":
+            if self.seconds is None:
+                raise DatasetError("the store does not tell how long its clips are")
+            return np.log(self.seconds)[:, None]
+        if self.reduction is not None:
+            return self.reduction.read(self._stored_rows(self.reduction.group))
+        if self.bags is not None and what == "frames":
+            return self.bags
+        if self.modalities:
+            raise DatasetError(f"vectors alone are read of several modalities, and not {what}")
+        if self.group is None or what not in self.group.arrays:
+            stored = ", ".join(self.group.arrays) if self.group is not None else self.features
+            raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
+        return read_array(self.group, what, self._stored_rows(self.group))
+
+    def _stored_rows(self, group: Group) -> NDArray[np.intp]:
+        """Find the row of each clip in the store [N]."""
+        row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+        return np.array([row_of[clip_id] for clip_id in self.clip_ids.tolist()], dtype=np.intp)

@@ -1,0 +1,121 @@
+"""Find and read the features of one backbone in a store."""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.store import Group, Store
+from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_models.errors import DatasetError
+
+Features = Literal["pooled", "frames", "tokens"]
+Pool = Literal["max", "mean"]
+ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
+
+
+def find_group(store: Store, backbone: str | None) -> Group:
+    """Find a backbone of a store; the name is optional if there is only one.
+
+    Raises
+    ------
+    DatasetError
+        It is not there, or not named.
+    """
+    names = ", ".join(store.names)
+    if backbone is None:
+        if len(store.names) != 1:
+            raise DatasetError(f"store {store.name} has several backbones ({names}): name one (--backbone)")
+        return store[store.names[0]]
+    if backbone not in store.names:
+        raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
+    return store[backbone]
+
+
+def unusable(store: Store, group: Group, row: int) -> str | None:
+    """Explain why a clip has no features to use; None if it has."""
+    if group.usable[row]:
+        return None
+    clip = store.clips[row].within(group.name)
+    return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
+
+
+def find_array(store: Store, group: Group, features: Features | None) -> Features:
+    """Find the array to make vectors of: the named one, or the first that is stored.
+
+    Raises
+    ------
+    DatasetError
+        It is not there.
+    """
+    for array in ARRAYS if features is None else (features,):
+        if array in group.arrays:
+            return array
+    wanted = " or ".join(ARRAYS) if features is None else features
+    raise DatasetError(
+        f"backbone {group.name} of store {store.name} has no {wanted} features: "
+        f"it has {', '.join(group.arrays)}"
+    )
+
+
+def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
+    """Find the lengths of clips, spans or whole files, in seconds; None where one is not known."""
+    lengths = []
+    for clip in (store.clips[row] for row in rows):
+        if clip.start_s is not None and clip.end_s is not None:
+            lengths.append(clip.end_s - clip.start_s)
+        elif isinstance(seconds := clip.source.get("duration_s"), int | float):
+            lengths.append(float(seconds))
+    return np.array(lengths) if len(lengths) == len(rows) and lengths and min(lengths) > 0 else None
+
+
+def perceived(provenance: Mapping[str, Any]) -> str:
+    """Tell of what a backbone's features are, ``visual`` or ``heard``; "" where its provenance does not tell.
+
+    The preset of a backbone that hears names a track.
+    """
+    preset = provenance.get("preset")
+    if not isinstance(preset, Mapping):
+        return ""
+    return "heard" if "track" in preset else "visual"
+
+
+def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Read some rows of an array [N, ...], block by block, so that it is in memory once."""
+    values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
+    for start, block in group.blocks(array):
+        here = np.flatnonzero((rows >= start) & (rows < start + len(block)))
+        values[here] = block[rows[here] - start]
+    return values
+
+
+def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory.
+
+    Raises
+    ------
+    DatasetError
+        A feature is not finite, which sealing refuses: something else wrote the store.
+    """
+    if array == "pooled" and 2 * (rows.max() - rows.min()) < len(group.clip_ids):  # such as one film of many
+        blocks = takewhile(lambda each: each[0] <= rows.max(), group.blocks(array, int(rows.min())))
+        starts, vectors = zip(*blocks, strict=True)
+        X = np.ascontiguousarray(np.concatenate(vectors)[rows - starts[0]], dtype=np.float32)
+    elif array == "pooled":
+        X = np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
+    else:
+        reduced = []
+        for _, block in group.blocks(array):
+            wide = block.astype(np.float32)
+            reduced.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
+        X = np.ascontiguousarray(np.concatenate(reduced)[rows])
+    bad = ~np.isfinite(X).all(axis=1)
+    if bad.any():
+        clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
+        raise DatasetError(
+            f"backbone {group.name}, {array} of clip {clip}: "
+            f"a feature is not finite ({int(bad.sum())} such clips); run: obygaze store verify --full"
+        )
+    return X

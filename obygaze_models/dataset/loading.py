@@ -1,0 +1,267 @@
+"""Combine stores and a manifest into features, labels and movies of the same clips."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.io import sha256_of
+from obygaze_features.manifest import Manifest
+from obygaze_features.screen import Progress
+from obygaze_features.store import Store
+from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality
+from obygaze_models.dataset.features import (
+    Features,
+    Pool,
+    find_array,
+    find_group,
+    lengths_of,
+    read_features,
+    unusable,
+)
+from obygaze_models.errors import DatasetError
+from obygaze_models.protocol.targets import Labels, labels_of
+from obygaze_models.reduction import reduce_tokens
+
+
+def load_dataset(
+    store: Store | Sequence[Store],
+    manifest: Manifest,
+    *,
+    backbone: str | Sequence[str | None] | None = None,
+    features: Features | None = None,
+    pool: Pool = "max",
+    unlabelled: bool = False,
+    reduce: str | None = None,
+    progress: Progress | bool | None = None,
+) -> Dataset:
+    """Load the features and labels of every annotated clip of a manifest.
+
+    Parameters
+    ----------
+    store : Store or sequence of Store
+        Several are the modalities of one dataset: every clip that one of them has is a row, whose features
+        of a modality that it lacks are NaN. For models of them see `fused`.
+    manifest : Manifest
+        Its levels are taken as they are: apply a label policy before.
+    backbone : str, optional
+        The store's group; may be left out when there is one only. Of several stores one each.
+    features : {"pooled", "frames", "tokens"}, optional
+        The array to make vectors of; by default the first of them that is stored.
+    pool : {"max", "mean"}
+        How frames or tokens become one vector. The maximum of each feature over time is what the paper's
+        adaptive max pooling to length 1 takes.
+    unlabelled : bool
+        Whether to load the clips that are not annotated as well: a benchmark's test clips have no labels.
+    reduce : str, optional
+        Rule to reduce tokens by, for models that read frames or tokens: ``mean``, ``top:K``,
+        ``project:SIZE:SEED``, ``mean+project:SIZE:SEED``. The tokens are read once; the result is kept beside
+        the store (`obygaze_models.reduction`).
+    progress : callable or bool, optional
+        Called with the numbers of clips whose tokens are reduced and of all; or whether to show a bar, by
+        default in a notebook alone.
+
+    Raises
+    ------
+    DatasetError
+        A path in place of what it holds, or the two the wrong way round; a backbone or array that the store
+        lacks or that must be named; no annotated clip with features.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> data.X.shape
+    (95, 8)
+    >>> [(one.clip_id, one.reason) for one in data.excluded]
+    [('film5-c015', 'failed: the file is empty (0 bytes)')]
+    """
+    if isinstance(store, Sequence) and not _is_text(store):
+        names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
+        if len(names) != len(store):
+            raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
+        each = [
+            load_dataset(own, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
+            for own, name in zip(store, names, strict=True)
+        ]
+        return join_modalities([own.name for own in store], each, manifest)
+    store = _check_opened(store, manifest)
+    if backbone is not None and not isinstance(backbone, str):
+        raise DatasetError("one store, and several backbones: give the store once for each")
+    group = find_group(store, backbone)
+    array = find_array(store, group, features)
+    labels = labels_of(manifest)
+    annotated = annotated_clips(labels, manifest)
+    row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    kept, rows, excluded = [], [], []
+    for index in np.flatnonzero(annotated | unlabelled).tolist():
+        clip_id = str(labels.clip_ids[index])
+        row = row_of.get(clip_id)
+        reason = "not in the store" if row is None else unusable(store, group, row)
+        if row is not None and reason is None:
+            kept.append(index)
+            rows.append(row)
+        else:
+            excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
+    if not kept:
+        raise DatasetError(_nothing_left(store, manifest, excluded))
+    lengths = lengths_of(store, rows)
+    return Dataset(
+        X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
+        labels=labels.take(np.array(kept, dtype=np.intp)),
+        codebook=manifest.codebook,
+        backbone=group.name,
+        features=array,
+        pool="as stored" if array == "pooled" else pool,
+        store=store.fingerprint,
+        label=group.name,
+        untrained=group.provenance.get("untrained") is True,
+        excluded=tuple(excluded),
+        counts={
+            **counts_of(labels, annotated),
+            "with_features": len(kept),
+            "partial": sum(store.clips[row].status == "partial" for row in rows),
+            "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
+        },
+        group=group,
+        reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
+        clip_s=None if lengths is None else round(float(np.median(lengths)), 3),
+        seconds=lengths,
+    )
+
+
+def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
+    """Mark the clips [N] of a level of some task, or of a rank on some scale."""
+    annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
+    for ranks in labels.scales.values():
+        annotated |= ranks >= 0
+    return annotated
+
+
+def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
+    """Count a manifest's clips, and those without a level and of one in no task."""
+    return {
+        "manifest": len(labels.clip_ids),
+        "unlabelled": int((~annotated & (labels.levels == "")).sum()),
+        "in_no_task": int((~annotated & (labels.levels != "")).sum()),
+    }
+
+
+def _is_text(given: object) -> bool:
+    """Return whether a path was given, which is a sequence too."""
+    return isinstance(given, str)
+
+
+def _check_opened(store: object, manifest: object) -> Store:
+    """Refuse paths, and a store and a manifest the wrong way round."""
+    if not isinstance(store, Store) or not isinstance(manifest, Manifest):
+        raise DatasetError(
+            "load_dataset takes an open store, then a manifest that was read; it was given a "
+            f"{type(store).__name__} and a {type(manifest).__name__}: "
+            "load_dataset(open_store(PATH), read_manifest(PATH))"
+        )
+    return store
+
+
+def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
+    """Make one dataset of the same manifest's clips in several stores, of these names, or backbones.
+
+    Raises
+    ------
+    DatasetError
+        Two are the same.
+    """
+    if len({(part.store, part.backbone) for part in parts}) < len(parts):
+        raise DatasetError("the same backbone of the same store is given twice")
+    labels = labels_of(manifest)
+    known = {clip_id for part in parts for clip_id in part.row_of}
+    index = np.flatnonzero(np.isin(labels.clip_ids, sorted(known)))
+    rows = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[index].tolist())}
+    X = np.full((len(index), sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
+    backbones, modalities, start = [part.backbone for part in parts], [], 0
+    for name, part in zip(names, parts, strict=True):
+        stop = start + part.X.shape[1]
+        X[[rows[clip_id] for clip_id in part.clip_ids.tolist()], start:stop] = part.X
+        twice = backbones.count(part.backbone) > 1
+        label = f"{name}-{part.backbone}" if twice else part.backbone
+        missing = len(index) - len(part)
+        own = (part.store, part.backbone, part.features, part.pool)
+        made = {} if part.group is None else part.group.provenance
+        modalities.append(Modality(label, *own, start, stop, missing, made))
+        start = stop
+    reasons: dict[str, Exclusion] = {}
+    for part in parts:
+        for exclusion in part.excluded:
+            reasons.setdefault(exclusion.clip_id, exclusion)
+    first, title = parts[0], " + ".join(modality.name for modality in modalities)
+    labels = labels.take(index)
+    # What no picture shows another modality may convey: concepts of all kinds can be learnt.
+    every = np.column_stack([labels.present, *labels.not_visual.values()])
+    labels = replace(labels, present=every, concepts=(*labels.concepts, *labels.not_visual))
+    return Dataset(
+        X=X,
+        labels=labels,
+        codebook=first.codebook,
+        backbone=title,
+        features=first.features,
+        pool=first.pool,
+        store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
+        label=title,
+        untrained=any(part.untrained for part in parts),
+        excluded=tuple(reasons[clip_id] for clip_id in sorted(reasons.keys() - rows.keys())),
+        counts={
+            **first.counts,
+            "with_features": len(index),
+            "partial": max(p.counts["partial"] for p in parts),
+        },
+        clip_s=first.clip_s,
+        modalities=tuple(modalities),
+    )
+
+
+def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:
+    """Load the features of every backbone of every store, for the clips that all of them have.
+
+    Raises
+    ------
+    DatasetError
+        A store has none of the clips, the stores have none in common, or the same store is given twice.
+    """
+    loaded = [
+        (store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names
+    ]
+    seen = [(data.store, data.backbone) for _, data in loaded]
+    if len(set(seen)) < len(seen):
+        raise DatasetError(f"store {loaded[-1][0].name} is given twice")
+    common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
+    if not common:
+        raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
+    reasons: dict[str, Exclusion] = {}
+    for _, data in loaded:
+        for exclusion in data.excluded:
+            reasons.setdefault(exclusion.clip_id, exclusion)
+    names = [data.backbone for _, data in loaded]
+    return tuple(
+        replace(
+            data.take(np.flatnonzero(np.isin(data.clip_ids, sorted(common)))),
+            label=f"{store.name}-{data.backbone}" if names.count(data.backbone) > 1 else data.backbone,
+            excluded=tuple(reasons[name] for name in sorted(reasons) if name not in common),
+        )
+        for store, data in loaded
+    )
+
+
+def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
+    """Explain why no clip is left: mostly a wrong pair of files or a manifest without levels."""
+    if not excluded:
+        return (
+            f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} "
+            f"among its {len(manifest)}: are its levels filled in?"
+        )
+    first = excluded[0]
+    return (
+        f"none of the manifest's {len(excluded)} annotated clips has features in store {store.name} "
+        f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
+    )
