@@ -50,6 +50,10 @@ POWER: Final = 1.5
 """Of R (1 - R) in the variance at a rate R of films' estimates."""
 
 
+MIN_SPREAD = 1e-9
+"""Of a rate that is neither 0 nor 1; below it is rounding."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilmSample:
     """One film: the model's mean, and its judged windows if there are any.
@@ -211,9 +215,8 @@ def _interval(fit: Fit, place: int, shares: Sequence[float]) -> tuple[float, flo
     mean, variance, freedom = (float(part[place]) for part in fit)
     value, share = min(max(mean, 0.0), 1.0), float(np.mean(shares))
     spread, power = share * (1 - share), POWER
-    if (
-        not spread or variance < MIN_VARIANCE
-    ):  # unknown, as all judged films are alike: each counts as one judgement
+    # Unknown, as all judged films are alike: each counts as one judgement. A sum of weights may exceed one.
+    if spread < MIN_SPREAD or variance < MIN_VARIANCE:
         variance, spread, power = 1 / len(shares), 1.0, 1.0
     t_squared = float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2
 

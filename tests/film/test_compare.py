@@ -101,6 +101,19 @@ def test_judged_films_without_a_positive_leave_an_upper_limit():
     assert 0.2 < estimate.high < 0.5
 
 
+@pytest.mark.parametrize("share", [1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
+def test_films_that_were_judged_positive_throughout_leave_a_lower_limit(share):
+    """Weights of a film's windows may add up to a little more than one."""
+    positive = [FilmSample(0.6 + 0.05 * k, share, 0.6 + 0.05 * k, 0.0, 0.0, 10) for k in range(6)]
+    mixed = [FilmSample(0.3 + 0.05 * k, 0.1 * k, 0.3 + 0.05 * k, 0.0, 0.0, 10) for k in range(6)]
+    estimate, _ = estimate_groups([positive, mixed])
+    assert estimate.high == pytest.approx(1, abs=1e-6)
+    assert 0.4 < estimate.low < 0.8
+    assert estimate.low == pytest.approx(
+        estimate_groups([[replace(f, judged=1.0) for f in positive], mixed])[0].low
+    )
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.permutations(range(30)), st.integers(0, 50), st.floats(0.01, 100), st.floats(-1e3, 1e3))
 def test_neither_order_nor_units_matter_and_equal_groups_do_not_differ(order, seed, scale, origin):
