@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 TEXT_HALF = {
     "clip": "clip-text",
+    "image": "text",
     "openclip": "openclip-text",
+    "video": "text",
     "xclip": "xclip-text",
     "xclip-lsmdc": "xclip-lsmdc-text",
 }
@@ -204,7 +206,7 @@ def choose_group(store: Store, backbone: str | None) -> Group:
         There is none, or there are several, or the named one has no pooled vectors.
     """
     if backbone is None:
-        able = [name for name in store.names if _kind(store[name]) in TEXT_HALF and not store[name].text]
+        able = [name for name in store.names if _has_texts(store[name]) and not store[name].text]
         if not able:
             raise SearchError(
                 f"{store.where}: no group can be searched by text ({', '.join(store.names)}); "
@@ -234,7 +236,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     kind = _kind(group)
     if kind not in TEXT_HALF:
         raise SearchError(f"group {group.name}: no backbone maps texts to the space of {kind!r}")
-    source = weights or _on_hub(group)
+    source = weights or _named(group)
     if source is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
@@ -245,6 +247,8 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     if not tokens.ids:
         raise BackboneError(f"{half.name} has no token for the query {text!r}")
     notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",) if tokens.is_cut else ()
+    if half.provenance.get("untrained"):
+        notes = (*notes, "the network is untrained: the order says nothing")
     vector = half.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
     where = f"the query ({half.name}, weights {source})"
     return Query(text, vector, str(half.provenance["space"]), where, notes)
@@ -311,9 +315,14 @@ def _kind(group: Group) -> str:
     return str(group.provenance.get("name"))
 
 
-def _on_hub(group: Group) -> str | None:
-    hub = group.provenance.get("hub")
-    return f"{hub['repository']}@{hub['revision']}" if isinstance(hub, dict) else None
+def _has_texts(group: Group) -> bool:
+    return _kind(group) in TEXT_HALF and embedding_space(group.provenance) is not None
+
+
+def _named(group: Group) -> str | None:
+    """Name weights that can be had by their name alone: on the hub, or random."""
+    hub, random = group.provenance.get("hub"), group.provenance.get("weights")
+    return f"{hub['repository']}@{hub['revision']}" if isinstance(hub, dict) else random and str(random)
 
 
 def _span(clip: StoredClip) -> tuple[float | None, float | None]:

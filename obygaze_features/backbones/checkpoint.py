@@ -6,8 +6,9 @@ error that names it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from logging import CRITICAL
 from pickle import UnpicklingError
 from typing import Any
@@ -59,11 +60,7 @@ def load_pretrained(
     BackboneError
         If the file is damaged, or a tensor is missing, unexpected or of another shape; the message names it.
     """
-    attention = ATTENTION if cls._supports_sdpa else "eager"
-
-    def make() -> Any:
-        return cls._from_config(config, attn_implementation=attention, **settings)
-
+    make = partial(_of_config, cls, config, **settings)
     if weights.seed is not None:
         return untrained(make, weights.seed)
     check_size(weights, CONFIG, make)
@@ -73,7 +70,7 @@ def load_pretrained(
                 weights.folder,
                 config=config,
                 dtype=torch.float32,
-                attn_implementation=attention,
+                attn_implementation=_attention(cls),
                 local_files_only=True,
                 use_safetensors=weights.files[0].suffix == ".safetensors",
                 weights_only=True,
@@ -97,6 +94,20 @@ def load_pretrained(
     if report["error_msgs"]:
         raise BackboneError(f"{weights.name}: {report['error_msgs'][0]}")
     return frozen(network)
+
+
+def _attention(cls: Any) -> str:
+    return ATTENTION if cls._supports_sdpa else "eager"
+
+
+def _of_config(cls: Any, config: Any, **settings: Any) -> Any:
+    return cls._from_config(config, attn_implementation=_attention(cls), **settings)
+
+
+def on_meta(cls: Any, config: Any, **settings: Any) -> Any:
+    """Make a network on torch's meta device, of shapes alone: it tells the shapes of its outputs."""
+    with quiet(), torch.device("meta"):
+        return frozen(_of_config(cls, config, **settings))
 
 
 def check_size(weights: Weights, config: str, make: Callable[[], object]) -> None:
@@ -166,8 +177,10 @@ def check_keys(
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
 
 
-def auto_config(weights: Weights) -> Any:
+def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | None = None) -> Any:
     """Read the configuration of a folder, of any type that transformers supports.
+
+    Of random weights it is the own one of type `kind`, with changed fields of the half that sees.
 
     Code in the folder is never run; by default, transformers asks the user for permission.
 
@@ -176,7 +189,12 @@ def auto_config(weights: Weights) -> Any:
     BackboneError
         If there is none, or transformers does not support its type or a field's value.
     """
-    kind = weights.config().get("model_type")  # raises a clear error if there is none
+    if weights.seed is not None:
+        config = AutoConfig.for_model(kind)
+        for name, value in (changes or {}).items():
+            setattr(getattr(config, "vision_config", config), name, value)
+        return config
+    kind = str(weights.config().get("model_type"))  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files

@@ -14,7 +14,7 @@ from obygaze_features.backbones.checkpoint import (
     auto_config,
     load_pretrained,
 )
-from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.compute import ATTENTION, Compute
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
 from obygaze_features.backbones.tokenizer import load_tokenizer
@@ -36,6 +36,7 @@ def network_backbone(
     layer: str | None,
     architecture: Mapping[str, Any],
     citation: str,
+    attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
     **more: object,
 ) -> Backbone:
@@ -52,6 +53,8 @@ def network_backbone(
         Array -> its description, for the provenance.
     head, layer
         The head, and the layer whose output is `frames`.
+    attention
+        Implementation of attention.
     more
         Further fields of the provenance.
     """
@@ -74,7 +77,7 @@ def network_backbone(
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),
-            "compute": {**compute.record(), **({"activations": fused} if fused else {})},
+            "compute": {**compute.record(attention), **({"activations": fused} if fused else {})},
             "citation": citation,
             **more,
         },
@@ -126,6 +129,7 @@ def text_backbone(
     citation: str,
     layer: str = "text embedding",
     tokenize: Callable[[Sequence[str]], list[Tokens]] | None = None,
+    attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
     **more: object,
 ) -> TextBackbone:
@@ -156,7 +160,7 @@ def text_backbone(
             **weights.record(),
             "architecture": dict(architecture),
             "tokenizer": tokenizer.record(),
-            "compute": compute.record(),
+            "compute": compute.record(attention),
             "citation": citation,
             **more,
         },
@@ -207,20 +211,6 @@ def _fold(mlp: Any) -> None:
         if parameter is not None:
             parameter.copy_(parameter.double() * factor)
     mlp.activation_fn = nn.SiLU()
-
-
-def check_frames(name: str, wanted: int | None, fixed: int) -> int:
-    """Refuse a number of frames that a network does not support: it would mix clips, or fail later."""
-    if wanted not in (None, fixed):
-        raise BackboneError(f"backbone '{name}' with these weights takes {fixed} frames a clip, not {wanted}")
-    return fixed
-
-
-def choose_tokens(name: str, tokens: str, known: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape of the requested tokens."""
-    if tokens not in known:
-        raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
-    return known[tokens]
 
 
 def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:

@@ -16,6 +16,7 @@ numbers need a new name.
 `obygaze12` uses the affine of the backbone.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -23,10 +24,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.resize import bicubic, bilinear, opencv_bilinear, pillow_resize
+from obygaze_features.backbones.resize import (
+    PILLOW_BITS,
+    antialiased_resize,
+    bicubic,
+    bilinear,
+    opencv_bilinear,
+)
 from obygaze_features.errors import BackboneError
 
-KERNELS = {"pillow-bilinear": (bilinear, 1.0), "pillow-bicubic": (bicubic, 2.0)}
+Resample = Literal["opencv-bilinear", "pillow-bilinear", "pillow-bicubic", "torch-bilinear", "torch-bicubic"]
+KERNELS = {"bilinear": (bilinear, 1.0), "bicubic": (bicubic, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Geometry:
         Rounding of half a pixel of margin: `down`, or `even` (torchvision's).
     """
 
-    resample: Literal["opencv-bilinear", "pillow-bilinear", "pillow-bicubic"]
+    resample: Resample
     size: int
     shortest: int | None = None
     crop_rounding: Literal["down", "even"] = "down"
@@ -55,10 +63,11 @@ class Geometry:
         """Turn a frame, uint8 `[H, W, 3]`, into `[size, size, 3]`."""
         if self.resample == "opencv-bilinear":
             return opencv_bilinear(frame, self.size, self.size)
-        kernel, support = KERNELS[self.resample]
+        library, _, name = self.resample.partition("-")
         height, width = self.resized(*frame.shape[:2])
-        top, left = self.margin(height), self.margin(width)
-        return pillow_resize(frame, (height, width), (top, left, self.size, self.size), kernel, support)
+        crop = (self.margin(height), self.margin(width), self.size, self.size)
+        bits = PILLOW_BITS if library == "pillow" else None
+        return antialiased_resize(frame, (height, width), crop, *KERNELS[name], bits=bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """Return the size before the crop."""
@@ -103,8 +112,10 @@ def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-IMAGENET = Affine.of((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-OPENAI = Affine.of((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+OPENAI = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+HALF = ((0.5,) * 3, (0.5,) * 3)
+"""Means and standard deviations of red, green and blue, in 0 to 1."""
 MINUS_THREE_TO_ONE = Affine((1 / 63.75,) * 3, (-3.0,) * 3)
 MINUS_ONE_TO_ONE = Affine((1 / 127.5,) * 3, (-1.0,) * 3)
 
@@ -133,6 +144,15 @@ class Preset:
             "order": "resize, crop, uint8; scale * x + shift a channel, RGB",
         }
 
+    def named(self, other: "Preset") -> "Preset | None":
+        """Return a named preset if it does the same, to the digits of files and half a pixel; else None."""
+        own, known = self.require_affine(), choose_preset(other.name, (other.name,), size=self.geometry.size)
+        theirs = known.require_affine()
+        rounded = replace(self.geometry, crop_rounding=known.geometry.crop_rounding)
+        pairs = zip((*own.scale, *own.shift), (*theirs.scale, *theirs.shift), strict=True)
+        same = all(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6) for x, y in pairs)
+        return known if same and rounded == known.geometry else None
+
     def require_affine(self) -> Affine:
         """Return the affine; raise if it has not been set."""
         if self.affine is None:
@@ -147,10 +167,10 @@ PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset("obygaze12", SQUASH, None),
-        Preset("xclip", Geometry("pillow-bilinear", 224, 224), IMAGENET),
+        Preset("xclip", Geometry("pillow-bilinear", 224, 224), Affine.of(*IMAGENET)),
         Preset("vivit-hub", Geometry("pillow-bilinear", 224, 224), MINUS_THREE_TO_ONE),
         Preset("vivit-scenic", Geometry("pillow-bilinear", 224, 256), MINUS_ONE_TO_ONE),
-        Preset("clip", Geometry("pillow-bicubic", 224, 224, "even"), OPENAI),
+        Preset("clip", Geometry("pillow-bicubic", 224, 224, "even"), Affine.of(*OPENAI)),
         Preset("siglip", Geometry("pillow-bicubic", 224), MINUS_ONE_TO_ONE),
         Preset("siglip2", Geometry("pillow-bilinear", 224), MINUS_ONE_TO_ONE),
     )

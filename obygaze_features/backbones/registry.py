@@ -17,26 +17,29 @@ from obygaze_features.errors import BackboneError, ObygazeError
 
 # name -> module:function, imported on demand, since networks need large libraries.
 BACKBONES = {
-    "clip": "obygaze_features.backbones.clip_siglip:clip",
+    "clip": "obygaze_features.backbones.encoders:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
+    "image": "obygaze_features.backbones.encoders:image",
     "openclip": "obygaze_features.backbones.openclip:openclip",
     "sound": "obygaze_features.backbones.sound:sound",
-    "vivit": "obygaze_features.backbones.vivit:vivit",
+    "video": "obygaze_features.backbones.encoders:video",
+    "vivit": "obygaze_features.backbones.encoders:vivit",
     "waveform": "obygaze_features.backbones.waveform:waveform",
-    "xclip": "obygaze_features.backbones.xclip:xclip",
+    "xclip": "obygaze_features.backbones.encoders:xclip",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
 }
 TEXT_BACKBONES = {
-    "clip-text": "obygaze_features.backbones.clip_siglip:clip_text",
+    "clip-text": "obygaze_features.backbones.text_encoders:clip_text",
     "openclip-text": "obygaze_features.backbones.openclip:openclip_text",
     "sentence": "obygaze_features.backbones.sentence:sentence",
+    "text": "obygaze_features.backbones.text_encoders:text",
     "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_text",
-    "xclip-text": "obygaze_features.backbones.xclip:xclip_text",
+    "xclip-text": "obygaze_features.backbones.text_encoders:xclip_text",
 }
 """The same for those that read texts in place of frames."""
 NETWORKS = {
     "causal-lm": "obygaze_features.backbones.network:causal_lm",
-    "clip": "obygaze_features.backbones.clip_siglip:clip_network",
+    "clip": "obygaze_features.backbones.encoders:clip_network",
     "openclip": "obygaze_features.backbones.openclip:openclip_network",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_network",
 }

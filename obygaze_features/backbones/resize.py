@@ -118,18 +118,21 @@ def opencv() -> Any:
     return cv2
 
 
-def pillow_resize(
+def antialiased_resize(
     image: NDArray[np.uint8],
     size: tuple[int, int],
     crop: tuple[int, int, int, int],
     kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     support: float,
+    *,
+    bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize as Pillow does, bit for bit; compute only pixels inside the crop.
+    """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
 
     Separable, columns first, rounded half up and clipped to uint8 after each of the two passes; the kernel is
-    stretched by the scale when shrinking (antialiasing), and its weights are rounded to 22 bits. So did every
-    Pillow before 13, which takes rows first where the height shrinks much more than the width.
+    stretched by the scale when shrinking (antialiasing), and its weights are rounded. So did every Pillow
+    before 13, which takes rows first where the height shrinks much more than the width, and so does torch's
+    `interpolate` on uint8, with weights of 16 bits.
 
     Parameters
     ----------
@@ -141,21 +144,24 @@ def pillow_resize(
         Top, left, height and width of the part that is wanted.
     kernel, support
         The filter and its half-width at scale one: `bilinear` and 1, or `bicubic` and 2.
+    bits
+        Of the weights' fraction, 22 in Pillow; None: as many as keep the largest below 2^15, as torch does.
 
     Returns
     -------
     `[crop height, crop width, C]`.
     """
     top, left, height, width = crop
-    rows, row_weights = _pillow_taps(image.shape[0], size[0], kernel, support)
-    columns, column_weights = _pillow_taps(image.shape[1], size[1], kernel, support)
+    rows, row_weights, row_bits = _taps(image.shape[0], size[0], kernel, support, bits)
+    columns, column_weights, column_bits = _taps(image.shape[1], size[1], kernel, support, bits)
     rows, row_weights = rows[:, top : top + height], row_weights[:, top : top + height]
     columns, column_weights = columns[:, left : left + width], column_weights[:, left : left + width]
     first, last = int(rows.min()), int(rows.max())
     columns, column_weights = _by_channel(columns, column_weights, image.shape[2])
     lines = image.reshape(len(image), -1)[first : last + 1]
-    across = _weighted_sum(lines, columns, column_weights[:, None, :], axis=1)
-    return _weighted_sum(across, rows - first, row_weights[:, :, None], axis=0).reshape(height, width, -1)
+    across = _weighted_sum(lines, columns, column_weights[:, None, :], 1, column_bits)
+    down = _weighted_sum(across, rows - first, row_weights[:, :, None], 0, row_bits)
+    return down.reshape(height, width, -1)
 
 
 def bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -191,10 +197,17 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
 
 
 @lru_cache(maxsize=64)
-def _pillow_taps(
-    size: int, n: int, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], support: float
-) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return indices and 22-bit weights of the taps of `n` outputs, both `[taps, n]`; unused taps weigh 0."""
+def _taps(
+    size: int,
+    n: int,
+    kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    support: float,
+    bits: int | None,
+) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:
+    """Return indices and weights of the taps of `n` outputs, both `[taps, n]`, and the weights' bits.
+
+    Unused taps weigh 0.
+    """
     scale = size / n
     stretch = max(scale, 1.0)
     reach = support * stretch
@@ -204,11 +217,13 @@ def _pillow_taps(
     taps = np.arange(int((last - first).max()))[:, None]
     weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * (taps < last - first)
     total = np.zeros(n)
-    for row in weights:  # summed in Pillow's order: another order may change the last bit
+    for row in weights:  # summed in their order: another order may change the last bit
         total += row
     weights = weights * np.divide(1.0, total, out=np.ones(n), where=total != 0)
-    rounded = np.trunc(weights * (1 << PILLOW_BITS) + np.copysign(0.5, weights)).astype(np.int32)
-    return np.minimum(first + taps, size - 1).astype(np.intp), rounded
+    if bits is None:
+        bits = next(n for n in range(PILLOW_BITS + 1) if int(weights.max() * (2 << n) + 0.5) >= 1 << 15)
+    rounded = np.trunc(weights * (1 << bits) + np.copysign(0.5, weights)).astype(np.int32)
+    return np.minimum(first + taps, size - 1).astype(np.intp), rounded, bits
 
 
 def _by_channel(
@@ -220,13 +235,13 @@ def _by_channel(
 
 
 def _weighted_sum(
-    lines: NDArray[np.uint8], index: NDArray[np.intp], weights: NDArray[np.int32], axis: int
+    lines: NDArray[np.uint8], index: NDArray[np.intp], weights: NDArray[np.int32], axis: int, bits: int
 ) -> NDArray[np.uint8]:
     """Sum the taps, rows of `index`, along one axis of `[H, samples]`."""
     total: NDArray[np.int32] = np.multiply(lines.take(index[0], axis=axis), weights[0], dtype=np.int32)
     for where, weight in zip(index[1:], weights[1:], strict=True):
         total += np.multiply(lines.take(where, axis=axis), weight, dtype=np.int32)
-    total += 1 << (PILLOW_BITS - 1)
-    total >>= PILLOW_BITS
+    total += 1 << (bits - 1)
+    total >>= bits
     np.clip(total, 0, 255, out=total)
     return total.astype(np.uint8)

@@ -60,7 +60,8 @@ class Tokenizer:
             raise BackboneError(
                 f"{weights.name}: a text may have {self.limit} tokens, and begin and end alone are {added}"
             )
-        if pad and self._tokenizer.pad_token_id is None:
+        self.filling: int | None = self._tokenizer.pad_token_id
+        if pad and self.filling is None:
             raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:

@@ -43,7 +43,7 @@ TOKENIZER_FILES = (
 )
 """All that a tokenizer may be made of."""
 
-PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
+PROCESSOR_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
 """What says how pictures are prepared; the first, of newer versions, goes before."""
 
 SENTENCE_FILES = (
@@ -142,6 +142,7 @@ MOST_OF_CARD = 1 << 20
 MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+_RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_]+))?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -161,6 +162,8 @@ class Weights:
         On the hub, with the commit in full.
     seed
         Of an untrained network.
+    network
+        Its `model_type`, where the seed names one.
     """
 
     files: tuple[Path, ...] = ()
@@ -169,6 +172,7 @@ class Weights:
     repository: str | None = None
     revision: str | None = None
     seed: int | None = None
+    network: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse files that fill the memory when they are unpacked: `torch.save` compresses nothing."""
@@ -180,7 +184,10 @@ class Weights:
         """Return the name used in messages."""
         if self.repository:
             return f"{self.repository}@{self.revision}"
-        return f"random:{self.seed}" if self.seed is not None else str(self.folder or self.files[0])
+        return self._random() if self.seed is not None else str(self.folder or self.files[0])
+
+    def _random(self) -> str:
+        return f"random:{self.seed}" + (f":{self.network}" if self.network else "")
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
         """Read the configuration, a JSON file beside the weights.
@@ -220,7 +227,7 @@ class Weights:
         hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
-            record |= {"untrained": True, "weights": f"random:{self.seed}"}
+            record |= {"untrained": True, "weights": self._random()}
         return record | {"licence": licence_of(self)}
 
 
@@ -258,7 +265,7 @@ def space_of(family: str, weights: Weights) -> str:
 
 
 def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) -> Weights:
-    """Find weights by `random:SEED`, a path, or `owner/name[@revision]` on the hub.
+    """Find weights by `random:SEED[:TYPE]`, a path, or `owner/name[@revision]` on the hub.
 
     Parameters
     ----------
@@ -275,11 +282,10 @@ def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) ->
     if isinstance(source, Weights):
         return source
     source = str(source)
+    if random := _RANDOM.fullmatch(source):
+        return Weights(seed=int(random["seed"]), network=random["network"])
     if source.startswith("random:"):
-        seed = source.removeprefix("random:")
-        if not seed.isdecimal():
-            raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0")
-        return Weights(seed=int(seed))
+        raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0 or random:0:dinov2")
     path = Path(source).expanduser()
     if path.is_file():
         return Weights(files=(path,), sha256=digest([path]))

@@ -30,7 +30,7 @@ from transformers.models.clip.modeling_clip import CLIPEncoder
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
-from obygaze_features.backbones.network import check_frames, network_backbone, text_backbone
+from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.tokenizer import CaptionTokenizer, refuse_untrained
 from obygaze_features.backbones.weights import Weights, find_weights
@@ -225,7 +225,11 @@ def xclip_lsmdc(
         )
     source = find_weights(weights)
     network, size = load(source)
-    frames = check_frames("xclip-lsmdc", n_frames, size.max_frames)
+    frames = n_frames or size.max_frames
+    if frames != size.max_frames:  # its frames are mixed
+        raise BackboneError(
+            f"backbone 'xclip-lsmdc' with these weights takes {size.max_frames} frames a clip, not {frames}"
+        )
     if tokens not in ("none", "frames"):
         raise BackboneError(f"backbone 'xclip-lsmdc' has no tokens '{tokens}'; there is none, frames")
     shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}

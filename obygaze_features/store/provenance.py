@@ -338,7 +338,8 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
     if isinstance(space, str) and space.strip():
         return space
     name, digest = provenance.get("name"), provenance.get("weights_sha256")
-    return f"{name} sha256:{digest}" if name in X_CLIPS and digest else None
+    made = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
+    return f"{name} {made}" if name in X_CLIPS and made else None
 
 
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 from transformers import CLIPImageProcessorPil, VideoMAEImageProcessorPil, VivitImageProcessor
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-from obygaze_features.backbones.presets import IMAGENET, PRESETS, choose_preset
+from obygaze_features.backbones.presets import IMAGENET, PRESETS, Affine, choose_preset
 from obygaze_features.errors import BackboneError
 
 IMAGENET_STATISTICS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
@@ -67,7 +67,7 @@ def test_half_a_pixel_of_margin_is_rounded_as_torchvision_does_and_not_as_the_cl
 
 
 def test_obygaze12_takes_the_normalisation_of_the_backbone_and_presets_are_those_of_a_backbone():
-    assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == IMAGENET
+    assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == Affine.of(*IMAGENET)
     with pytest.raises(BackboneError, match="normalisation"):
         PRESETS["obygaze12"].record()
     with pytest.raises(BackboneError, match=r"'vivit-hub' .*xclip, obygaze12"):

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from obygaze_features.backbones import resize
-from obygaze_features.backbones.resize import bicubic, bilinear, box_resize, opencv_bilinear, pillow_resize
+from obygaze_features.backbones.resize import (
+    antialiased_resize,
+    bicubic,
+    bilinear,
+    box_resize,
+    opencv_bilinear,
+)
 
 FILTERS = {
     "bilinear": (bilinear, 1.0, Image.Resampling.BILINEAR),
@@ -113,14 +119,14 @@ SIDE, NEW_SIDE = st.integers(1, 300), st.integers(1, 90)
 def test_the_resize_is_pillows_bit_for_bit_at_any_size(height, width, new_height, new_width, name):
     kernel, support, resample = FILTERS[name]
     image = noise(height, width)
-    found = pillow_resize(image, (new_height, new_width), (0, 0, new_height, new_width), kernel, support)
+    found = antialiased_resize(image, (new_height, new_width), (0, 0, new_height, new_width), kernel, support)
     assert np.array_equal(found, pillow(image, new_height, new_width, resample))
 
 
 def test_a_crop_is_a_part_of_the_whole_and_nothing_else_is_computed():
     image = noise(300, 500)
-    whole = pillow_resize(image, (120, 200), (0, 0, 120, 200), bicubic, 2.0)
-    part = pillow_resize(image, (120, 200), (7, 31, 64, 80), bicubic, 2.0)
+    whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), bicubic, 2.0)
+    part = antialiased_resize(image, (120, 200), (7, 31, 64, 80), bicubic, 2.0)
     assert np.array_equal(part, whole[7:71, 31:111])
 
 
@@ -132,7 +138,7 @@ def test_the_pixels_of_the_squash_are_frozen():
 @pytest.mark.parametrize("name", FILTERS)
 def test_the_pixels_of_the_resize_are_frozen(name):
     kernel, support, _ = FILTERS[name]
-    resized = pillow_resize(pattern(272, 640), (224, 527), (0, 151, 224, 224), kernel, support)
+    resized = antialiased_resize(pattern(272, 640), (224, 527), (0, 151, 224, 224), kernel, support)
     assert resized[::56, ::56, 1].tolist() == GOLDEN_PILLOW[name]
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from obygaze_features.backbones import Output
 from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.presets import IMAGENET
+from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.errors import BackboneError
 
@@ -34,7 +34,9 @@ class Small(Network):
 
 def runner(network=None, outputs=OUTPUTS, **compute):
     way = Compute(device="cpu", **compute)
-    return Runner("net", network or Small(), IMAGENET, outputs, n_frames=F, size=SIZE, compute=way)
+    return Runner(
+        "net", network or Small(), Affine.of(*IMAGENET), outputs, n_frames=F, size=SIZE, compute=way
+    )
 
 
 def test_frames_are_normalised_in_their_own_channels():

@@ -13,7 +13,7 @@ from torch import nn
 from obygaze_features.backbones import Output
 from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.presets import IMAGENET
+from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.errors import BackboneError
 
@@ -54,7 +54,7 @@ class Network(nn.Module):
 
 def runner(device, card=None, **compute):
     way = Compute(device=device, **compute)
-    return Runner("net", Network(card), IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+    return Runner("net", Network(card), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
 
 
 def out_of_memory(kind):
@@ -239,7 +239,7 @@ def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monk
     torch.cuda.set_per_process_memory_fraction(min(3.5e9 / total, 1.0), real_card)
     try:
         way = Compute(device="cuda", clips_at_once=8)
-        run = Runner("net", Greedy(), IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+        run = Runner("net", Greedy(), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
         found = run.start(clips(5)).result()
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, real_card)
@@ -271,7 +271,7 @@ def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
     network = Network(card)
     network.weight.data[0, 0] = 1e9  # beyond float16
     way = Compute(device="cuda")
-    run = Runner("net", network, IMAGENET, OUTPUTS, n_frames=F, size=SIZE, compute=way)
+    run = Runner("net", network, Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
     assert not run.start(clips(3)).result().finite.any()
 
 

@@ -10,7 +10,7 @@ import torch
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.backbones import compute as computing
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.presets import IMAGENET
+from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode import DecodedClip, Prepared
@@ -40,7 +40,7 @@ def card(monkeypatch):
 def backbone(card=None, *, network=None, name="net", **compute):
     way = Compute(device="cuda" if card else "cpu", **compute)
     net = network or Network(card)
-    encode = Runner(name, net, IMAGENET, OUTPUTS, n_frames=F, size=4, compute=way)
+    encode = Runner(name, net, Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=4, compute=way)
     about = load_backbone("descriptors", F).provenance
     return Backbone(name, F, np.array, encode, OUTPUTS, {**about, "compute": way.record("sdpa")})
 

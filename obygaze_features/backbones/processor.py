@@ -1,0 +1,224 @@
+"""Prepare pictures as a network's own processor does, by its configuration beside the weights."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from obygaze_features.backbones.presets import HALF, IMAGENET, OPENAI, PRESETS, Affine, Geometry, Preset
+from obygaze_features.backbones.weights import (
+    CONFIG,
+    PROCESSOR_FILES,
+    TOKENIZER_CONFIG,
+    Weights,
+    object_beside,
+)
+from obygaze_features.errors import BackboneError
+
+FILTERS = {2: "bilinear", 3: "bicubic"}
+"""Pillow's numbers of filters, which processors name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What a class of processors does where its configuration says nothing.
+
+    Parameters
+    ----------
+    resample
+        Pillow's number of the filter.
+    size
+        The shortest edge where the class crops, else both sides.
+    crop
+        Both sides of the centre crop; None: no crop.
+    normalise
+        Mean and standard deviation; None: values stay in 0 to 1.
+    library
+        Whose 8-bit arithmetic resizes.
+    factor, offset
+        What values of 0 to 255 are multiplied with, and what is added then.
+    """
+
+    resample: int
+    size: int
+    crop: int | None
+    normalise: tuple[Sequence[float], Sequence[float]] | None
+    library: Literal["pillow", "torch"] = "pillow"
+    factor: float = 1 / 255
+    offset: float = 0.0
+
+    def fields(self, side: int | None = None) -> dict[str, Any]:
+        """Return the fields of a configuration; of a network that takes `side` pixels, scaled to it."""
+        own = self.crop or self.size
+        size, mean_std = self.size * (side or own) // own, self.normalise or (None, None)
+        return {
+            "resample": self.resample,
+            "size": {"shortest_edge": size} if self.crop else {"height": size, "width": size},
+            "do_center_crop": self.crop is not None,
+            "crop_size": side or own,
+            "rescale_factor": self.factor,
+            "do_normalize": self.normalise is not None,
+            "image_mean": mean_std[0],
+            "image_std": mean_std[1],
+        }
+
+
+_VIDEOMAE = Processor(2, 224, 224, HALF)
+_VIVIT = Processor(2, 256, 224, HALF, factor=1 / 127.5, offset=-1.0)
+PROCESSORS: Mapping[str, Processor] = {
+    "CLIPImageProcessor": Processor(3, 224, 224, OPENAI),
+    "SiglipImageProcessor": Processor(3, 224, None, HALF),
+    "SigLIP2ImageProcessor": Processor(2, 224, None, HALF),  # in repositories, a Siglip's with this filter
+    "BitImageProcessor": Processor(3, 224, 224, OPENAI),
+    "ViTImageProcessor": Processor(2, 224, None, HALF),
+    "DINOv3ViTImageProcessor": Processor(2, 224, None, IMAGENET, "torch"),
+    "VideoMAEImageProcessor": _VIDEOMAE,
+    "VivitImageProcessor": _VIVIT,
+    "VJEPA2VideoProcessor": Processor(2, 292, 256, IMAGENET, "torch"),
+    "LlavaOnevisionVideoProcessor": Processor(3, 384, None, OPENAI, "torch"),
+    "VideoPrismVideoProcessor": Processor(3, 288, None, None, "torch"),
+}
+"""Class of transformers -> what it does (VideoPrism's is LLaVA-OneVision's, with these numbers)."""
+ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}
+"""Parts of a class's name in older and newer versions -> the name here."""
+
+
+def preset_of_processor(
+    weights: Weights, usual: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
+) -> Preset:
+    """Make the preset that prepares pictures as the configuration beside the weights says.
+
+    Parameters
+    ----------
+    usual
+        Class of the processor where there is no configuration, or it does not say.
+    side
+        Input size of the network; None: any multiple of `multiple`.
+    names
+        Presets whose name and constants are taken where the numbers are theirs, apart from how half a pixel
+        is rounded.
+
+    Raises
+    ------
+    BackboneError
+        If the configuration cannot be read, asks for what no preset can do, or makes pictures of another size
+        than the network's; the message names the field.
+    """
+    written = read_processor(weights)
+    name = written.get("video_processor_type") or written.get("image_processor_type")
+    name = str(name or written.get("feature_extractor_type") or usual)
+    for part, ours in ALIASES.items():
+        name = name.replace(part, ours)
+    where = "its processor's configuration" if written else CONFIG
+    reading = _Reading(f"{weights.name}: {where}", written)
+    if name not in PROCESSORS:
+        raise reading.refusal("image_processor_type", name, " or ".join(PROCESSORS))
+    usually = PROCESSORS[name]
+    reading.fields = usually.fields(None if written else side) | {
+        key: value for key, value in written.items() if value is not None
+    }
+    geometry = reading.geometry(usually.library, square=usually.crop is None)
+    if geometry.size % multiple or side not in (None, geometry.size):
+        wanted = side or f"a multiple of {multiple}"
+        raise reading.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
+    preset = Preset(name, geometry, reading.affine(usually.offset))
+    same = [preset.named(PRESETS[one]) for one in names]
+    return next((known for known in same if known), preset)
+
+
+def read_processor(weights: Weights) -> dict[str, Any]:
+    """Read the processor's configuration of pictures or videos; empty where there is none.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON object, or the hub cannot be asked.
+    """
+    newer, *older = PROCESSOR_FILES
+    document = object_beside(weights, newer)
+    for part in ("video_processor", "image_processor"):
+        if isinstance(document.get(part), dict):
+            return dict(document[part])
+    return next((found for name in older if (found := object_beside(weights, name))), {})
+
+
+GEMMA = ("GemmaTokenizer", "Siglip2Tokenizer")
+"""Tokenizers of SigLIP 2, in repositories and in newer transformers."""
+
+
+def second_siglip(weights: Weights) -> bool:
+    """Return whether a SigLIP is of the second generation.
+
+    `config.json` has one type for both. Only the second has Gemma's tokenizer and resizes by the bilinear
+    filter (Tschannen et al. 2025; the repositories of Google).
+    """
+    tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
+    return tokenizer in GEMMA or FILTERS.get(read_processor(weights).get("resample", 3)) == "bilinear"
+
+
+class _Reading:
+    """The fields of a configuration, each read or refused by its name."""
+
+    def __init__(self, where: str, fields: dict[str, Any]) -> None:
+        self.where = where
+        self.fields = fields
+
+    def refusal(self, field: str, found: object, expected: object) -> BackboneError:
+        return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
+
+    def geometry(self, library: str, *, square: bool) -> Geometry:
+        get = self.fields.get
+        for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
+            if bool(get(field, wanted)) is not wanted:
+                raise self.refusal(field, get(field), wanted)
+        name = FILTERS.get(get("resample", -1))
+        if name is None:
+            raise self.refusal("resample", get("resample"), "2 (bilinear) or 3 (bicubic)")
+        resample: Any = f"{library}-{name}"
+        crop = self._side("crop_size", get("crop_size")) if get("do_center_crop") else None
+        size = get("size")
+        if isinstance(size, int) and not square:
+            size = {"shortest_edge": size}
+        if not isinstance(size, dict) or set(size) != {"shortest_edge"}:
+            side = self._side("size", size)
+            if crop not in (None, side):
+                raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
+            return Geometry(resample, side)
+        shortest = self._side("size", size["shortest_edge"])
+        if crop is None or crop > shortest:
+            found = f"{size} with do_center_crop {get('do_center_crop')}, crop_size {get('crop_size')}"
+            raise self.refusal("size", found, "a square, or a crop within the shortest edge")
+        return Geometry(resample, crop, shortest)
+
+    def _side(self, field: str, found: object) -> int:
+        side = found
+        if isinstance(found, dict) and set(found) == {"height", "width"} and len(set(found.values())) == 1:
+            side = found["height"]
+        if not isinstance(side, int) or not 1 <= side <= 4096:
+            raise self.refusal(field, found, "the side of a square, in pixels")
+        return side
+
+    def affine(self, offset: float) -> Affine:
+        factor = self.fields.get("rescale_factor")
+        if not isinstance(factor, int | float) or not 0 < factor <= 1:
+            raise self.refusal("rescale_factor", factor, "a number above 0, at most 1")
+        if self.fields.get("offset") is False:
+            offset = 0.0
+        mean: tuple[float, ...] = (0.0,) * 3
+        std: tuple[float, ...] = (1.0,) * 3
+        if self.fields.get("do_normalize"):
+            mean, std = self._three("image_mean"), self._three("image_std")
+        if min(std) <= 0:
+            raise self.refusal("image_std", list(std), "numbers above 0")
+        red, green, blue = (
+            (factor / deviation, (offset - middle) / deviation)
+            for middle, deviation in zip(mean, std, strict=True)
+        )
+        return Affine((red[0], green[0], blue[0]), (red[1], green[1], blue[1]))
+
+    def _three(self, field: str) -> tuple[float, ...]:
+        found = self.fields.get(field)
+        numbers = found if isinstance(found, list | tuple) else [found] * 3
+        if len(numbers) != 3 or not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
+            raise self.refusal(field, found, "three numbers")
+        return tuple(map(float, numbers))
