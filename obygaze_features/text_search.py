@@ -156,7 +156,7 @@ def search(
     ...     of.search("stores/films", "a woman seen from behind")
     ... except of.ObygazeError as error:
     ...     print(error)
-    stores/films-1.0.0: no group can be searched by text (toy); clip, openclip, xclip, xclip-lsmdc can
+    stores/films-1.0.0: no group can be searched by text (toy); clip, image, openclip, video, xclip, xclip-lsmdc can
     """
     if not query.strip():
         raise SearchError("the query is empty")

@@ -125,3 +125,21 @@ def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path
 def test_the_function_is_public_whatever_was_imported_first():
     code = "import obygaze_features.commands.search, obygaze_features as of; assert callable(of.search)"
     python("-c", code)
+
+
+def test_a_store_of_random_weights_is_searched_offline_and_says_that_it_is(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(6, 512)).astype(np.float32)
+    sealed = seal_arrays(
+        tmp_path / "films",
+        dict.fromkeys(CLIPS, "film0"),
+        {"image": {"pooled": vectors}},
+        untrained=True,
+        weights="random:7:clip",
+        space="clip random:7",
+    )
+    found = search(sealed, QUERY)
+    assert len(found.hits) == 6
+    assert "untrained" in found.notes[0]
+    assert search(sealed, QUERY).hits == found.hits
+    with pytest.raises(SearchError, match="random:8"):
+        search(sealed, QUERY, weights="random:8:clip")

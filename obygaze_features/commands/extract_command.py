@@ -221,9 +221,9 @@ def extract(
     with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
     job scripts.
 
-    The backbones sentence, text, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts: MANIFEST is
-    then a CSV with text_id and text, or with caption_id and caption, or a .txt with one text per line. Texts
-    longer than the backbone's limit are cut and marked 'partial'.
+    The backbones sentence, text, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts:
+    MANIFEST is then a CSV with text_id and text, or with caption_id and caption, or a .txt with one text per
+    line. Texts longer than the backbone's limit are cut and marked 'partial'.
 
     \b
     Exit codes: 0 all done, 1 error, 2 usage, 3 done but some clips failed,

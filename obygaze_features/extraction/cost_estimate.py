@@ -54,6 +54,8 @@ class Estimate:
         Expected wall time, sealing included, or None if no clip could be tried.
     cpu_s, gpu_s
         Expected processor and GPU seconds; None if no clip could be tried, or without a GPU.
+    cores_per_card
+        Decoding cores that keep a card busy; None as `gpu_s`.
     tried
         Number of trial clips.
     room
@@ -72,6 +74,7 @@ class Estimate:
     seconds: float | None = None
     cpu_s: float | None = None
     gpu_s: float | None = None
+    cores_per_card: float | None = None
     tried: int = 0
     room: DiskEstimate | None = None
     free: FreeSpace | None = None
@@ -89,6 +92,10 @@ class Estimate:
         ]
         hours = {"CPU hours": self.cpu_s, "GPU hours": self.gpu_s}
         facts += [(name, f"{seconds / 3600:.3g}") for name, seconds in hours.items() if seconds is not None]
+        if self.cores_per_card is not None:
+            facts.append(
+                ("decoding cores", f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here")
+            )
         return [*facts, *self._disk().items()]
 
     def _disk(self) -> dict[str, str]:
@@ -181,6 +188,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         seconds=float(max(slowed * (began + max(decoding / min(decoders, cores), busy / cores)), infer_s)),
         cpu_s=float(began + busy + (infer_cpu_s if on_gpu else 0.0)),
         gpu_s=float(infer_s) if on_gpu else None,
+        cores_per_card=float(decode_cpu_s / max(infer_s, 1e-9)) if on_gpu else None,
         tried=tried,
     )
 

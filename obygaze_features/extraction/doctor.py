@@ -19,6 +19,8 @@ from obygaze_features.store.disk_usage import existing_folder, free_space
 from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
+FEWEST_CORES, MOST_CORES = 88, 380
+"""Cores that decode minutes of film as fast as an H200 computes three networks of them (docs/gpu.md)."""
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
@@ -120,6 +122,10 @@ def devices() -> Iterator[Finding]:
         text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
         remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
         yield _found("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
+    if n:
+        here = usable_cores() / n
+        slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
+        yield _found("decoding", f"{here:.3g} cores a card", note=slow if here < FEWEST_CORES else "")
 
 
 def weights() -> Iterator[Finding]:

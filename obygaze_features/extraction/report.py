@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.store import ClipResult, Stage
 
@@ -93,6 +94,12 @@ class RunReport:
             return None
         return round(100 * self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9), 1)
 
+    def cores_per_card(self) -> float | None:
+        """Return how many decoding cores keep a card busy with these clips; None without either."""
+        if not self.gpu_busy_s or not self.decode_cpu_s:
+            return None
+        return round(self.decode_cpu_s / self.gpu_busy_s, 1)
+
     def record(self) -> dict[str, object]:
         """Return all fields as plain values, for `--json`."""
         return {
@@ -103,6 +110,7 @@ class RunReport:
             "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),
             "shares_percent": self.shares(),
             "gpu_busy_percent": self.gpu_busy_percent(),
+            "cores_per_card": self.cores_per_card(),
             "devices": dict(sorted(self.devices.items())),
             "peak_memory_mb": round(peak_memory_mb(), 1),
         }
@@ -115,12 +123,13 @@ class RunReport:
             speed.append(f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core")
         else:
             del shares["decode"]
-        busy = self.gpu_busy_percent()
+        busy, cores = self.gpu_busy_percent(), self.cores_per_card()
         cards = [f"{name}, peak {card['peak_memory_mb']:,} MB" for name, card in self.gpus.items()]
         facts = [
             ", ".join(speed),
             ", ".join(f"{name} {percent:g} %" for name, percent in shares.items()),
             *([] if busy is None else [", ".join([f"GPU had work {busy:g} %", *cards])]),
+            *([] if cores is None else [f"{cores:g} decoding cores keep a card busy, {usable_cores()} here"]),
             f"peak memory {peak_memory_mb():.0f} MB",
         ]
         return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"

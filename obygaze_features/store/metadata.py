@@ -230,6 +230,7 @@ def croissant(
         "The features are the Zarr group data/features.zarr.",
         "license": _licence(about["licence"]),
         "version": version,
+        **_responsible(facts),
     }
     document["distribution"][0] |= {
         "contentUrl": base + TABLE,
@@ -243,6 +244,22 @@ def croissant(
     if url is not None:
         document["url"] = url
     return json_bytes(document)
+
+
+def _responsible(facts: Facts) -> dict[str, object]:
+    """Say what the card says, in the terms of Croissant RAI 1.0 (MLCommons 2024)."""
+    without, partial = facts.counts["failed"] + facts.counts["missing"], facts.counts["partial"]
+    limits = [f"{without} of {facts.total} {facts.rows} have no features, {partial} were read in part."]
+    limits += [f"{name} has none of {number} others." for name, number in facts.absent.items() if number]
+    steps = []
+    for name, provenance, _ in facts.groups:
+        if provenance.get("untrained"):
+            limits.append(f"{name} is of random weights: its features mean nothing.")
+        if provenance.get("imported"):
+            limits.append(f"{name} is imported: its origin is as declared, not observed.")
+        policy, frames = provenance["sampling"]["policy"], provenance["sampling"]["n"]
+        steps.append(f"{name}: {policy}" + (f", {frames} frames a clip" if frames else ""))
+    return {"rai:dataLimitations": " ".join(limits), "rai:dataPreprocessingProtocol": "; ".join(steps)}
 
 
 def _name(corpus: str) -> str:

@@ -98,3 +98,17 @@ def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level
     within = "" if name == "fcntl.flock" else "obygaze_features.extraction.doctor."
     monkeypatch.setattr(f"{within}{name}", pretended)
     assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
+
+
+# --- cards
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize(("cores", "level"), [(16, "note"), (2 * doctor.FEWEST_CORES, "ok")])
+def test_cores_too_few_to_decode_for_the_cards_are_said(monkeypatch, cores, level):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (140 * GB, 141 * GB))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a card")
+    monkeypatch.setattr(doctor, "usable_cores", lambda: cores)
+    found = only(list(doctor.devices()), "decoding")
+    assert found.level == level
+    assert f"{cores / 2:.3g} cores a card" in found.text

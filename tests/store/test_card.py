@@ -55,6 +55,15 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
     assert table.decode().splitlines()[0].startswith(",".join(columns))
 
 
+def test_croissant_says_in_the_terms_of_responsible_use_what_the_card_says(path):
+    found = json.loads((path / "croissant.json").read_bytes())
+    without = sum(clip.status in {"failed", "missing"} for clip in open_store(path).clips)
+    assert found["rai:dataLimitations"].startswith(f"{without} of 20 clips have no features")
+    assert found["rai:dataPreprocessingProtocol"].startswith("toy: ")
+    assert "no frames" in found["rai:personalSensitiveInformation"]
+    assert "RAI/1.0" in found["conformsTo"][1]
+
+
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
 def test_mlcroissant_accepts_it(path):
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]

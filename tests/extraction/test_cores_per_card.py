@@ -1,0 +1,73 @@
+"""How many cores decode as fast as a card computes, before a run and after it."""
+
+import numpy as np
+import pytest
+
+from obygaze_features.cores import usable_cores
+from obygaze_features.extraction import cost_estimate
+from obygaze_features.extraction.cost_estimate import estimate_clips
+from obygaze_features.extraction.report import RunReport, added
+
+
+def test_a_report_divides_the_decoders_seconds_by_the_cards():
+    report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
+    assert report.cores_per_card() == 24.0
+    assert report.record()["cores_per_card"] == 24.0
+    assert "24 decoding cores" in report.sentence()
+    assert f"{usable_cores()} here" in report.sentence()
+    assert added([report, report]).cores_per_card() == 24.0  # two cards, twice the clips
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0])
+def test_a_report_without_a_card_says_nothing_of_one(seconds):
+    report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=seconds)
+    assert report.record()["cores_per_card"] is None
+    assert "keep a card busy" not in report.sentence()
+
+
+class Job:
+    """Ten clips of one file, of which a pass decodes five."""
+
+    decoder = "default"
+    backbones = ()
+
+    def __init__(self, path):
+        self.every = [type("Task", (), {"path": path})() for _ in range(10)]
+
+    def tasks(self, clip_ids):
+        return [self.every[int(clip_id)] for clip_id in clip_ids]
+
+    def bytes_per_clip(self):
+        return 100
+
+
+@pytest.mark.parametrize("on_card", [True, False])
+def test_a_trial_divides_what_decoding_took_by_what_the_card_took(tmp_path, monkeypatch, on_card):
+    """The clocks are planted: a clip is decoded in .6 s of a core and takes .05 s of a card."""
+    (tmp_path / "film.mkv").write_bytes(b"x")
+    job, clock = Job(tmp_path / "film.mkv"), np.zeros(2)
+
+    def decode(tasks, _decoder):
+        clock[:] += 0.6 * len(tasks)
+        return [(task, task) for task in tasks]
+
+    def encode(_backbones, clips):
+        clock[0] += 0.05 * len(clips)
+
+    monkeypatch.setattr(cost_estimate, "_now", clock.copy)
+    monkeypatch.setattr(cost_estimate, "passes", lambda tasks, _: [tasks[:5], tasks[5:]])
+    monkeypatch.setattr(cost_estimate, "decode_clips", decode)
+    monkeypatch.setattr(cost_estimate, "encode_batch", encode)
+    monkeypatch.setattr(cost_estimate, "load_decoder", lambda _: None)
+    monkeypatch.setattr(cost_estimate, "probe", lambda _: None)
+    monkeypatch.setattr(cost_estimate, "clips_at_once", lambda _: 8)
+    monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_card)
+    job.backbones = ("network",)
+    estimate = estimate_clips(job, [str(k) for k in range(10)], 4)
+    facts = dict(estimate.facts())
+    if on_card:
+        assert estimate.cores_per_card == pytest.approx(12.0)
+        assert facts["decoding cores"] == f"12 keep a card busy; {usable_cores()} here"
+    else:
+        assert estimate.cores_per_card is None
+        assert "decoding cores" not in facts
