@@ -156,7 +156,7 @@ def search(
     ...     of.search("stores/films", "a woman seen from behind")
     ... except of.ObygazeError as error:
     ...     print(error)
-    stores/films-1.0.0: no group can be searched by text (toy); clip, image, openclip, video, xclip, xclip-lsmdc can
+    stores/films-1.0.0: no group has a text half (toy); clip, image, openclip, video, xclip, xclip-lsmdc may
     """
     if not query.strip():
         raise SearchError("the query is empty")
@@ -209,8 +209,8 @@ def choose_group(store: Store, backbone: str | None) -> Group:
         able = [name for name in store.names if _has_texts(store[name]) and not store[name].text]
         if not able:
             raise SearchError(
-                f"{store.where}: no group can be searched by text ({', '.join(store.names)}); "
-                f"{', '.join(TEXT_HALF)} can"
+                f"{store.where}: no group has a text half ({', '.join(store.names)}); "
+                f"{', '.join(TEXT_HALF)} may"
             )
         if len(able) > 1:
             raise SearchError(
