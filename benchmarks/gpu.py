@@ -19,7 +19,7 @@ from pathlib import Path
 import gpu_checks as checks
 from gpu_bench import NAMES, Bench
 from gpu_engine import end_to_end, films_of, through_runner, two_on_one
-from gpu_networks import card, compiled, model_only, networks
+from gpu_networks import card, compiled, families, model_only, networks
 from measure import arguments, show
 
 from obygaze_features.backbones.compute import Compute
@@ -76,12 +76,13 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
     ("runner", 50, through_runner),
     ("end to end", 90, end_to_end),
     ("two on one", 40, two_on_one),
+    ("families", 110, families),
 )
 
 
 def main() -> None:
     """Run the parts that were asked for."""
-    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7", device="cuda", out=Path(), tiny=False, inner=False)
+    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7,8", device="cuda", out=Path(), tiny=False, inner=False)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(asked.device, asked.tiny, asked.out, Path(folder))
         if asked.inner:
@@ -96,7 +97,7 @@ def main() -> None:
                     bench.ends = time.monotonic() + seconds * (100 if asked.tiny else 1)
                     part(bench)
         finally:
-            for part in ("model", "compile", "runner", "end to end", "check"):
+            for part in ("model", "compile", "runner", "end to end", "family", "check"):
                 show([row for row in bench.rows if row["part"] == part], title=part)
 
 

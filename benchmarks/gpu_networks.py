@@ -11,8 +11,18 @@ import torch
 from gpu_bench import NAMES, Bench
 from torch.utils.flop_counter import FlopCounterMode
 
-from obygaze_features.backbones.compute import card_of, card_record
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.compute import Compute, card_of, card_record
 from obygaze_features.extraction.encode import warm_up
+
+FAMILIES = (
+    ("image", "siglip"),
+    ("image", "dinov3_vit"),
+    ("video", "videomae"),
+    ("video", "videoprism_vision_model"),
+    ("video", "vjepa2"),
+)
+"""Backbone and type of the networks that part 8 runs."""
 
 
 def card(bench: Bench) -> None:
@@ -102,6 +112,38 @@ def model_only(bench: Bench) -> None:
                 facts["kernels"] = _kernels(runner, pixels)
         bench.row("model", network=name, precision=precision, at_once=at_once, **facts)
         del runner, pixels
+        if bench.on_card:
+            torch.cuda.empty_cache()
+
+
+def families(bench: Bench) -> None:
+    """Part 8: networks of `image` and `video` in bf16, with their work and what goes up and down a clip."""
+    some = [("image", "siglip")] if bench.tiny else FAMILIES
+    for name, kind in bench.plan("family", "backbone", "type", of=some, needed_s=20):
+        tokens = "patches" if name == "image" else "all"
+        compute = Compute(bench.device, precision="bfloat16", clips_at_once=1 if bench.tiny else 8)
+        frames = 1 if bench.tiny else None
+        backbone = load_backbone(name, frames, weights=f"random:0:{kind}", tokens=tokens, compute=compute)
+        runner: Any = backbone.encode
+        runner.warm_up()
+        at_once = runner.clips_at_once
+        pixels = torch.from_numpy(np.zeros((at_once, *runner.shape), np.uint8)).to(runner.device)
+        taken = bench.timed(lambda r=runner, p=pixels: r._forward(p))
+        with FlopCounterMode(display=False) as counted:
+            arrays = runner._forward(pixels)
+        down = sum(values.numel() * values.element_size() for values in arrays.values())
+        bench.row(
+            "family",
+            backbone=name,
+            type=kind,
+            at_once=at_once,
+            GFLOP=round(counted.get_total_flops() / at_once / 1e9),
+            up_MB=round(pixels.numel() / at_once / 1e6, 2),
+            down_MB=round(down / at_once / 1e6, 2),
+            clips_per_s=round(at_once / taken, 2),
+            TFLOPS=round(counted.get_total_flops() / taken / 1e12, 1),
+        )
+        del backbone, runner, pixels, arrays
         if bench.on_card:
             torch.cuda.empty_cache()
 

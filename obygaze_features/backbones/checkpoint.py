@@ -190,7 +190,8 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
         If there is none, or transformers does not support its type or a field's value.
     """
     if weights.seed is not None:
-        config = AutoConfig.for_model(kind)
+        with quiet():
+            config = AutoConfig.for_model(kind)
         for name, value in (changes or {}).items():
             setattr(getattr(config, "vision_config", config), name, value)
         return config

@@ -20,7 +20,7 @@ from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.processor import preset_of_processor, second_siglip
 from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 
 
 def image(
@@ -272,8 +272,14 @@ def _build(
     module = loaded.module(name, loaded.network(), step, tokens)
     pretended = loaded.module(name, loaded.on_meta(), step, tokens)
     size = chosen.geometry.size
-    with torch.device("meta"), torch.inference_mode():
-        arrays = pretended(torch.empty(1, frames, 3, size, size))
+    try:
+        with torch.device("meta"), torch.inference_mode():
+            arrays = pretended(torch.empty(1, frames, 3, size, size))
+    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+        raise BackboneError(
+            f"{source.name}: the network does not take {frames} frames of {size} x {size} pixels: "
+            f"{first_line(error)}"
+        ) from None
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
     return network_backbone(

@@ -285,6 +285,14 @@ def test_what_no_preset_can_do_is_refused_by_its_field(folders, tmp_path, kind, 
     assert str(tmp_path) in str(refused.value)
 
 
+def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
+    config = AutoConfig.for_model("vit", **(SMALL | {"image_size": [32, 48]}))
+    network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
+    network.save_pretrained(tmp_path)
+    with pytest.raises(BackboneError, match="32 x 32 pixels"):
+        load_backbone("image", weights=str(tmp_path), compute=CPU)
+
+
 def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
     folder = changed(folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor")
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
@@ -415,7 +423,8 @@ def test_random_weights_work_for_every_network_that_reads_texts(kind):
     record = backbone.provenance
     assert record["untrained"] is True
     if (IMAGES | VIDEOS)[TEXTS[kind].sees].family:
-        seen = backbone_of(kind, f"random:7:{kind}").provenance
+        name = "image" if kind in IMAGES else "video"
+        seen = load_backbone(name, weights=f"random:7:{kind}", compute=CPU).provenance
         assert seen["space"] == record["space"]
 
 
