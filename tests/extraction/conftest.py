@@ -51,9 +51,10 @@ def obygaze() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-# The tests may run under nohup.
+# The tests may run under nohup, or in the background of a shell, which has its jobs ignore SIGINT.
 STOPPED = (
-    "import signal, sys, stopping; signal.signal(signal.SIGHUP, signal.SIG_DFL); stopping.arm(); "
+    "import signal, sys, stopping; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); stopping.arm(); "
     "from obygaze.cli import main; main(sys.argv[1:])"
 )
 
