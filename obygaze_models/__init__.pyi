@@ -15,6 +15,7 @@ from .evaluation.run_folder import read_run as read_run
 from .evaluation.run_folder import saved as saved
 from .evaluation.run_folder import write_run as write_run
 from .models import AttentionPooling as AttentionPooling
+from .models import AttentiveProbe as AttentiveProbe
 from .models import ClippedScaler as ClippedScaler
 from .models import GroupedSelection as GroupedSelection
 from .models import MLPProbe as MLPProbe

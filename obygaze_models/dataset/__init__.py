@@ -5,6 +5,7 @@ from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality, Reads
 from obygaze_models.dataset.features import (
     Features,
     Pool,
+    StoredClips,
     find_group,
     perceived,
     read_array,
@@ -20,6 +21,7 @@ __all__ = [
     "Modality",
     "Pool",
     "Reads",
+    "StoredClips",
     "find_group",
     "join_modalities",
     "load_bags",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook
 from obygaze_features.store import Group
-from obygaze_models.dataset.features import Features, read_array
+from obygaze_models.dataset.features import Features, StoredClips, read_array
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels
 from obygaze_models.reduction import ReducedTokens
@@ -186,8 +186,10 @@ class Dataset:
         bags = None if self.bags is None else self.bags[rows]
         return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds, bags=bags)
 
-    def read(self, what: Reads) -> NDArray[Any]:
+    def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
+
+        With `stream` stored frames or tokens are `StoredClips`, which are read as they are asked for.
 
         Of ``seconds`` it is the logarithm, [N, 1].
 
@@ -213,7 +215,8 @@ class Dataset:
         if self.group is None or what not in self.group.arrays:
             stored = ", ".join(self.group.arrays) if self.group is not None else self.features
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
-        return read_array(self.group, what, self._stored_rows(self.group))
+        rows = self._stored_rows(self.group)
+        return StoredClips(self.group, what, rows) if stream else read_array(self.group, what, rows)
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
         """Find the row of each clip in the store [N]."""

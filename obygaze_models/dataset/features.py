@@ -119,3 +119,37 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
             f"a feature is not finite ({int(bad.sum())} such clips); run: obygaze store verify --full"
         )
     return X
+
+
+class StoredClips:
+    """Frames or tokens of clips [N, T, D], read from a store clip by clip as they are asked for.
+
+    An index of several clips gives those, still unread; `numpy.asarray` reads them.
+
+    Parameters
+    ----------
+    group : Group
+    array : {"frames", "tokens"}
+    rows : ndarray of int, shape [N]
+        Of the clips in the store.
+    """
+
+    def __init__(self, group: Group, array: str, rows: NDArray[np.intp]) -> None:
+        self.group, self.array, self.rows = group, array, rows
+        self.shape = (len(rows), *group.shape(array)[1:])
+        self.dtype = group.dtype(array)
+        self.ndim = len(self.shape)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, places: slice | NDArray[Any]) -> "StoredClips":
+        return StoredClips(self.group, self.array, self.rows[places])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read the clips [N, T, D]."""
+        del copy
+        values = np.empty(self.shape, self.dtype if dtype is None else dtype)
+        for place, row in enumerate(self.rows.tolist()):
+            values[place] = self.group.read(self.group.clip_ids[row], self.array)
+        return values

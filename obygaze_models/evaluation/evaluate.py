@@ -131,7 +131,10 @@ def evaluate(
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
     trained = list(variants(specs, asked, data.seconds))
     specs = [spec for _, spec in trained]
-    features = {reads: data.read(reads) for reads in dict.fromkeys(spec.reads for spec in specs)}
+    features = {
+        (reads, stream): data.read(reads, stream=stream)
+        for reads, stream in dict.fromkeys((spec.reads, spec.streams) for spec in specs)
+    }
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
@@ -143,7 +146,7 @@ def evaluate(
         if fold.seed == seed or spec.draws()
     ]
     for done, (fold, spec, codes) in enumerate(todo):
-        X = features[spec.reads]
+        X = features[spec.reads, spec.streams]
         model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
         thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}

@@ -1,4 +1,5 @@
 from .attention import AttentionPooling as AttentionPooling
+from .attentive import AttentiveProbe as AttentiveProbe
 from .baselines import AlwaysNegative as AlwaysNegative
 from .baselines import AlwaysPositive as AlwaysPositive
 from .baselines import MoviePrior as MoviePrior

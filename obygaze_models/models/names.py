@@ -23,6 +23,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "mean_frames",
         "max_frames",
     ),
+    "obygaze_models.models.attentive": ("attentive", "attentive_tokens"),
     "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
     "obygaze_models.concepts.bank": ("cav",),
     BASELINES: (

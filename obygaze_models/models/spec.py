@@ -66,6 +66,8 @@ class ModelSpec:
         Whether it is shown to be beaten, though it looks at features.
     beside : tuple of str
         Models of the zoo that stand beside it in every table, asked for or not.
+    streams : bool
+        Whether ``fit`` and ``decision_function`` take `StoredClips` for X, which need not fit in memory.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class ModelSpec:
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")
     control: bool = False
     beside: tuple[str, ...] = ()
+    streams: bool = False
 
     def estimator(self, seed: int) -> Any:
         """Make the estimator, with its selection around it."""

@@ -28,6 +28,7 @@ CLASSES = (0, 1)
 NETWORKS: Mapping[str, tuple[str, str]] = {
     "mlp": ("obygaze_models.models.mlp", "MLPProbe"),
     "attention": ("obygaze_models.models.attention", "AttentionPooling"),
+    "attentive": ("obygaze_models.models.attentive", "AttentiveProbe"),
 }
 """Module and class of the neural classifiers; a module is imported when a model of it is read."""
 

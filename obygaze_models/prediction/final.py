@@ -156,7 +156,7 @@ def check_can_be_saved(
         given = {"movies": data.movies[rows], "present": data.present.loc[rows]}
         try:
             with warnings.catch_warnings(action="ignore"):
-                fitted = fit(spec, 0, data.read(spec.reads)[rows], learnt[rows], **given)
+                fitted = fit(spec, 0, data.read(spec.reads, stream=spec.streams)[rows], learnt[rows], **given)
         except ObygazeError:
             continue
         to_state(_inner(fitted), spec.name)
@@ -202,7 +202,7 @@ def train_final(
     concepts = varying(data, rows) if "present" in requests else []
     if "present" in requests and not concepts:
         raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
-    X, y, movies = data.read(spec.reads)[rows], learnt[rows], data.movies[rows]
+    X, y, movies = data.read(spec.reads, stream=spec.streams)[rows], learnt[rows], data.movies[rows]
     given: dict[str, Any] = {"movies": movies}
     if concepts:
         given["present"] = data.present.loc[rows, concepts]

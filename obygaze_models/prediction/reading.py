@@ -1,5 +1,6 @@
 """Read what a model takes of clips from stores whose features are of the kind that it was trained on."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,15 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.records import StoredClip
-from obygaze_models.dataset import Features, Pool, read_array, read_features, unusable
+from obygaze_models.dataset import Features, Pool, StoredClips, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
 Clips = Sequence[StoredClip]
+
+PART = 1 << 26
+"""Bytes of tokens that are read at a time."""
 
 WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
@@ -58,9 +62,18 @@ def _read_each(
     seen: dict[str, str] = {}
     for store in stores:
         rows = _usable(store, find_group(card, store), lambda clip: _is_wanted(clip, movies), seen, excluded)
-        if rows:
-            X = read_rows(card, store, np.array(rows, np.intp), progress=progress)
-            yield [store.clips[row] for row in rows], X
+        size = len(rows)
+        if rows and _reads_tokens(card):
+            _, *shape = store[card.backbone].shape("tokens")
+            size = max(PART // (2 * math.prod(shape)), 1)
+        for first in range(0, len(rows), size or 1):
+            part = rows[first : first + size]
+            X = read_rows(card, store, np.array(part, np.intp), progress=progress)
+            yield [store.clips[row] for row in part], X
+
+
+def _reads_tokens(card: Card) -> bool:
+    return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
 def _is_wanted(clip: StoredClip, movies: Collection[str] | None) -> bool:
@@ -179,6 +192,8 @@ def read_rows(
     """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
     if card.reduced_by:
         return reduce_tokens(store, card.backbone, card.reduced_by, progress=progress).read(rows)
+    if _reads_tokens(card):
+        return np.asarray(StoredClips(store[card.backbone], "tokens", rows))
     return _read_input(card.inputs[0], store, rows)
 
 

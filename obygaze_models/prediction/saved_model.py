@@ -13,6 +13,7 @@ from scipy.special import expit
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.heads import Explanation
+from obygaze_models.dataset import StoredClips
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
 from obygaze_models.models.linear import standardise
@@ -191,8 +192,10 @@ class Model:
         return self.estimator
 
 
-def vectors(X: ArrayLike) -> NDArray[Any]:
+def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
+    if isinstance(X, StoredClips):  # more than memory holds, perhaps
+        return np.concatenate([vectors(np.asarray(X[place : place + 1])) for place in range(len(X))])
     features = np.asarray(X)
     if features.ndim == 2:
         return features

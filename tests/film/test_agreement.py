@@ -52,6 +52,10 @@ def test_sed_eval_agrees_on_collars_and_on_seconds(case):
     assert second_f1(a, b) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
+def test_a_second_is_in_a_span_if_its_middle_is_and_an_end_is_not():
+    assert seconds_in(spans([(0.5, 1.5), (2.4, 4.6)]), 5).tolist() == [True, False, True, True, True]
+
+
 def test_what_is_as_far_apart_as_allowed_agrees():
     assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
     assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1

@@ -276,9 +276,11 @@ def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_pa
         Path("scored", film.movie, "judgements.csv").rename(f"{film.movie}.csv")
     assert obygaze("film", "compare", "scored", "--json") == 3
     loose = [word for film in films[:N_JUDGED] for word in ("--judged", f"{film.movie}.csv")]
-    assert obygaze(*words, *loose) == 0
-    assert len(read_manifest(Path("tt00.csv")).clips) == 10
     capsys.readouterr()
+    assert obygaze(*words, *loose, "--html", "new/folder/page.html") == 0
+    assert Path("new/folder/page.html").is_file()
+    assert str(Path("new/folder/page.html")) in capsys.readouterr().err
+    assert len(read_manifest(Path("tt00.csv")).clips) == 10
 
 
 def test_what_judged_cells_tell_is_weighed_by_how_likely_each_was_drawn():
@@ -289,6 +291,7 @@ def test_what_judged_cells_tell_is_weighed_by_how_likely_each_was_drawn():
     factor = (1 - 12 / 60) / 12
     assert found.judged == pytest.approx(y.mean())
     assert found.covariance == pytest.approx(factor * np.cov(y, p[own])[0, 1])
+    assert found.variance == pytest.approx(factor * p.var())
     content = np.where(np.arange(60) < 30, 1.0, 0.5)
     uneven = Cells(np.zeros((60, 2)), content, content, p)
     two = np.array([0, 59])

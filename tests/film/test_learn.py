@@ -109,6 +109,11 @@ def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained
     learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     assert obygaze(*learn, "--out", tmp_path / "learnt", "--json") == 0
     films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
+    before, after = (
+        set(om.read_run(tmp_path / "learnt" / name).predictions.table["movie"])
+        for name in ("before", "after")
+    )
+    assert after == before | {"n0", "n1"}
     assert films.loc[["n0", "n1"], ["before", "after"]].notna().all(axis=None)
     assert films.loc["f0", ["before", "after"]].notna().all()
     said = capsys.readouterr()

@@ -108,6 +108,7 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
 def test_the_hop_of_windows_is_between_their_starts():
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]]))
     assert windows.hop_s == 4
+    assert Windows(("a",), np.array([[0.0, 8.12349]])).window_s == 8.123
 
 
 def test_a_concept_is_described_by_its_own_metric_with_a_chance():

@@ -6,10 +6,12 @@ from threadpoolctl import threadpool_limits
 
 from obygaze_models.models import MLPProbe, RidgeLogistic
 from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.attentive import AttentiveProbe
 
 MODELS = {
     "ridge": RidgeLogistic(1.0),
     "attention": AttentionPooling(max_epochs=3),
+    "attentive": AttentiveProbe(max_epochs=3),
     **{name: MLPProbe(max_epochs=3, imbalance=name) for name in ("none", "weights", "subsample")},
 }
 
@@ -18,7 +20,7 @@ MODELS = {
 def test_the_number_of_threads_changes_no_byte(name):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 512)).astype(np.float32), (rng.random(300) < 0.2).astype(np.int64)
-    X = X.reshape(300, 16, 32) if name == "attention" else X
+    X = X.reshape(300, 16, 32) if name.startswith("attenti") else X
     found = set()
     for threads in (1, 2):
         with threadpool_limits(threads):

@@ -62,6 +62,18 @@ def test_the_last_judgement_of_a_span_stays_and_decisions_are_taken_back_in_turn
     assert made.rows[JUDGEMENTS] == Decisions(*place).rows[JUDGEMENTS] == []
 
 
+@pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
+def test_a_decision_is_of_a_span_of_the_film(place, start, end):
+    """Players round the end of a film, by less than a second."""
+    folder, film, book = place
+    whole_s = film.record.duration_s
+    made = Decisions(folder, film, book)
+    made.judge(whole_s - 20, whole_s + 0.9, "calm", annotator="AB")
+    with pytest.raises(ObygazeError):
+        made.judge(start, end if end < 100 else whole_s + 1.1, "calm", annotator="AB")
+    assert len(made.rows[JUDGEMENTS]) == 1
+
+
 def test_what_other_tools_wrote_stays(place):
     folder, film, book = place
     path = folder / JUDGEMENTS
@@ -73,6 +85,10 @@ def test_what_other_tools_wrote_stays(place):
     Decisions(folder, film, book).judge(10, 20, "calm", annotator="AB")
     rows = rows_of(path)
     assert [(row["clip_id"], row["mine"]) for row in rows] == [("a", "kept"), (f"{folder.name}-0002", "")]
+    # A number that is taken is passed over.
+    path.write_text(path.read_text("utf-8").replace(f"{folder.name}-0002", f"{folder.name}-0003"), "utf-8")
+    Decisions(folder, film, book).judge(30, 40, "calm", annotator="AB")
+    assert rows_of(path)[-1]["clip_id"] == f"{folder.name}-0004"
 
 
 @pytest.mark.parametrize(

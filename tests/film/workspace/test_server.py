@@ -83,12 +83,15 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, cop
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
 
 
-def test_of_several_films_all_are_shown(serve, copied):
-    both = serve(*copied)
+def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
+    table = tmp_path / "films.csv"
+    table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
+    both = serve(*copied, "--films", str(table), "--by", "director")
     assert both.ask("GET", "/")[0].getheader("location") == "/films"
     page, text = both.ask("GET", "/films")
     assert page.status == 200
     assert b'href="/film/1/read"' in text
+    assert text.count(b"Agnes") == text.count(b"Chantal") > 0
     assert both.ask("GET", both.entry)[0].status == 303  # the address can be opened again
 
 
@@ -187,7 +190,9 @@ def test_of_several_films_each_file_is_that_of_its_name(serve, copied, shared_da
 
 def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     served = serve(*copied)
-    text = served.ask("GET", "/film/0/blind")[1].decode()
+    page, body = served.ask("GET", "/film/0/blind")
+    text = body.decode()
+    assert (page.status, 'lang="' in text) == (200, True)
     assert "data-a" not in text
     assert 'class="data"' not in text
     for number in range(10):

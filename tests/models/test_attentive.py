@@ -1,0 +1,215 @@
+"""Attentive probe: its gradient, what it finds, what it never sees, and clips read from a store as needed."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.metrics import average_precision_score
+
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import StoredClips, load_dataset
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models.attentive import DECAY, AttentiveProbe, _Probes
+from obygaze_models.models.grouped_selection import log_loss
+from obygaze_models.prediction import reading
+from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.predict import predict
+from obygaze_models.prediction.saved_model import load_model
+from tests.planted_frames import planted_frames
+
+PENALTIES = (1.0, 0.1)
+
+
+def probes_of(X, y, folds, **settings):
+    return _Probes(X, y, folds, PENALTIES, AttentiveProbe(n_queries=6, **settings))
+
+
+@pytest.fixture
+def clips():
+    """Clips of large mean, some frames absent, in three folds."""
+    rng = np.random.default_rng(3)
+    X = 20 + rng.normal(size=(12, 7, 5)) * np.arange(1, 6)
+    X[2, 4:] = X[5, 1:] = np.nan
+    return X, np.arange(12) % 2, np.arange(12) // 4
+
+
+# --- arithmetic
+# ---------------------------------------------------------------------------
+def loss_by_definition(probes, X, y, rows):
+    """Add up every probe's mean cross-entropy on the clips that it learns from, and its penalties."""
+    projection, bias = probes.views(probes.parameters)
+    total = 0.0
+    for group, (mean, scale) in enumerate(zip(probes.mean, probes.scale, strict=True)):
+        own = rows[probes.learns[rows, group]]
+        for k, penalty in enumerate(PENALTIES):
+            q, u = projection[:, :, group * len(PENALTIES) + k].transpose(1, 2, 0)  # [M, D] each
+            logits = []
+            for clip in X[own]:
+                tokens = (clip[~np.isnan(clip[:, 0])] - mean) / scale
+                share = np.exp(tokens @ q.T)
+                logits.append((share / share.sum(axis=0) * (tokens @ u.T)).sum())
+            logits = np.array(logits) + bias[group * len(PENALTIES) + k]
+            total += np.logaddexp(0, logits).mean() - (y[own] * logits).mean()
+            total += penalty / 2 * (u**2).sum() + DECAY / 2 * (q**2).sum()
+    return total
+
+
+def test_the_gradient_is_that_of_the_loss_by_finite_differences(clips):
+    X, y, folds = clips
+    probes, rows = probes_of(X, y, folds), np.array([0, 2, 5, 7, 8, 11])
+    probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
+    probes.backward(rows)
+    found, expected = probes.gradient.copy(), np.empty_like(probes.gradient)
+    for place in range(len(expected)):
+        ends = []
+        for step in (1e-6, -2e-6):
+            probes.parameters[place] += step
+            ends.append(loss_by_definition(probes, X, y, rows))
+        probes.parameters[place] += 1e-6
+        expected[place] = (ends[0] - ends[1]) / 2e-6
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_moments_are_those_of_the_tokens_that_a_group_learns_from(clips):
+    X, y, folds = clips
+    probes = probes_of(X.astype(np.float32), y, folds)
+    for group in range(4):
+        tokens = X[folds != group].reshape(-1, 5)
+        np.testing.assert_allclose(probes.mean[group], np.nanmean(tokens, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(probes.scale[group], np.nanstd(tokens, axis=0), rtol=1e-4)
+
+
+def test_the_kept_probe_scores_as_the_one_that_was_trained(clips):
+    X, y, folds = clips
+    probes = probes_of(X, y, folds)
+    probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
+    model = AttentiveProbe(n_queries=6)
+    model.parameters_, model.mean_, model.scale_ = probes.on_all(1), probes.mean[-1], probes.scale[-1]
+    model.n_features_in_, model.classes_ = 5, np.array([0, 1])
+    trained = probes.backward(np.arange(12))[:, -1]
+    np.testing.assert_allclose(model.decision_function(X), trained, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(trained), rtol=1e-9)
+
+
+# --- what it finds
+# ---------------------------------------------------------------------------
+def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
+    X, y, movies, event = planted_frames(n_per_movie=60)
+    train, positive = movies < 10, (movies >= 10) & (y == 1)
+    model = AttentiveProbe().fit(X[train], y[train], groups=movies[train])
+    assert average_precision_score(y[~train], model.decision_function(X[~train])) >= 0.95
+    pointed = model.weights(X[positive]).argmax(axis=1)  # [N, M]
+    assert np.take_along_axis(event[positive], pointed, axis=1).mean(axis=0).max() >= 0.9
+
+
+def store_of(folder, n_tokens):
+    """Seal clips of four films with their tokens, one of which says what a clip is; label them."""
+    rng, n, width = np.random.default_rng(5), 96, 16
+    y, place = np.arange(n) // 2 % 2, rng.integers(n_tokens, size=n)
+    tokens = rng.normal(size=(n, n_tokens, width))
+    axis = rng.normal(size=width)
+    tokens[np.arange(n), place] += 10 * y[:, None] * axis / np.linalg.norm(axis)
+    tokens = tokens.astype(np.float16)
+    ids = [f"film{clip // 24}-c{clip:03}" for clip in range(n)]
+    arrays = {"pooled": tokens.mean(axis=1).astype(np.float32), "tokens": tokens}
+    movies = {each: each[:5] for each in ids}
+    store = open_store(seal_arrays(folder / "films", movies, {"toy": arrays}, n_frames=8))
+    clips = tuple(
+        Clip(each, each[:5], f"{each[:5]}.mp4", 0.0, 4.0, "S" if label else "HN")
+        for each, label in zip(ids, y, strict=True)
+    )
+    data = load_dataset(store, Manifest(clips, folder, builtin_codebook("obygaze12")))
+    return store, data, place, y
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    return store_of(tmp_path_factory.mktemp("tokens"), 1568)
+
+
+def test_a_single_token_among_1568_is_found(planted):
+    _, data, place, y = planted
+    tokens, train = data.read("tokens", stream=True), data.movies != "film3"
+    model = AttentiveProbe(max_epochs=12).fit(tokens[train], y[train], groups=data.movies[train])
+    np.testing.assert_array_equal(model.predict(tokens[~train]), y[~train])
+    pointed = model.weights(tokens[~train & (y == 1)]).argmax(axis=1)
+    assert (pointed == place[~train & (y == 1), None]).mean(axis=0).max() == 1
+
+
+def test_a_probe_on_tokens_is_evaluated_kept_and_applied(tmp_path, monkeypatch):
+    store, data, _, _ = store_of(tmp_path, 200)
+    run = evaluate(data, ["attentive_tokens"], "hn_s")
+    auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["pooled"]
+    assert auc["attentive_tokens"] >= 0.95
+    assert auc["linear"] <= 0.8
+    (path,) = save_models(run, data, ["attentive_tokens"], tmp_path).values()
+    model = load_model(path)
+    scores = model.estimator.decision_function(store["toy"].tokens())
+    monkeypatch.setattr(reading, "PART", 200 * 16 * 2 * 7)  # seven clips at a time
+    predicted = predict(model, store).table.set_index("clip_id")["logit"]
+    np.testing.assert_array_equal(predicted.loc[list(store["toy"].clip_ids)], scores)
+
+
+def test_clips_read_from_a_store_as_needed_give_the_bytes_of_an_array(planted, monkeypatch):
+    store, data, _, y = planted
+    stored = data.read("tokens", stream=True)
+    largest, real = [], StoredClips.__array__
+
+    def counted(clips, *args, **kwargs):
+        largest.append(len(clips))
+        return real(clips, *args, **kwargs)
+
+    monkeypatch.setattr(StoredClips, "__array__", counted)
+    models = [
+        AttentiveProbe(max_epochs=2).fit(X, y, groups=data.movies) for X in (stored, store["toy"].tokens())
+    ]
+    assert max(largest) == 1  # never more than a block of tokens
+    for name in ("parameters_", "inner_scores_", "mean_", "scale_"):
+        assert getattr(models[0], name).tobytes() == getattr(models[1], name).tobytes()
+
+
+# --- what it never sees
+# ---------------------------------------------------------------------------
+def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
+    X, y, folds = clips
+    X, otherwise, flipped = X.astype(np.float32), X.astype(np.float32), y.copy()
+    otherwise[folds == 1] += 7
+    flipped[folds == 1] = 1 - y[folds == 1]
+    probes, others = probes_of(X, y, folds), probes_of(otherwise, flipped, folds)
+    # Moments are against the first token read, which is not of fold 1.
+    for each in (probes, others):
+        for _ in range(3):
+            each.epoch(np.random.default_rng(0))
+    same = [
+        np.array_equal(*(each.views(each.parameters)[0][:, :, j] for each in (probes, others)))
+        for j in range(8)
+    ]
+    assert same == [False, False, True, True, False, False, False, False]
+
+
+def test_penalty_and_epoch_are_those_of_the_lowest_loss_on_held_out_movies():
+    X, y, movies, _ = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
+    model = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
+    losses = [candidate.inner_loss for candidate in model.candidates_]
+    (chosen,) = (candidate for candidate in model.candidates_ if candidate.chosen)
+    assert chosen.inner_loss == min(losses) == model.curve_.validation_loss[model.n_epochs_ - 1]
+    assert log_loss(y, model.inner_scores_) == pytest.approx(chosen.inner_loss, rel=1e-12)
+    again = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
+    assert again.parameters_.tobytes() == model.parameters_.tobytes()
+
+
+def test_without_movies_nothing_is_chosen():
+    X, y, _, _ = planted_frames(n_movies=2, n_per_movie=30, n_features=8)
+    model = AttentiveProbe(max_epochs=3, penalty=0.5).fit(X, y)
+    assert model.n_epochs_ == 3
+    assert not hasattr(model, "candidates_")
+    assert np.isnan(model.curve_.validation_loss).all()
+
+
+def test_what_is_not_finite_is_refused(planted):
+    _, data, _, y = planted
+    tokens = data.read("tokens")
+    tokens[5, 700, 3] = np.inf
+    with pytest.raises(ValueError, match="infin"):
+        AttentiveProbe().fit(tokens, y)
