@@ -32,6 +32,9 @@ __all__ = [
     "site",
 ]
 
+PROBLEMS_FOUND = 3
+"""Exit status of a command that checks, and found something."""
+
 Result = tuple[object, str]
 """What a command prints: as a JSON document, and as text."""
 Command = TypeVar("Command", bound=Callable[..., object])

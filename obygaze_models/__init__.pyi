@@ -23,6 +23,9 @@ from .models import ModelSpec as ModelSpec
 from .models import MoviePrior as MoviePrior
 from .models import fused as fused
 from .models import linear_probe as linear_probe
+from .persistence.sharing import pull_model as pull_model
+from .persistence.sharing import push_model as push_model
+from .persistence.sharing import verify_models as verify_models
 from .prediction.final import save_models as save_models
 from .prediction.predict import predict as predict
 from .prediction.predict import predict_frames as predict_frames

@@ -34,7 +34,9 @@ def prepared(tmp_path_factory):
         (folder / name).mkdir()
     data = om.load_dataset(of.open_store(folder / "stores" / "films"), of.read_manifest(folder / "films.csv"))
     names = ["linear", "attention"]
-    om.save_models(om.evaluate(data, names, task="hn_s", test="enhn_s"), data, names, folder / "kept")
+    om.save_models(
+        om.evaluate(data, names, task="hn_s", test="enhn_s"), data, names, folder / "kept", licence="MIT"
+    )
     frames = (np.full((48, 64, 3), 5 * place, np.uint8) for place in range(16))
     write_video(folder / "videos" / "clip.mp4", frames, 8)
     return folder

@@ -12,7 +12,16 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, Result, json_option, prints_result, removed_option, show, site
+from obygaze_features.options import (
+    LOCAL,
+    PROBLEMS_FOUND,
+    Result,
+    json_option,
+    prints_result,
+    removed_option,
+    show,
+    site,
+)
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -123,7 +132,6 @@ def _size(folder: Path) -> int:
     return sum(Path(path, name).lstat().st_size for path, _, names in os.walk(folder) for name in names)
 
 
-PROBLEMS_FOUND = 3
 LONGEST_LIST = 8
 
 

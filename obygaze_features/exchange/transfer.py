@@ -1,16 +1,13 @@
 """Download stores: run a function over many names concurrently, choose files, resume."""
 
-import hashlib
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO
 
-from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
+from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
     empty,
@@ -24,7 +21,6 @@ from obygaze_features.io import (
 )
 from obygaze_features.locks import alone_in
 from obygaze_features.screen import progress_hook
-from obygaze_features.store.files_remote import STEP
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -38,10 +34,10 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     block_rows,
 )
+from obygaze_features.store.objects import download_file
 from obygaze_features.store.records import StoredClip, parse_clips_csv
 from obygaze_features.store.store import Place, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
-    BLOCK,
     FolderFiles,
     StoreFiles,
     absent_files,
@@ -136,72 +132,6 @@ def wanted_files(
         array: {rows[clip] // block_rows(array, len(table)) for clip in clips or ()} for array in CUT_BY_CLIPS
     }
     return {name for name in names if is_wanted(name) or not name.startswith(f"{PAYLOAD}/")}
-
-
-ATTEMPTS = 5
-"""Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
-FIRST_WAIT_S = 0.1
-
-Count = Callable[[str, int, int], None]
-"""Called with (name, its size so far, new bytes)."""
-
-
-def download_file(files: StoreFiles, name: str, partial: Path, expected: str, count: Count) -> None:
-    """Complete `partial` as a file with digest `expected`; bytes that it has are not requested again.
-
-    Raises
-    ------
-    StoreError
-        If the file is not there, what comes has another digest twice, or nothing comes at all.
-    """
-    failures, wrong, furthest = 0, 0, 0
-    while wrong < 2:
-        with partial.open("a+b") as file:
-            before = partial.stat().st_size
-            try:
-                digest = _append(files, name, file, expected, count)
-            except NoRangesError:
-                if not before:
-                    raise
-                file.truncate(0)  # no ranges: start again
-                continue
-            except InterruptedTransferError:
-                came = partial.stat().st_size
-                failures = 1 if came >= furthest + STEP else failures + 1
-                furthest = max(furthest, came)
-                if failures >= ATTEMPTS:
-                    raise
-                time.sleep(FIRST_WAIT_S * 2**failures)
-                continue
-            if digest == expected:
-                return
-            wrong += not before  # bytes of an earlier run may be at fault: not counted
-            file.truncate(0)
-    raise StoreError(
-        f"{files.where}/{name}: what comes is not what its digest says, twice; the store there is damaged"
-    )
-
-
-def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
-    """Read a file's present bytes, append the missing ones; return the digest of all."""
-    digest = hashlib.sha256()
-    file.seek(0)
-    while block := file.read(BLOCK):
-        digest.update(block)
-    size = file.tell()
-    if size and digest.hexdigest() == expected:
-        return expected
-    try:
-        for block in files.stream(name, size):
-            file.write(block)
-            digest.update(block)
-            size += len(block)
-            count(name, size, len(block))
-    except (FileNotFoundError, IsADirectoryError):
-        raise StoreError(f"{files.where}/{name}: is listed in the list of digests, but not there") from None
-    finally:
-        file.flush()
-    return digest.hexdigest()
 
 
 FileProgress = Callable[[int, int, int], None]

@@ -11,6 +11,7 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_features.screen import table
+from obygaze_models.commands.model_sharing import zoo_option
 from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
@@ -34,13 +35,21 @@ if TYPE_CHECKING:
     type=PATH,
     help="Write a CSV file with a row a frame: time, attention weight, concepts' values.",
 )
+@zoo_option
 @output(
     "Write a CSV file instead of printing a table.", force="Replace an earlier --out or --frames.", json=True
 )
 def predict(
-    model: str, stores: tuple[str, ...], manifest: Path | None, frames: Path | None, output: Output
+    model: str,
+    stores: tuple[str, ...],
+    manifest: Path | None,
+    frames: Path | None,
+    zoo: str | None,
+    output: Output,
 ) -> None:
-    """Score the clips of stores with MODEL, a file (or its URL) saved by `obygaze evaluate --save`.
+    """Score the clips of stores with MODEL, saved by `obygaze evaluate --save`: a file, its URL, or a NAME.
+
+    A NAME or NAME@VERSION is looked up in a list of models (`obygaze model ls`).
 
     Each clip gets a logit, a calibrated probability with its 80 % band (of films drawn anew), a call, and the
     share of training clips nearer than it (unlike). A clip farther than 99 % of them is flagged and gets no
@@ -57,13 +66,14 @@ def predict(
       obygaze predict run/pcbm_lr.model stores/a stores/b --json
       obygaze predict run/attention.model stores/more-films --frames frames.csv
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
+      obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
     from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order, write_frames
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
-    loaded = om.load_model(model)
+    loaded = om.load_model(model, zoo=zoo)
     opened = [of.open_store(store) for store in stores]
     with reducing(loaded.card.reduced_by) as show:
         scored = om.predict(

@@ -31,6 +31,7 @@ from obygaze_models.persistence.estimators import (
     StateFunctions,
     is_linear,
 )
+from obygaze_models.persistence.zoo_list import is_name, read_named
 
 OWN_CLASSES: Mapping[str, tuple[str, str]] = {
     **NETWORKS,
@@ -138,25 +139,56 @@ def write_model(
     write_whole(path, data)
 
 
-def read_model(source: Path | str) -> ModelFile:
+def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     """Read and audit a model file; no byte of it is executed, and memory is bounded by its size.
 
     Parameters
     ----------
-    place : Path or str
-        A path, or an address that begins with https, http, s3 or hf and :// (these need `obygaze[remote]`).
+    source : Path or str
+        A path; an address that begins with https, http, s3 or hf and :// (these need `obygaze[remote]`); or
+        the NAME or NAME@VERSION of a list of models.
+    zoo : Path or str, optional
+        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
 
     Raises
     ------
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    where = as_url(source) or str(local_path(source))
-    document, arrays = unpack_archive(_read(where), where)
+    return audit(*_found(source, zoo))
+
+
+def read_bytes(source: Path | str) -> bytes:
+    """Read the bytes of a file as `read_model` finds it."""
+    return _found(source)[1]
+
+
+def audit(where: str, data: bytes) -> ModelFile:
+    """Take a model file apart; no byte of it is executed.
+
+    Parameters
+    ----------
+    where : str
+        For messages.
+    data : bytes
+
+    Raises
+    ------
+    ModelError
+        As `read_model`.
+    """
+    document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
     about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
     _check_about(card, about, where)
     return ModelFile(where, card, arrays, about)
+
+
+def _found(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
+    if is_name(str(source)):
+        return read_named(str(source), zoo)
+    where = as_url(source) or str(local_path(source))
+    return where, _read(where)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:

@@ -203,14 +203,19 @@ def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     return pooled
 
 
-def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> Model:
-    """Read a model from a file or URL, without executing its content.
+def load_model(
+    place: Path | str, offered: Mapping[str, Any] | None = None, *, zoo: Path | str | None = None
+) -> Model:
+    """Read a model from a file, a URL or a list of models, without executing its content.
 
     Parameters
     ----------
     place : Path or str
+        Or NAME, or NAME@VERSION, of a list.
     offered : mapping of str to estimator, factory or ModelSpec, optional
         By model name: external estimators that were saved by their own arrays (docs/predict.md).
+    zoo : Path or str, optional
+        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
 
     Raises
     ------
@@ -223,7 +228,7 @@ def load_model(place: Path | str, offered: Mapping[str, Any] | None = None) -> M
     >>> om.load_model("kept/linear.model").card.n_features
     8
     """
-    file = read_model(place)
+    file = read_model(place, zoo)
     card, about = file.card, file.about
     calibration = out_of_distribution = None
     if card.calibration:

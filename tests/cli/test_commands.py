@@ -255,6 +255,24 @@ explain in/models/pcbm_lr.model in/more --clip g0-14 --set Gun=0.95
     0 | clip g0-14 of film g0, 8 to 12 s | With Gun at quantile 0.95: called
 explain in/models/pcbm_lr.model in/more --clip g0-14 --json
     0 | "contributions"
+model push in/models/linear.model out/zoo --name lab-linear --notes in/more.csv
+    0 out/zoo/zoo.toml out/zoo/lab-linear-1.0.0.model out/zoo/lab-linear-1.0.0.md
+model push in/models/pcbm_lr.model out/zoo --name lab-pcbm --version 0.2.0 --json
+    0 | "model": "lab-pcbm@0.2.0"
+model ls --zoo out/zoo
+    0 | films left out, 95 % | lab-pcbm 0.2.0 calm_violent descriptors AUC within a film
+model ls --zoo out/zoo --json
+    0 | "sha256"
+model card lab-linear --zoo out/zoo
+    0 | What it must not be used for
+model card in/models/linear.model
+    0 | On whom it fails
+model verify --zoo out/zoo
+    0 | lab-pcbm@0.2.0: as listed
+model pull lab-linear@1.0.0 out/pulled --zoo out/zoo
+    0 out/pulled/lab-linear-1.0.0.model
+predict lab-linear in/more --zoo out/zoo --json
+    0 | "name": "violence"
 model inspect in/models/bank.model
     0 | codebook violence | reads descriptors, pooled (as stored), 8 features
 model inspect in/models/pcbm_lr.model --json

@@ -85,7 +85,7 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
 
 def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypatch):
     """It gives whole files only, so that every attempt begins again."""
-    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     (tmp_path / "store").mkdir()
     (tmp_path / "store/big").write_bytes(bytes(1_000_000))
     with serving(tmp_path) as site:

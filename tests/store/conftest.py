@@ -35,6 +35,6 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def site(root, monkeypatch):
-    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(root) as site:
         yield site

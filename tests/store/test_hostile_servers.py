@@ -165,7 +165,7 @@ class Crumbs(Handler):
 
 def test_a_server_that_breaks_off_after_every_byte_is_given_up(root, tmp_path, monkeypatch):
     monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.2)  # the client itself asks again
-    monkeypatch.setattr("obygaze_features.exchange.transfer.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(root, Crumbs) as site:
         with pytest.raises(StoreError):
             download_file(locate(f"{site.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)

@@ -1,0 +1,191 @@
+"""Share models as stores are shared: push into a list, verify a list, pull from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import PARTIAL_SUFFIX, file_sha256, local_path, naming, remove_tree, sync
+from obygaze_features.locks import alone_in
+from obygaze_features.store.objects import download_file, files_in, put_objects
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence.model_file import audit, construct, read_bytes
+from obygaze_models.persistence.model_page import model_page
+from obygaze_models.persistence.zoo_list import (
+    LIST,
+    Entry,
+    default_zoo,
+    entry_of,
+    find_entry,
+    is_listed,
+    is_name,
+    read_named,
+    read_page,
+    read_zoo,
+    write_list,
+)
+
+
+def push_model(
+    model: Path | str, zoo: Path | str, name: str, version: str = "1.0.0", *, notes: str = ""
+) -> Entry:
+    """Put a model into a list, with its page; a version that is there is never replaced.
+
+    Parameters
+    ----------
+    model : Path or str
+        Its file, or a URL.
+    zoo : Path or str
+        A folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME[/FOLDER].
+    name, version : str
+    notes : str
+        What its makers say of it, as Markdown, first on its page.
+
+    Raises
+    ------
+    ModelError
+        The model states no licence, or another one has this name and version there.
+    StoreError
+        Nothing can be put there.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.push_model("kept/linear.model", "zoo", "hn-linear").label
+    'hn-linear@1.0.0'
+    >>> om.load_model(om.pull_model("hn-linear", "copies", zoo="zoo")).card.model
+    'linear'
+    """
+    data = read_bytes(model)
+    file = audit(str(model), data)
+    construct(file)
+    entry = entry_of(file.card, data, name, version)
+    listed = read_zoo(zoo) if is_listed(zoo) else []
+    there = [each for each in listed if each.label == entry.label]
+    if there and there[0].sha256 != entry.sha256:
+        raise ModelError(
+            f"{zoo}: another model is {entry.label} there, and a version is never replaced: "
+            "give another --version"
+        )
+    others = [each for each in listed if each.label != entry.label]
+    page = model_page(entry, file.card, notes).encode("utf-8")
+    # The list is last: what it names is there.
+    put_objects(zoo, {entry.file: data, entry.page: page, LIST: write_list([*others, entry])})
+    return entry
+
+
+def pull_model(
+    name: str,
+    folder: Path | str,
+    *,
+    zoo: Path | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Copy a model of a list into a folder, checked by its digest; a stopped copy resumes.
+
+    Parameters
+    ----------
+    name : str
+        NAME, its highest version, or NAME@VERSION.
+    folder : Path or str
+    zoo : Path or str, optional
+        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
+    progress : callable, optional
+        Called with the bytes that are there and all.
+
+    Raises
+    ------
+    ModelError
+        No such model, another file of its name is in the folder, or what comes is not what is listed.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> _ = om.push_model("kept/attention.model", "lists/lab", "lab-attention")
+    >>> om.pull_model("lab-attention", "pulled", zoo="lists/lab").name
+    'lab-attention-1.0.0.model'
+    """
+    place = default_zoo() if zoo is None else zoo
+    entry, path = find_entry(name, read_zoo(place), place), local_path(folder)
+    target = path / entry.file
+    if target.exists():
+        if file_sha256(target) == entry.sha256:
+            return target
+        raise ModelError(f"{target}: another file is there; name another folder, or remove it")
+    path.mkdir(parents=True, exist_ok=True)
+
+    def count(_name: str, size: int, _more: int) -> None:
+        if size > entry.octets:
+            raise ModelError(f"{place}/{entry.file}: more comes than is listed ({entry.octets} bytes)")
+        if progress is not None:
+            progress(size, entry.octets)
+
+    building = path / f"{entry.file}{PARTIAL_SUFFIX}"
+    try:
+        with alone_in(building, "pulling this model"), naming(target):
+            partial = building / entry.sha256
+            download_file(files_in(place), entry.file, partial, entry.sha256, count)
+            sync(partial)
+            partial.replace(target)
+            remove_tree(building)
+            sync(path)
+    except StoreError as error:
+        raise ModelError(str(error)) from None
+    return target
+
+
+def page_of(model: str, zoo: Path | str | None = None) -> str:
+    """Return the page of a model of a list, or write that of a file.
+
+    Raises
+    ------
+    ModelError
+        There is no such model.
+    """
+    if not is_name(model):
+        data = read_bytes(model)
+        card = audit(model, data).card
+        return model_page(entry_of(card, data, card.model, "0.0.0"), card)
+    place = default_zoo() if zoo is None else zoo
+    entry = find_entry(model, read_zoo(place), place)
+    where, data = read_named(entry.label, place)
+    return read_page(entry, place) or model_page(entry, audit(where, data).card)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found of a listed model; no problem is ""."""
+
+    entry: Entry
+    problem: str
+
+
+def verify_models(zoo: Path | str | None = None) -> list[Verified]:
+    """Read every model of a list: its digest, its file, and whether the list says what its card says.
+
+    Raises
+    ------
+    ModelError
+        There is no list.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> _ = om.push_model("kept/linear.model", "lists/own", "lab-linear")
+    >>> [(each.entry.label, each.problem) for each in om.verify_models("lists/own")]
+    [('lab-linear@1.0.0', '')]
+    """
+    place = default_zoo() if zoo is None else zoo
+    found = []
+    for entry in read_zoo(place):
+        problem = ""
+        try:
+            where, data = read_named(entry.label, place)
+            file = audit(where, data)
+            construct(file)
+            if entry_of(file.card, data, entry.name, entry.version) != entry:
+                problem = f"{where}: its card says otherwise than the list"
+        except ModelError as error:
+            problem = str(error)
+        found.append(Verified(entry, problem))
+    return found

@@ -1,0 +1,280 @@
+"""List shared models in one file, `zoo.toml`, beside them: name, version, digest, and what a model is.
+
+A list is in a folder, here, on a server, on S3 or on the Hub. Models are found by ``NAME`` (the highest
+version) or ``NAME@VERSION``.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from obygaze_features.errors import StoreError
+from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.schema import END, Count, Hex64, Licence, Name, Number, SomeText, Text
+from obygaze_features.store.objects import files_in
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence.archive import MAX_FILE
+from obygaze_models.persistence.card import Card
+
+LIST = "zoo.toml"
+SUFFIX = ".model"
+WHERE = "OBYGAZE_ZOO"
+"""Variable of the environment with the place of the list that names are looked up in."""
+
+Version = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}",
+        description="a version X.Y.Z",
+    ),
+]
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
+SHOWN = ("within_movie_auc", "auc", "average_precision", "qwk")
+"""Metrics that a list has, in its order."""
+
+
+class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A metric on films left out: mean of the films, with its interval of 95 % and chance."""
+
+    task: SomeText
+    metric: SomeText
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+    chance: Number | None = None
+    films: Count
+
+
+class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"octets": "bytes"}):
+    """A model of a list.
+
+    Attributes
+    ----------
+    name, version : str
+    file : str
+        Its file beside the list; its page has the same name with ``.md``.
+    sha256, octets : str, int
+        Digest and size of the file.
+    title, task, codebook : str
+        What it is, and what it answers in whose words.
+    reads : list of str
+        Backbones that it reads.
+    weights : list of str
+        Digests of their weights; empty for backbones without.
+    licence, citation : str
+    films, clips : int
+        Trained on.
+    scores : list of Score
+        How well it did on films left out.
+    """
+
+    name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,99}}{END}", description="a name")]
+    version: Version
+    file: Name
+    sha256: Hex64
+    octets: Annotated[int, Meta(ge=1, le=MAX_FILE, description="a file's size")]
+    title: SomeText
+    task: SomeText
+    codebook: Text
+    reads: list[SomeText]
+    weights: list[Hex64]
+    licence: Licence
+    citation: Text
+    films: Count
+    clips: Count
+    scores: list[Score]
+
+    @property
+    def label(self) -> str:
+        """NAME@VERSION."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def page(self) -> str:
+        """Name of its page."""
+        return self.file.removesuffix(SUFFIX) + ".md"
+
+
+class _List(Struct, frozen=True, forbid_unknown_fields=True):
+    model: list[Entry] = []
+
+
+def default_zoo() -> str:
+    """Return the place of the list that names are looked up in: $OBYGAZE_ZOO, or the models shipped."""
+    return os.environ.get(WHERE) or str(package_files("obygaze_models") / "zoo")
+
+
+def read_zoo(place: Path | str) -> list[Entry]:
+    """Read the list of a folder or URL, in the order of names and versions.
+
+    Raises
+    ------
+    ModelError
+        There is none, or it is not what `model push` writes.
+    """
+    data = _read(place, LIST)
+    if data is None:
+        raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
+    try:
+        listed = msgspec.convert(tomllib.loads(data.decode("utf-8")), _List).model
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+    labels = [entry.label for entry in listed]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ModelError(f"{place}/{LIST}: {twice[0]} is listed twice")
+    return sorted(listed, key=lambda entry: (entry.name, _rank(entry.version)))
+
+
+def is_listed(place: Path | str) -> bool:
+    """Whether there is a list in a folder or at a URL."""
+    return _read(place, LIST) is not None
+
+
+def write_list(entries: Sequence[Entry]) -> bytes:
+    """Write a list as `read_zoo` reads it, in the order of names and versions."""
+    import tomli_w  # noqa: PLC0415 - only where a list is written
+
+    ordered = sorted(entries, key=lambda entry: (entry.name, _rank(entry.version)))
+    records = [
+        {field: value for field, value in msgspec.to_builtins(entry).items() if value is not None}
+        for entry in ordered
+    ]
+    for record in records:
+        record["scores"] = [
+            {field: value for field, value in score.items() if value is not None}
+            for score in record["scores"]
+        ]
+    return tomli_w.dumps({"model": records}).encode("utf-8")
+
+
+def find_entry(wanted: str, entries: Sequence[Entry], place: Path | str) -> Entry:
+    """Find a model by ``NAME``, its highest version, or ``NAME@VERSION``.
+
+    Raises
+    ------
+    ModelError
+        It is not in the list; names those that are.
+    """
+    name, _, version = wanted.partition("@")
+    own = [entry for entry in entries if entry.name == name]
+    found = [entry for entry in own if version in ("", entry.version)]
+    if found:
+        return max(found, key=lambda entry: _rank(entry.version))
+    names = [entry.label for entry in (own or entries)]
+    near = get_close_matches(name, {entry.name for entry in entries}, 1)
+    asked = f"did you mean {near[0]}?" if near and not own else f"it has {', '.join(names) or 'none'}"
+    raise ModelError(f"{place}: no model {wanted} in its list; {asked}")
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a model's name in a list, and is no file here."""
+    return bool(_NAMED.fullmatch(text)) and not Path(text).exists()
+
+
+def read_named(wanted: str, place: Path | str | None = None) -> tuple[str, bytes]:
+    """Read a model of a list (`default_zoo` for None): where it is, and its bytes, which are checked.
+
+    Raises
+    ------
+    ModelError
+        It is not in the list, or its file is not the one that was listed.
+    """
+    place = default_zoo() if place is None else place
+    entry = find_entry(wanted, read_zoo(place), place)
+    where = f"{place}/{entry.file}"
+    data = _read(place, entry.file, most=entry.octets)
+    if data is None:
+        raise ModelError(f"{where}: is listed, but not there")
+    if sha256_of(data) != entry.sha256:
+        raise ModelError(f"{where}: not the file that was listed as {entry.label}: its digest is another")
+    return where, data
+
+
+def read_page(entry: Entry, place: Path | str) -> str:
+    """Read a model's page; "" without one."""
+    data = _read(place, entry.page)
+    return "" if data is None else data.decode("utf-8", "replace")
+
+
+def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
+    """Make a model's entry of its card and bytes.
+
+    Raises
+    ------
+    ModelError
+        The name or the version can't be one, or the model has no licence.
+    """
+    if card.licence == NO_LICENCE:
+        raise ModelError(
+            f"{name}: no licence is recorded in the model, without one others may not use it; "
+            "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
+        )
+    scores = [score for row in card.metrics if (score := _score(row)) is not None]
+    digests = [each["provenance"].get("weights_sha256") for each in card.inputs]
+    entry = Entry(
+        name=name,
+        version=version,
+        file=f"{name}-{version}{SUFFIX}",
+        sha256=sha256_of(data),
+        octets=len(data),
+        title=card.title,
+        task=card.target["name"],
+        codebook=card.codebook["name"],
+        reads=[each["backbone"] for each in card.inputs],
+        weights=[digest for digest in digests if isinstance(digest, str)],
+        licence=card.licence,
+        citation=card.citation,
+        films=len(card.movies),
+        clips=card.n_clips,
+        scores=sorted(scores, key=lambda score: SHOWN.index(score.metric)),
+    )
+    try:
+        return msgspec.convert(msgspec.to_builtins(entry), Entry)
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{name} {version}: can't be listed: {error}") from None
+
+
+def _score(row: Any) -> Score | None:
+    """Take a metric of a card into the list; None for those that a list does not have."""
+    if row.get("metric") not in SHOWN or not isinstance(row.get("movie_mean"), float):
+        return None
+
+    def number(name: str) -> float | None:
+        value = row.get(name)
+        return round(value, 4) if isinstance(value, float) else None
+
+    of = "movie" if number("method_low") is None else "method"  # retrained, where that is known
+    return Score(
+        task=str(row["task"]),
+        metric=str(row["metric"]),
+        value=round(row["movie_mean"], 4),
+        low=number(f"{of}_low"),
+        high=number(f"{of}_high"),
+        chance=number("movie_chance"),
+        films=int(row["n_movies"]),
+    )
+
+
+def _rank(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _read(place: Path | str, name: str, most: int = MAX_FILE) -> bytes | None:
+    """Read a file of a folder or URL; None if it is not there."""
+    try:
+        files = files_in(place)
+        if files.size(name) > most:
+            raise ModelError(f"{files.where}/{name}: is larger than it is said to be")
+        return files.read(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except StoreError as error:
+        raise ModelError(str(error)) from None

@@ -1,0 +1,238 @@
+"""Models travel as stores do: listed with digests, pulled whole or not at all, applied as they were."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import obygaze_models as om
+from obygaze_features.store import objects
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence import sharing
+from obygaze_models.persistence.sharing import page_of, pull_model, push_model, verify_models
+from obygaze_models.persistence.zoo_list import LIST, default_zoo, find_entry, read_zoo
+from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
+from tests.exchange.test_hub import HubHandler
+from tests.planted_models import corpus, make_shelf
+from tests.process import python
+from tests.store.serving import serving
+
+pytest.importorskip("obstore")
+FROZEN = Path(__file__).parent / "frozen" / "protocol_3_attentive.model"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Two models with a licence, and the features of a film that they have not seen."""
+    folder = tmp_path_factory.mktemp("shared")
+    return make_shelf(folder, ("linear", "mlp")).paths, corpus(folder, "more", ("g0",), seed=1)[0]
+
+
+@pytest.fixture
+def zoo(kept, tmp_path):
+    paths, _ = kept
+    for name, version in (("linear", "1.0.0"), ("mlp", "0.9.0"), ("mlp", "0.10.0")):
+        push_model(
+            paths[name], tmp_path / "zoo", f"lab-{name}", version, notes="**Length alone does as well.**"
+        )
+    return tmp_path / "zoo"
+
+
+def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(kept, zoo, tmp_path, monkeypatch):
+    paths, store = kept
+    with serving(zoo) as site:
+        entries = read_zoo(site.url)
+        assert [entry.label for entry in entries] == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
+        pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        assert pulled.read_bytes() == paths["linear"].read_bytes()
+        assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
+        assert [each.problem for each in verify_models(site.url)] == [""] * 3
+        monkeypatch.setenv("OBYGAZE_ZOO", site.url)
+        by_name = om.predict(om.load_model("lab-linear@1.0.0"), store).to_csv()
+    assert by_name == om.predict(om.load_model(paths["linear"]), store).to_csv()
+    assert sorted(path.name for path in (tmp_path / "theirs").iterdir()) == [
+        "lab-linear-1.0.0.model", "lab-mlp-0.10.0.model"
+    ]  # fmt: skip
+
+
+def test_an_entry_says_what_the_card_says(kept, zoo):
+    paths, _ = kept
+    card = om.load_model(paths["linear"]).card
+    entry = read_zoo(zoo)[0]
+    assert (entry.task, entry.codebook, entry.reads) == (card.target["name"], "violence", ["descriptors"])
+    assert (entry.licence, entry.citation) == ("CC-BY-4.0", "us")
+    assert (entry.films, entry.clips) == (len(card.movies), card.n_clips)
+    (within,) = (score for score in entry.scores if score.metric == "within_movie_auc")
+    (row,) = (row for row in card.metrics if row["metric"] == "within_movie_auc")
+    assert (within.value, within.low) == (round(row["movie_mean"], 4), round(row["method_low"], 4))
+
+
+def test_a_page_says_how_well_on_whom_it_fails_and_what_it_is_not_for(kept, zoo):
+    page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
+    assert page == page_of("lab-linear", zoo)
+    places = [
+        page.index(words)
+        for words in (
+            "license: cc-by-4.0", "**Length alone does as well.**", "How well", "AUC within a film", "fails",
+            "must not be used", "Trained on", read_zoo(zoo)[0].sha256, "CC-BY-4.0. us",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert "must not be used" in page_of(str(kept[0]["mlp"]))
+
+
+def test_a_byte_that_was_flipped_is_refused(zoo, tmp_path):
+    with serving(zoo) as site:
+        site.flips.add(".model")
+        for read in (
+            lambda: pull_model("lab-linear", tmp_path / "theirs", zoo=site.url),
+            lambda: om.load_model("lab-linear", zoo=site.url),
+        ):
+            with pytest.raises(ModelError):
+                read()
+        assert all(each.problem for each in verify_models(site.url))
+    assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
+
+
+def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)
+    whole = (zoo / "lab-linear-1.0.0.model").read_bytes()
+    with serving(zoo) as site:
+        site.drops[".model"] = 100
+        with pytest.raises(ModelError):
+            pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        (partial,) = (path for path in (tmp_path / "theirs").rglob("*") if path.is_file())
+        there = partial.stat().st_size
+        assert 0 < there < len(whole)
+        site.drops.clear()
+        site.sent = 0
+        seen = []
+        pulled = pull_model(
+            "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: seen.append(done)
+        )
+        asked = [ranges for _, path, ranges in site.asked if path.endswith(".model")]
+    assert pulled.read_bytes() == whole
+    assert asked[-1].startswith(f"bytes={there}-")
+    assert seen[-1] == (len(whole), len(whole))
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
+
+
+def test_a_file_that_sends_more_than_was_listed_is_given_up(zoo, tmp_path):
+    with (zoo / "lab-linear-1.0.0.model").open("ab") as file:
+        file.write(b"x" * 100_000)
+    with pytest.raises(ModelError):
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+    with pytest.raises(ModelError):
+        om.load_model("lab-linear", zoo=zoo)
+
+
+def test_a_version_is_never_replaced_and_pushing_it_again_changes_nothing(kept, zoo):
+    paths, _ = kept
+    before = {path.name: path.read_bytes() for path in zoo.iterdir()}
+    with pytest.raises(ModelError):
+        push_model(paths["mlp"], zoo, "lab-linear", "1.0.0")
+    push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**")
+    assert {path.name: path.read_bytes() for path in zoo.iterdir()} == before
+
+
+def test_a_list_that_lies_about_a_card_is_found(zoo):
+    text = (zoo / LIST).read_text("utf-8")
+    (zoo / LIST).write_text(text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1), "utf-8")
+    assert [bool(each.problem) for each in verify_models(zoo)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("sha256", "digest"),
+        ('file = "lab', 'file = "../lab'),
+        ('version = "1.0.0"', 'version = "1.0"'),
+        ("lab-linear", "lab-mlp"),
+        ("[[model]]", "[[[model"),
+    ],
+)
+def test_a_list_that_is_none_is_refused(zoo, before, after):
+    text = (zoo / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
+    (zoo / LIST).write_text(text.replace(before, after), "utf-8")
+    with pytest.raises(ModelError):
+        read_zoo(zoo)
+
+
+def test_names_are_looked_up_and_files_come_first(kept, zoo, tmp_path, monkeypatch):
+    entries = read_zoo(zoo)
+    assert find_entry("lab-mlp", entries, zoo).version == "0.10.0"
+    assert find_entry("lab-mlp@0.9.0", entries, zoo).version == "0.9.0"
+    for wrong in ("lab-mpl", "lab-mlp@2.0.0", "other"):
+        with pytest.raises(ModelError):
+            find_entry(wrong, entries, zoo)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(kept[0]["mlp"], "lab-linear")
+    assert om.load_model("lab-linear", zoo=zoo).card.model == "mlp"
+    monkeypatch.delenv("OBYGAZE_ZOO", raising=False)
+    assert default_zoo().endswith("zoo")
+
+
+def test_a_model_without_a_licence_is_not_shared(tmp_path):
+    with pytest.raises(ModelError):
+        push_model(FROZEN, tmp_path / "zoo", "mine")
+    assert not (tmp_path / "zoo").exists()
+
+
+def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
+    begun, go_on, real = threading.Event(), threading.Event(), sharing.download_file
+
+    def slow(*arguments):
+        begun.set()
+        go_on.wait(60)
+        real(*arguments)
+
+    monkeypatch.setattr(sharing, "download_file", slow)
+    first = threading.Thread(target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo})
+    first.start()
+    begun.wait(60)
+    with pytest.raises(ModelError):
+        pull_model("lab-linear", tmp_path, zoo=zoo)
+    go_on.set()
+    first.join()
+    assert (tmp_path / "lab-linear-1.0.0.model").is_file()
+
+
+# --- elsewhere
+# ---------------------------------------------------------------------------
+@pytest.mark.usefixtures("bucket")
+def test_a_list_on_s3(kept, tmp_path):
+    place = "s3://bucket/zoo"
+    for name in ("linear", "mlp"):
+        push_model(kept[0][name], place, name)
+    assert [entry.label for entry in read_zoo(place)] == ["linear@1.0.0", "mlp@1.0.0"]
+    assert pull_model("mlp", tmp_path, zoo=place).read_bytes() == kept[0]["mlp"].read_bytes()
+    assert [each.problem for each in verify_models(place)] == ["", ""]
+
+
+CLIENT = """
+import sys
+from obygaze_models import load_model, push_model
+print(push_model(sys.argv[1], "hf://datasets/lab/films", "linear").label)
+print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
+"""
+
+
+@pytest.mark.long
+def test_a_list_on_the_hub(kept, tmp_path):
+    """Alone it runs the Hub's own client, in a process that knows no other."""
+    pytest.importorskip("huggingface_hub")
+    (tmp_path / "hub").mkdir()
+    with serving(tmp_path / "hub", HubHandler) as site:
+        settings = {"HF_ENDPOINT": site.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
+        done = python("-c", CLIENT, kept[0]["linear"], env={**os.environ, **settings})
+    assert done.stdout.split() == ["linear@1.0.0", "linear"]
+    assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == [
+        "linear-1.0.0.md", "linear-1.0.0.model", LIST
+    ]  # fmt: skip
+
+
+def test_nothing_is_pushed_over_http(kept):
+    with pytest.raises(ModelError):
+        push_model(kept[0]["linear"], "http://127.0.0.1:9/zoo", "linear")
