@@ -32,7 +32,7 @@ NAVIGATION = {
     "First hour": ("first-hour", "installing"),
     "How to": (
         *("corpora", "codebooks", "shots", "backbones", "gpu", "slurm", "large", "lsmdc"),
-        *("sharing", "models", "predict", "text-search"),
+        *("sharing", "models", "predict", "joint", "text-search"),
         *("film-page", "film-programmers", "film-compare", "python", "gallery/index"),
     ),
     "Reference": (

@@ -14,6 +14,12 @@ from .evaluation.run import Run as Run
 from .evaluation.run_folder import read_run as read_run
 from .evaluation.run_folder import saved as saved
 from .evaluation.run_folder import write_run as write_run
+from .joint import gram as gram
+from .joint import join as join
+from .joint import newton_step as newton_step
+from .joint import read_sums as read_sums
+from .joint import save_joint as save_joint
+from .joint import write_sums as write_sums
 from .models import AttentionPooling as AttentionPooling
 from .models import AttentiveProbe as AttentiveProbe
 from .models import ClippedScaler as ClippedScaler

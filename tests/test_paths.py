@@ -52,6 +52,14 @@ CALLS = {
     ),
     "Manifest.placed_in": lambda: Path(of.read_manifest(MANIFEST).placed_in("~/out").root).stat(),
     "load_model": lambda: om.load_model("~/kept/linear.model"),
+    "push_model": lambda: om.push_model("~/kept/linear.model", "~/out/zoo", "linear"),
+    "pull_model": lambda: om.pull_model("linear", "~/out/theirs", zoo="~/out/zoo"),
+    "verify_models": lambda: om.verify_models("~/out/zoo"),
+    "write_sums": lambda: om.write_sums(om.gram(a_run()[1], "hn_s", least=5), "~/out/lab.sums"),
+    "read_sums": lambda: om.read_sums("~/out/lab.sums"),
+    "save_joint": lambda: om.save_joint(
+        joint := om.join([om.read_sums("~/out/lab.sums")]), joint.linear(), "~/out/joint.model"
+    ),
     "write_run": lambda: om.write_run(a_run()[0], "~/out/run"),
     "read_run": lambda: om.read_run("~/out/run"),
     "save_models": lambda: om.save_models(*a_run(), ["linear"], "~/out/models"),
@@ -120,6 +128,10 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
         "beside.csv",
     }
     made |= {
+        "zoo",
+        "theirs",
+        "lab.sums",
+        "joint.model",
         "run",
         "models",
         "evaluate.md",

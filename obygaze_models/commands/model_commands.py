@@ -114,6 +114,7 @@ def _predictions_table(scored: "Predicted") -> str:
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:
     """Print what was trained and predicted, and which predictions are unreliable."""
+    from obygaze_models.persistence.card import PROTOCOL
     from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
     from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
     from obygaze_models.prediction.reading import WITHOUT
@@ -141,9 +142,12 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
             "unlike any that the model was trained on"
         )
     if model.out_of_distribution is None:
+        what, remedy = f"a model file of format {card.number}", "; train it again to have both"
+        if card.number == PROTOCOL:
+            what, remedy = "a model joined from sums over films", ""
         notices.append(
-            f"a model file of format {card.number}: it has no calibration, so p is empty, and does not say "
-            "how far its training clips reach, so unlike is empty; train it again to have both"
+            f"{what}: it has no calibration, so p is empty, and does not say how far its training clips "
+            f"reach, so unlike is empty{remedy}"
         )
     elif model.decides and model.calibration is None:
         notices.append(

@@ -241,7 +241,9 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]], name: str) -> No
     """Refuse arrays about a model that don't fit its card."""
     k, d = len(card.concepts), card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
-    if card.number == PROTOCOL:
+    # Models that labs joined from sums (`obygaze_models.joint`) have scores of no clip to tell more by.
+    tells = card.number == PROTOCOL and bool(about or card.calibration or k)
+    if tells:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
             draws = about.get("calibration_draws", np.empty(0))
@@ -257,7 +259,7 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]], name: str) -> No
                 f"{name}: {label} should be float64 of shape {list(shape)}; "
                 f"found {about[label].dtype} {list(about[label].shape)}"
             )
-    if card.number == PROTOCOL:
+    if tells:
         if not (about["reach_scale"] > 0).all():
             raise ModelError(f"{name}: reach_scale holds values that are not above 0")
         if (np.diff(about["reach_distances"]) < 0).any():

@@ -273,6 +273,22 @@ model pull lab-linear@1.0.0 out/pulled --zoo out/zoo
     0 out/pulled/lab-linear-1.0.0.model
 predict lab-linear in/more --zoo out/zoo --json
     0 | "name": "violence"
+model sums in/films.csv in/films --task calm_violent --out out/a.sums
+    0 out/a.sums | clips of 6 films summed up | beyond 5 deviations
+=model sums in/more.csv in/more --task calm_violent --licence CC-BY-4.0 --out out/b.sums
+    0 out/b.sums
+model join out/a.sums --out out/joint.model
+    0 out/joint.model | squared error on films left out
+model join out/a.sums out/b.sums --out out/twice.model
+    1 | film f0 is in two of these sums
+model join out/a.sums --concept Gun --without f0 --out out/gun.model --json
+    0 out/gun.model | "films": 5
+model sums in/films.csv in/films --task calm_violent --at out/joint.model --out out/a2.sums --json
+    0 out/a2.sums | "left_out": {{}}
+model join out/a2.sums --out out/round.model
+    0 out/round.model | send it to the labs for another round
+predict out/joint.model in/more
+    0 | a model joined from sums over films: it has no calibration
 model inspect in/models/bank.model
     0 | codebook violence | reads descriptors, pooled (as stored), 8 features
 model inspect in/models/pcbm_lr.model --json

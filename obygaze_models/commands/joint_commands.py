@@ -1,0 +1,190 @@
+"""`obygaze model sums` and `model join`: joint models of labs that share no features."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+import obygaze_models as om
+from obygaze_features.options import LOCAL, PATH, Output, output
+from obygaze_models.commands.inputs import read_modalities, under_policy
+
+if TYPE_CHECKING:
+    from obygaze_models.dataset import Dataset
+    from obygaze_models.joint import Sums
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.argument("store", metavar="STORE[:BACKBONE]", type=PATH)
+@click.option(
+    "--task", required=True, help="Task of two classes of the manifest's codebook, or concept:NAME."
+)
+@click.option(
+    "--least",
+    type=click.IntRange(min=2),
+    default=20,
+    show_default=True,
+    help="Leave out films with fewer clips, and count them.",
+)
+@click.option("--at", type=PATH, help="Joint model of the last round: gradients and curvatures there.")
+@click.option("--licence", default="NOASSERTION", help="Licence of the sums, an SPDX expression.")
+@click.option(
+    "--policy",
+    type=click.Choice(["raw", "paper", "released"]),
+    default="raw",
+    help="Label policy, as of `obygaze evaluate`.",
+)
+@output("File of sums to write.", required=True, kind=LOCAL, json=True)
+def sums(
+    manifest: Path,
+    store: Path,
+    task: str,
+    least: int,
+    at: Path | None,
+    licence: str,
+    policy: str,
+    output: Output,
+) -> None:
+    """Sum up the films of a lab, for a joint model with labs that have others; no feature leaves the lab.
+
+    The file has of each film the number of its clips and the means and products of features, labels and
+    concepts. Of a film with fewer clips than features that tells whoever has its features every label
+    (docs/joint.md): share it with those whom you would tell the labels.
+
+    \b
+    Examples:
+      obygaze model sums films.csv stores/films --task hn_s --out lab-a.sums
+      obygaze model sums films.csv stores/films --task hn_s \\
+          --at round-1.model --out lab-a-2.sums
+    """
+    from obygaze_features.store.provenance import validate_licence
+    from obygaze_models.joint import gram, write_sums
+
+    output.refuse_existing()
+    clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})
+    clips, _ = under_policy(clips, policy)
+    data = om.load_dataset(opened, clips, backbone=backbone)
+    last = None if at is None else om.load_model(at)
+    made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
+    write_sums(made, output.path)
+    about = made.about
+    document = {
+        "file": str(output.path),
+        "films": dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True)),
+        "left_out": about.left_out,
+        "cut": _cut(data, made) if last is None else None,
+    }
+
+    def text() -> str:
+        lines = [f"{int(made.counts.sum())} clips of {len(about.movies)} films summed up in {output.path}"]
+        lines += [f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()]
+        few = [movie for movie, n in zip(about.movies, made.counts, strict=True) if n <= about.n_features]
+        if few:
+            lines.append(
+                f"{len(few)} films have no more clips than features ({about.n_features}): who has their "
+                "features can read each label from these sums"
+            )
+        return "\n".join(lines + ([] if document["cut"] is None else [str(document["cut"])]))
+
+    output.show(document, text)
+
+
+def _cut(data: "Dataset", made: "Sums") -> str:
+    """Say what cutting features off at 5 deviations, as the zoo's own pipelines do, would change here."""
+    from obygaze_models.joint import join
+    from obygaze_models.models.linear import CLIP
+
+    joint = join([made])
+    unit = float(len(data))
+    planes = joint.linear(penalty=unit)
+    Z = (data.X - planes.mean) / planes.scale
+    cut = np.clip(Z, -CLIP, CLIP)
+    change = np.abs((Z - cut) @ planes.weights[0])
+    return (
+        f"{(cut != Z).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the zoo's models cut "
+        f"them off and joint models don't: a least-squares score of this lab's films changes by at most "
+        f"{change.max():.3f}, by {change.mean():.4f} in the mean"
+    )
+
+
+@click.command()
+@click.argument("files", metavar="SUMS...", nargs=-1, required=True, type=PATH)
+@click.option("--concept", default="", help="Learn this concept's ridge CAV, and not the task.")
+@click.option("--without", multiple=True, metavar="FILM", help="Leave this film out; repeatable.")
+@click.option(
+    "--penalty",
+    type=click.FloatRange(min=0),
+    help="Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films out]",
+)
+@click.option(
+    "--C",
+    "inverse",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Inverse strength of logistic regression's penalty, in rounds.",
+)
+@click.option("--citation", default="", help="How to cite the model.")
+@output("Model file to write.", required=True, kind=LOCAL, json=True)
+def join(
+    files: tuple[Path, ...],
+    concept: str,
+    without: tuple[str, ...],
+    penalty: float | None,
+    inverse: float,
+    citation: str,
+    output: Output,
+) -> None:
+    """Make one model of the sums of several labs: the one that all their clips together would give.
+
+    Of sums of squares that is ridge regression of the labels, or with --concept a ridge CAV. Of sums at a
+    model (model sums --at) it is the next round of logistic regression: send the model to the labs, and
+    join again, until it says that it has ended. Films are left out exactly: --without FILM is the model that
+    never saw it, with which its lab scores it.
+
+    \b
+    Examples:
+      obygaze model join lab-a.sums lab-b.sums --out joint.model
+      obygaze model join lab-a.sums lab-b.sums --concept Body --out body.model
+      obygaze model join lab-a.sums lab-b.sums --without tt0097576 \\
+          --out without.model
+      obygaze model join lab-a-2.sums lab-b-2.sums --C 0.01 --out round-2.model
+    """
+    from obygaze_models.joint import join as join_sums
+    from obygaze_models.joint import newton_step, read_sums, save_joint
+
+    output.refuse_existing()
+    joint = join_sums([read_sums(path) for path in files]).without(without)
+    about, rounds = joint.about, joint.about.at == "losses"
+    if rounds and (concept or penalty is not None):
+        raise click.UsageError(
+            "--concept and --penalty are of sums of squares; these are at a model, give --C"
+        )
+    step = newton_step(joint, inverse) if rounds else None
+    if step is not None:
+        planes = step.planes
+    else:
+        planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
+    save_joint(joint, planes, output.path, concept=concept, citation=citation)
+    loss = float(planes.losses[0])
+    document = {
+        "model": str(output.path),
+        "films": len(about.movies),
+        "clips": int(joint.sums.counts.sum()),
+        "penalty": float(planes.penalties[0]),
+        "squared_error": None if np.isnan(loss) else loss,
+        "change": None if step is None else step.change,
+    }
+
+    def text() -> str:
+        what = f"concept {concept}" if concept else about.target["name"]
+        made = f"{what} of {document['clips']} clips of {len(about.movies)} films in {output.path}"
+        if step is not None:
+            end = "this is the last round" if step.is_last else "send it to the labs for another round"
+            return f"{made}; the weights changed by {step.change:.2g} of the largest: {end}"
+        told = "" if np.isnan(loss) else f"; squared error on films left out {loss:.4f}"
+        return f"{made}; penalty {planes.penalties[0]:.4g}{told}"
+
+    output.show(document, text)

@@ -1,0 +1,278 @@
+"""Sum up a lab's films: counts, means and products of features, labels and concepts, film by film.
+
+They are all that ridge regression needs. What they reveal is measured in docs/joint.md: of a film with fewer
+clips than features everything, to whoever has its features.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
+from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.dataset import Dataset
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence.archive import MAX_FILE
+from obygaze_models.persistence.card import family
+from obygaze_models.prediction.saved_model import Model
+from obygaze_models.protocol import find_target
+from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, TargetRecord, codebook_record
+
+LEAST = 20
+"""Clips that a film must have to be in the sums."""
+
+ARRAYS = ("counts", "means", "products")
+START = ("start_mean", "start_scale", "start_weights", "start_intercept")
+
+
+class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What sums are of; two labs' sums are joined if all but `store`, `licence` and `left_out` agree."""
+
+    format: Literal["obygaze sums"] = "obygaze sums"
+    number: Literal[1] = 1
+    backbone: SomeText
+    features: SomeText
+    pool: SomeText
+    n_features: Count
+    provenance: Object
+    provenance_sha256: Hex64
+    store: Hex64
+    codebook: CodebookRecord
+    target: TargetRecord
+    concepts: list[str]
+    movies: list[str]
+    left_out: dict[str, Whole]
+    least: Count
+    licence: Licence
+    label_policy: Text
+    at: Annotated[str, Meta(description="losses or squares")] = "squares"
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over films of one lab, or of several.
+
+    A clip's vector u [P] is its features [D], its label (1 or 0), and the presence of each concept.
+
+    Attributes
+    ----------
+    about : About
+    counts : ndarray of float64, shape [F]
+        Clips of each film.
+    means : ndarray of float64, shape [F, P]
+    products : ndarray of float64, shape [F, P, P]
+        Sums of (u - mean) (u - mean)'. Of losses (`about.at`), `means` are gradients and `products`
+        curvatures [F, D + 1, D + 1] of the logistic loss at `start`, in standardised features and a 1.
+    start : mapping
+        Of losses: mean, scale, weights and intercept where they were computed.
+    """
+
+    about: About
+    counts: NDArray[np.float64]
+    means: NDArray[np.float64]
+    products: NDArray[np.float64]
+    start: Mapping[str, NDArray[np.float64]]
+
+    def __repr__(self) -> str:
+        clips, about = int(self.counts.sum()), self.about
+        return f"Sums({clips} clips of {len(about.movies)} films, {about.target['name']}, {about.backbone})"
+
+
+def gram(
+    data: Dataset,
+    task: str,
+    *,
+    least: int = LEAST,
+    at: Model | None = None,
+    licence: str = NO_LICENCE,
+    label_policy: str = "",
+) -> Sums:
+    """Sum up the clips of a task, film by film.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of one backbone of a store.
+    task : str
+        Of two classes.
+    least : int
+        A film with fewer clips is left out, and counted.
+    at : Model, optional
+        A joint linear model: give gradients and curvatures of the logistic loss there (`newton_step`).
+    licence, label_policy : str
+
+    Raises
+    ------
+    ModelError
+        The task is of ordered levels, the features are of no store or of several, or no film is left.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> sums = om.gram(data, "hn_s", least=5)
+    >>> sums.means.shape
+    (6, 17)
+    >>> om.join([sums]).cav("Body").weights.shape
+    (1, 8)
+    """
+    target = find_target(task, data.codebook)
+    if target.kind == "ordinal":
+        raise ModelError(f"{task} is of ordered levels: sums are of two classes")
+    if data.group is None or data.modalities:
+        raise ModelError("sums are of the features of one backbone of one store")
+    labels = target.of(data.labels)
+    own = np.flatnonzero(labels != NOT_ASKED)
+    films, movie_of, n = np.unique(data.movies[own], return_inverse=True, return_counts=True)
+    kept = np.flatnonzero(n >= least)
+    if not len(kept):
+        raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
+    X = data.X[own].astype(np.float64)
+    U = np.column_stack([X, labels[own], data.labels.present[own]]).astype(np.float64)
+    about = About(
+        backbone=data.backbone,
+        features=data.features,
+        pool=data.pool,
+        n_features=X.shape[1],
+        provenance=dict(data.group.provenance),
+        provenance_sha256=family(data.group.provenance),
+        store=data.store,
+        codebook=codebook_record(data.codebook),
+        target=target.record(),
+        concepts=list(data.labels.concepts),
+        movies=films[kept].tolist(),
+        left_out={str(films[film]): int(n[film]) for film in np.flatnonzero(n < least)},
+        least=least,
+        licence=licence,
+        label_policy=label_policy,
+    )
+    with one_blas_thread():
+        if at is None:
+            parts = [_moments(U[movie_of == film]) for film in kept]
+            start: dict[str, NDArray[np.float64]] = {}
+        else:
+            about = replace_about(about, at="losses")
+            start = _start(at)
+            Z = np.column_stack([(X - start["start_mean"]) / start["start_scale"], np.ones(len(X))])
+            parts = [_losses(Z[rows], U[rows, X.shape[1]], start) for rows in (movie_of == f for f in kept)]
+    means, products = (np.stack(each) for each in zip(*parts, strict=True))
+    return Sums(about, n[kept].astype(np.float64), means, products, start)
+
+
+def _moments(U: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    mean = U.mean(axis=0)
+    return mean, (U - mean).T @ (U - mean)
+
+
+def _losses(
+    Z: NDArray[np.float64], y: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    p = expit(Z @ np.append(start["start_weights"], start["start_intercept"]))
+    return Z.T @ (p - y), (Z.T * (p * (1 - p))) @ Z
+
+
+def _start(model: Model) -> dict[str, NDArray[np.float64]]:
+    if model.card.kind != "linear" or len(getattr(model.estimator, "steps", ())) != 2:
+        raise ModelError("curvatures are of linear models, such as `model join` writes")
+    scaler, head = (step for _, step in model.estimator.steps)
+    arrays = (scaler.mean_, scaler.scale_, head.coef_[0], head.intercept_)
+    return {name: np.asarray(each, np.float64) for name, each in zip(START, arrays, strict=True)}
+
+
+def replace_about(about: About, **changed: Any) -> About:
+    """Change some fields."""
+    return msgspec.structs.replace(about, **changed)
+
+
+# --- files
+# ---------------------------------------------------------------------------
+def write_sums(sums: Sums, path: Path | str) -> None:
+    """Write sums as a safetensors file, whose metadata say what they are of; the same sums, the same bytes.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> om.write_sums(om.gram(data, "hn_s", least=5), "lab-a.sums")
+    >>> len(om.read_sums("lab-a.sums").about.movies)
+    6
+    """
+    from safetensors.numpy import save  # noqa: PLC0415 - for sums alone
+
+    arrays = dict(zip(ARRAYS, (sums.counts, sums.means, sums.products), strict=True)) | dict(sums.start)
+    card = msgspec.json.encode(sums.about, order="sorted").decode()
+    place = local_path(path)
+    make_folder(place.parent)
+    whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+    write_whole(place, save(whole, {"about": card}))
+
+
+def read_sums(path: Path | str) -> Sums:
+    """Read what `write_sums` wrote; nothing in it is executed.
+
+    Raises
+    ------
+    ModelError
+        It is not a file of sums, or its arrays are none of films.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.read_sums("films.csv")
+    Traceback (most recent call last):
+    obygaze_models.errors.ModelError: films.csv: not a file of sums...
+    """
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
+
+    place = local_path(path)
+    if not place.is_file():
+        raise FileNotFoundError(2, "No such file", str(place))
+    if place.stat().st_size > MAX_FILE:
+        raise ModelError(f"{place}: larger than sums are ({MAX_FILE} bytes)")
+    try:
+        with safe_open(place, "numpy") as file:
+            card = (file.metadata() or {}).get("about", "")
+            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
+        about = msgspec.json.decode(card, type=About)
+    except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError) as error:
+        raise ModelError(f"{place}: not a file of sums: {error}") from None
+    counts, means, products = (arrays.get(name, np.empty(0)) for name in ARRAYS)
+    sums = Sums(about, counts, means, products, {name: arrays[name] for name in START if name in arrays})
+    _check(sums, arrays, str(place))
+    return sums
+
+
+def _check(sums: Sums, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Refuse arrays that no films have: sums of strangers must not upset a joint model unseen."""
+    about, films, d = sums.about, len(sums.about.movies), sums.about.n_features
+    losses = about.at == "losses"
+    p = d + 1 if losses else d + 1 + len(about.concepts)
+    shapes: dict[str, tuple[int, ...]] = {"counts": (films,), "means": (films, p), "products": (films, p, p)}
+    if losses:
+        shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
+    if len(set(about.movies)) < films or not films:
+        raise ModelError(f"{where}: names no films, or one twice")
+    for name in arrays.keys() | shapes.keys():
+        found = arrays.get(name, np.empty(0))
+        if found.shape != shapes.get(name) or found.dtype != np.float64 or not np.isfinite(found).all():
+            raise ModelError(
+                f"{where}: {name} should be finite float64 of shape {list(shapes.get(name, ()))}; "
+                f"found {found.dtype} {list(found.shape)}"
+            )
+    if (sums.counts < about.least).any() or (sums.counts != np.floor(sums.counts)).any():
+        raise ModelError(f"{where}: a film has fewer than the {about.least} clips that it says")
+    if not np.allclose(sums.products, sums.products.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
+        raise ModelError(f"{where}: products are not symmetric")
+    shares = sums.means[:, d:]
+    if not losses and ((shares < 0).any() or (shares > 1).any()):
+        raise ModelError(f"{where}: a share of positive clips is not between 0 and 1")

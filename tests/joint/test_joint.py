@@ -1,0 +1,287 @@
+"""Labs that exchange sums over films get the models that all their clips together would give, and no more."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from msgspec import structs
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+import obygaze_models as om
+from obygaze_features.store import open_store
+from obygaze_models.concepts.cav_fitting import fit_hyperplanes
+from obygaze_models.concepts.ridge_tuning import tuned_ridge
+from obygaze_models.errors import ModelError
+from obygaze_models.joint import gram, join, newton_step, read_sums, write_sums
+from obygaze_models.joint.files import save_joint
+from tests.planted_models import corpus
+
+LABS = {"a": ("f0", "f1", "f2"), "b": ("f3", "f4"), "c": ("f5",)}
+TASK = "calm_violent"
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory):
+    """Three labs of uneven films, one with one film alone, which has no clip with a gun."""
+    parts = {}
+    for number, (lab, films) in enumerate(LABS.items()):
+        folder = tmp_path_factory.mktemp(lab)
+        store, manifest = corpus(folder, "films", films, seed=number, per_film=20 + 17 * number)
+        if lab == "c":
+            others = (tuple(name for name in each.concepts if name != "Gun") for each in manifest.clips)
+            clips = zip(manifest.clips, others, strict=True)
+            manifest = replace(manifest, clips=tuple(replace(each, concepts=own) for each, own in clips))
+        parts[lab] = om.load_dataset(store, manifest)
+    return parts
+
+
+@pytest.fixture(scope="module")
+def together(labs):
+    """What one lab with everything would have: features, labels, presences, movies of the task's clips."""
+    columns = []
+    for data in labs.values():
+        own = np.isin(data.levels, ["calm", "violent"])
+        columns.append(
+            (
+                data.X[own].astype(np.float64),
+                (data.levels[own] == "violent").astype(float),
+                data.present.loc[own, ["Gun", "Dim light"]].to_numpy(),
+                data.movies[own],
+            )
+        )
+    return tuple(np.concatenate(each) for each in zip(*columns, strict=True))
+
+
+@pytest.fixture(scope="module")
+def joint(labs):
+    return join([gram(data, TASK, least=10) for data in labs.values()])
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+# --- joint is pooled
+# ---------------------------------------------------------------------------
+def test_standardising_is_that_of_all_clips(joint, together):
+    X, *_ = together
+    scaler, planes = StandardScaler().fit(X), joint.linear(penalty=1.0)
+    close(planes.mean, scaler.mean_)
+    close(planes.scale, scaler.scale_)
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1.0, 300.0])
+def test_ridge_regression_is_scikit_learns_on_all_clips(joint, together, penalty):
+    X, y, _, _ = together
+    Z = StandardScaler().fit_transform(X)
+    expected = Ridge(alpha=penalty).fit(Z, y)
+    found = joint.linear(penalty=penalty)
+    close(found.weights[0], expected.coef_)
+    close(found.decision_function(X)[:, 0], expected.predict(Z))
+
+
+def test_least_squares_is_that_of_all_clips(joint, together):
+    X, y, _, _ = together
+    Z = np.column_stack([StandardScaler().fit_transform(X), np.ones(len(X))])
+    expected = np.linalg.lstsq(Z, y, rcond=None)[0]
+    found = joint.linear(penalty=0.0)
+    close(found.weights[0], expected[:-1])  # one feature is constant: the shortest solution
+    close(found.decision_function(X)[:, 0], Z @ expected)
+
+
+def test_a_ridge_cav_is_that_of_all_clips(joint, together):
+    X, _, present, _ = together
+    Z, names = StandardScaler().fit_transform(X), joint.learnable()
+    assert names == ("Gun", "Dim light")  # shouting is in no clip
+    expected = fit_hyperplanes(Z, present.astype(float), names=names, kind="ridge", C=[0.1] * len(names))
+    found = joint.cav(penalty=10.0)
+    close(found.weights, expected.weights)
+    close(found.intercepts, expected.intercepts)
+    close(found.distances(X), expected.distances(Z))
+
+
+def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, together):
+    X, _, present, movies = together
+    Z = StandardScaler().fit_transform(X)
+    expected = tuned_ridge(Z, present.astype(bool), movies)
+    found = joint.cav()
+    close(found.losses, expected.losses.min(axis=0))
+    close(found.weights, expected.planes.weights)
+    close(found.intercepts, expected.planes.intercepts)
+
+
+def test_a_bottleneck_is_that_of_all_clips(joint, together):
+    """Ridge CAVs, distances without the clip's film, ridge regression of the label on them."""
+    X, y, present, movies = together
+    Z = StandardScaler().fit_transform(X)
+    tuned = tuned_ridge(Z, present.astype(bool), movies)
+    values = StandardScaler().fit(tuned.distances)
+    head = joint.bottleneck()
+    close(head.value_mean, values.mean_)
+    close(head.value_scale, values.scale_)
+    V = values.transform(tuned.distances)
+    rest = tuned_ridge(V, (y == 1)[:, None], movies)
+    unit = (V**2).sum() / min(V.shape)
+    penalty = np.array([100.0, 10.0, 1.0, 0.1, 0.01])[rest.chosen[0]] * unit
+    expected = Ridge(alpha=penalty).fit(V, y)
+    close(head.weights, expected.coef_)
+    close(head.decision_function(X), expected.predict(values.transform(tuned.planes.distances(Z))))
+
+
+def test_leaving_a_film_out_is_never_having_had_it(joint, labs, together):
+    X, y, _, movies = together
+    rest = joint.without(["f5"])
+    never = join([gram(labs[lab], TASK, least=10) for lab in "ab"])
+    assert rest.linear().weights.tobytes() == never.linear().weights.tobytes()
+    errors = joint.film_errors(rest.linear(penalty=1.0))
+    Z = StandardScaler().fit(X[movies != "f5"])
+    expected = Ridge(alpha=1.0).fit(Z.transform(X[movies != "f5"]), y[movies != "f5"])
+    for film in ("f0", "f5"):
+        own = movies == film
+        close(errors[film], np.mean((expected.predict(Z.transform(X[own])) - y[own]) ** 2))
+
+
+def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, tmp_path):
+    X, y, _, _ = together
+    Z = StandardScaler().fit_transform(X)
+    expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(Z, y)
+    save_joint(joint, joint.linear(penalty=1.0), tmp_path / "round-0.model")
+    for number in range(12):
+        at = om.load_model(tmp_path / f"round-{number}.model")
+        step = newton_step(join([gram(data, TASK, least=10, at=at) for data in labs.values()]), C=0.5)
+        save_joint(joint, step.planes, tmp_path / f"round-{number + 1}.model")
+        if step.is_last:
+            break
+    assert number < 10
+    close(step.planes.weights[0], expected.coef_[0])
+    close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
+
+
+# --- files
+# ---------------------------------------------------------------------------
+def test_sums_in_files_give_the_same_bytes_in_any_order(labs, joint, tmp_path):
+    for lab, data in labs.items():
+        write_sums(gram(data, TASK, least=10), tmp_path / f"{lab}.sums")
+        write_sums(read_sums(tmp_path / f"{lab}.sums"), tmp_path / "again.sums")
+        assert (tmp_path / "again.sums").read_bytes() == (tmp_path / f"{lab}.sums").read_bytes()
+    read = join([read_sums(tmp_path / f"{lab}.sums") for lab in "cab"])
+    assert read.about.movies == joint.about.movies == sorted(sum(LABS.values(), ()))
+    assert read.cav().weights.tobytes() == joint.cav().weights.tobytes()
+
+
+def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_path):
+    X, y, present, _ = together
+    for concept in ("", "Gun"):
+        planes = joint.cav(concept) if concept else joint.linear()
+        save_joint(joint, planes, tmp_path / "joint.model", concept=concept)
+        model = om.load_model(tmp_path / "joint.model")
+        scores = planes.distances(X) if concept else planes.decision_function(X)
+        close(model.logits(X), scores[:, 0])
+        assert (model.calibration, model.out_of_distribution) == (None, None)
+        assert model.card.n_positives == (present[:, 0] if concept else y).sum()
+        assert set(model.card.movies) == set(sum(LABS.values(), ()))
+    predicted = om.predict(model, open_store(labs["a"].group._files.path))
+    assert predicted.table["p"].isna().all()
+    assert predicted.has("trained_on").all()
+
+
+# --- what is refused
+# ---------------------------------------------------------------------------
+def test_films_of_few_clips_are_left_out_and_counted(labs):
+    sums = gram(labs["a"], TASK, least=10)
+    assert sums.counts.min() >= 10
+    data = labs["a"].take(np.flatnonzero((labs["a"].movies != "f0") | (np.arange(len(labs["a"])) < 4)))
+    few = gram(data, TASK, least=10)
+    assert few.about.movies == ["f1", "f2"]
+    assert few.about.left_out.keys() == {"f0"}
+    with pytest.raises(ModelError):
+        gram(data, TASK, least=1000)
+
+
+def test_sums_that_do_not_belong_together_are_refused(labs):
+    a, b = (gram(labs[lab], TASK, least=10) for lab in "ab")
+    with pytest.raises(ModelError):
+        join([a, a])
+    for name, other in (("backbone", "other"), ("provenance_sha256", "0" * 64), ("concepts", ["Gun"])):
+        changed = replace(b, about=structs.replace(b.about, **{name: other}))
+        with pytest.raises(ModelError):
+            join([a, changed])
+
+
+def test_what_cannot_be_fitted_is_refused(labs):
+    alone = join([gram(labs["c"], TASK, least=10)])
+    for fit in (
+        alone.linear,  # one film: no penalty can be chosen
+        lambda: alone.cav("Gun"),  # in none of its clips
+        lambda: alone.cav("Rain"),
+        lambda: alone.without(["f9"]),
+        lambda: alone.without(["f5"]),
+        lambda: newton_step(alone),
+    ):
+        with pytest.raises(ModelError):
+            fit()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda sums: replace(sums, counts=sums.counts + 0.5),
+        lambda sums: replace(sums, counts=sums.counts * 0),
+        lambda sums: replace(sums, means=sums.means * np.nan),
+        lambda sums: replace(sums, means=sums.means + 2),
+        lambda sums: replace(sums, products=sums.products[:, :-1]),
+        lambda sums: replace(sums, products=np.triu(sums.products)),
+        lambda sums: replace(sums, about=structs.replace(sums.about, movies=["f0", "f0", "f1"])),
+        lambda sums: replace(sums, start={"start_mean": np.zeros(3)}),
+    ],
+)
+def test_arrays_that_no_films_have_are_refused(labs, spoil, tmp_path):
+    write_sums(spoil(gram(labs["a"], TASK, least=10)), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
+
+
+def test_a_file_that_holds_no_sums_is_refused(tmp_path):
+    for content in (b"", b"not sums", b"\x08\0\0\0\0\0\0\0{}      "):
+        (tmp_path / "x.sums").write_bytes(content)
+        with pytest.raises(ModelError):
+            read_sums(tmp_path / "x.sums")
+
+
+# --- what sums reveal (the table of docs/joint.md)
+# ---------------------------------------------------------------------------
+def labels_recovered(n, d, seed=0):
+    """Attack the sums of one film with its features in hand: the share of labels that are read from them."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, d)), (rng.random(n) < 0.4).astype(float)
+    products, mean = (X - X.mean(axis=0)).T @ (y - y.mean()), y.mean()
+    # The shortest labels that have these products; all of them where there are no more clips than features.
+    found = np.linalg.lstsq((X - X.mean(axis=0)).T, products, rcond=None)[0] + mean
+    return float(((found > 0.5) == (y == 1)).mean())
+
+
+def members_told(n, d, seed=0):
+    """Tell clips of a film from others of its kind by whether they lie in the span of its products."""
+    rng = np.random.default_rng(seed)
+    X, others = rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    centred = X - X.mean(axis=0)
+    sizes, axes = np.linalg.eigh(centred.T @ centred)
+    span = axes[:, sizes > 1e-9 * sizes[-1]]
+
+    def outside(clips):
+        apart = clips - X.mean(axis=0)
+        return np.linalg.norm(apart - apart @ span @ span.T, axis=1) / np.linalg.norm(apart, axis=1)
+
+    return float((outside(X)[:, None] < outside(others)[None] - 1e-9).mean())
+
+
+@pytest.mark.parametrize(("n", "labels", "members"), [(5, 1.0, 1.0), (20, 1.0, 1.0), (100, 1.0, 1.0)])
+def test_sums_of_a_film_with_fewer_clips_than_features_give_away_labels_and_membership(n, labels, members):
+    assert labels_recovered(n, 512) == labels
+    assert members_told(n, 512) == members
+
+
+def test_of_more_clips_than_features_labels_and_membership_are_not_read_so():
+    assert labels_recovered(2000, 64) < 0.75
+    assert members_told(2000, 64) == 0
