@@ -60,6 +60,7 @@ store ls | features.store_commands:ls | List the stores in a folder.
 store inspect | features.store_commands:inspect | Show what a store holds and its provenance.
 store seal | features.store_commands:seal | Turn a staging folder into an immutable store.
 store verify | features.store_commands:verify | Check a store against its digests.
+store duplicates | features.store_duplicates:duplicates | Find clips with the same pictures.
 store diff | features.store_combine:diff | Report differences between two stores.
 store merge | features.store_combine:merge | Merge the clips of several stores into one.
 store import | features.store_exchange:import_ | Import features from other tools.
@@ -76,7 +77,7 @@ weights | | Download and verify network weights.
   obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...
 weights fetch | features.weights_commands:fetch | Download weights from the hub and print their commit.
 weights verify | features.weights_commands:verify | Check a weight file against its SHA-256.
-search | features.search:search | Find clips of a store by a text.
+search | features.search:search | Find clips of a store by a text or a clip.
 lm | studies.lm:lm | Score texts with a causal language model.
 folds | studies.corpus_commands:folds | List the clips of each fold.
 evaluate | models.evaluate_commands:evaluate | Evaluate models by leave-one-movie-out.

@@ -21,6 +21,7 @@ from .store.store import Store as Store
 from .store.store import open_store as open_store
 from .store.verification import verify as verify
 from .text_search import search as search
+from .text_search import search_like as search_like
 from .video import probe as probe
 from .video import read_frames as read_frames
 from .video import uniform as uniform

@@ -1,4 +1,4 @@
-"""Rank a store's clips by their similarity to a text."""
+"""Rank a store's clips by their similarity to a text, or to a clip."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.errors import BackboneError, SearchError, StoreError
-from obygaze_features.store import Group, Store, open_store
+from obygaze_features.store import Group, Store, open_store, same_numerics
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
@@ -42,7 +42,8 @@ class Hit:
     start_s, end_s : float or None
         Times in the video; None where the clip is a whole file.
     score : float
-        Cosine of the clip's pooled vector with the text's vector.
+        Cosine of the clip's pooled vector with the text's vector; of clips like one, of the vectors
+        standardised by the store's mean and deviation.
     """
 
     rank: int
@@ -55,7 +56,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The clips nearest to a text, best first.
+    """The clips nearest to a text or a clip, best first.
 
     Attributes
     ----------
@@ -197,6 +198,103 @@ def search(
     )
 
 
+def search_like(
+    store: Store | Path | str,
+    clip_id: str,
+    *,
+    other: Store | Path | str | None = None,
+    backbone: str | None = None,
+    top: int = 10,
+) -> Ranking:
+    """Rank the clips of a store by their likeness to one clip.
+
+    The score is the cosine of pooled vectors, standardised by mean and deviation over the store: what all its
+    clips share tells nothing.
+
+    Parameters
+    ----------
+    store
+        An open store, its path or its URL.
+    clip_id
+        Of a clip of the store, which is left out; or of `other`.
+    other
+        Store that has the clip, of the same backbone, made alike.
+    backbone
+        Group of the store; needed if several have pooled vectors.
+    top
+        Number of clips to return.
+
+    Raises
+    ------
+    SearchError
+        There is no such clip, it has no features, or its features were made otherwise.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> hits = of.search_like("stores/films", "film0-c003", top=2)
+    >>> [hit.rank for hit in hits]
+    [1, 2]
+    """
+    if top < 1:
+        raise SearchError(f"top {top}: expected 1 or more")
+    opened = store if isinstance(store, Store) else open_store(store)
+    group = pooled_group(opened, backbone)
+    source = opened if other is None else other if isinstance(other, Store) else open_store(other)
+    if group.name not in source.names:
+        raise SearchError(
+            f"{source.where}: has no features of {group.name}, of which {opened.where} is searched"
+        )
+    theirs = source[group.name]
+    if wrong := same_numerics(group.provenance, theirs.provenance):
+        raise SearchError(
+            f"{source.where}: its features of {group.name} were made otherwise than those of {opened.where}: "
+            f"{', '.join(wrong[:4])}"
+        )
+    vector = theirs.read(clip_id, "pooled").astype(np.float64)
+    usable = np.flatnonzero(group.usable)
+    X = group.pooled()[usable].astype(np.float64)
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    varies = scale > 1e-6 * np.abs(mean)
+    Z = np.where(varies, (X - mean) / np.where(varies, scale, 1), 0)
+    z = np.where(varies, (vector - mean) / np.where(varies, scale, 1), 0)
+    lengths = np.linalg.norm(Z, axis=1) * np.linalg.norm(z)
+    scores = Z @ z / np.where(lengths > 0, lengths, 1)
+    best = [
+        row for row in np.argsort(-scores, kind="stable") if other or group.clip_ids[usable[row]] != clip_id
+    ]
+    hits = []
+    for rank, row in enumerate(best[:top], start=1):
+        clip = opened.clips[usable[row]]
+        hits.append(Hit(rank, clip.clip_id, clip.movie, *_span(clip), float(scores[row])))
+    return Ranking(
+        query=f"like {clip_id}",
+        hits=tuple(hits),
+        backbone=group.name,
+        space=embedding_space(group.provenance) or group.name,
+        fingerprint=opened.fingerprint,
+        n_clips=len(best),
+        n_without=len(group.clip_ids) - len(usable),
+    )
+
+
+def pooled_group(store: Store, backbone: str | None) -> Group:
+    """Open the named group, or the only one with pooled vectors of clips.
+
+    Raises
+    ------
+    SearchError
+        There is none, or there are several.
+    """
+    able = [name for name in store.names if "pooled" in store[name].arrays and not store[name].text]
+    there = f"{store.where} has pooled vectors of clips of {', '.join(able) or 'no backbone'}"
+    if backbone is None and len(able) != 1:
+        raise SearchError(f"{there}: choose one with --backbone (backbone=)")
+    if backbone is not None and backbone not in able:
+        raise SearchError(f"{there}, and not of {backbone}")
+    return store[backbone or able[0]]
+
+
 def choose_group(store: Store, backbone: str | None) -> Group:
     """Open the named group, or the only one that can be searched by text.
 
@@ -236,7 +334,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     kind = _kind(group)
     if kind not in TEXT_HALF:
         raise SearchError(f"group {group.name}: no backbone maps texts to the space of {kind!r}")
-    source = weights or _named(group)
+    source = weights or named_weights(group)
     if source is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
@@ -319,7 +417,7 @@ def _has_texts(group: Group) -> bool:
     return _kind(group) in TEXT_HALF and embedding_space(group.provenance) is not None
 
 
-def _named(group: Group) -> str | None:
+def named_weights(group: Group) -> str | None:
     """Name weights that can be had by their name alone: on the hub, or random."""
     hub, random = group.provenance.get("hub"), group.provenance.get("weights")
     return f"{hub['repository']}@{hub['revision']}" if isinstance(hub, dict) else random and str(random)

@@ -46,6 +46,7 @@ CALLS = {
     "read_frames": lambda: of.read_frames("~/videos/clip.mp4", of.uniform(4)),
     "read_manifest": lambda: of.read_manifest(MANIFEST),
     "search": searched,
+    "search_like": lambda: of.search_like(STORE, "film0-c003"),
     "verify": lambda: of.verify(STORE),
     "write_manifest": lambda: of.write_manifest(
         of.read_manifest(MANIFEST), "~/out/again.csv", beside={"~/out/beside.csv": b"a"}

@@ -1,15 +1,18 @@
 """Search ranks a planted space as it was planted, from a folder or a URL, and only within one space."""
 
+import json
+
 import numpy as np
 import pytest
 
-from obygaze_features import search
+from obygaze_features import Clip, Manifest, extract, search, search_like, write_manifest
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.errors import SearchError
+from obygaze_features.errors import ObygazeError, SearchError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from tests.command import obygaze
 from tests.process import python
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
@@ -143,3 +146,53 @@ def test_a_store_of_random_weights_is_searched_offline_and_says_that_it_is(tmp_p
     assert search(sealed, QUERY).hits == found.hits
     with pytest.raises(SearchError, match="random:8"):
         search(sealed, QUERY, weights="random:8:clip")
+
+
+# --- like a clip
+# ---------------------------------------------------------------------------
+@pytest.fixture
+def films(tmp_path):
+    """Twelve clips: two like the first, the others anywhere, far from 0 all alike."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 6))
+    X[3], X[7] = X[0] + 0.05 * rng.normal(size=6), X[0] + 0.1 * rng.normal(size=6)
+    ids = {f"c{row:02}": f"m{row % 3}" for row in range(12)}
+    spans = {name: (float(row), row + 4.0) for row, name in enumerate(ids)}
+    groups = {"toy": {"pooled": (X + 100).astype(np.float32)}}
+    return seal_arrays(tmp_path / "films", ids, groups, spans=spans, failed={"c05": "no picture"})
+
+
+def test_clips_like_one_are_ranked_by_what_they_do_not_share_with_all(films):
+    found = search_like(films, "c00", top=20)
+    assert [hit.clip_id for hit in found][:2] == ["c03", "c07"]
+    assert {hit.clip_id for hit in found} == {f"c{row:02}" for row in range(12)} - {"c00", "c05"}
+    assert (found.hits[0].start_s, found.hits[0].movie) == (3.0, "m0")
+    assert found.hits[0].score > 0.95
+    assert found.hits[2].score < 0.75
+    assert (found.n_clips, found.n_without) == (10, 1)
+
+
+def test_what_is_no_clip_or_was_made_otherwise_is_refused(films, tmp_path):
+    other = seal_arrays(tmp_path / "o", {"x": "m"}, {"toy": {"pooled": np.ones((1, 6), "f4")}}, n_frames=4)
+    third = seal_arrays(tmp_path / "t", {"x": "m"}, {"else": {"pooled": np.ones((1, 6), "f4")}})
+    for clip, given in (("c99", {}), ("c05", {}), ("x", {"other": other}), ("x", {"other": third})):
+        with pytest.raises(ObygazeError):
+            search_like(films, clip, **given)
+    for given in ({"backbone": "else"}, {"top": 0}):
+        with pytest.raises(SearchError):
+            search_like(films, "c00", **given)
+
+
+def test_a_file_is_extracted_as_the_store_was_and_hits_are_drawn(tmp_path, shared_data, capsys):
+    videos = shared_data / "videos"
+    names = ("arm_wrestling.mp4", "flipping_a_pancake.mkv", "test.avi")
+    clips = Manifest(tuple(Clip(name[:4], name[:4], str(videos / name)) for name in names), tmp_path)
+    write_manifest(clips, tmp_path / "films.csv")
+    store = extract(clips, tmp_path / "films", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
+    words = ("search", store.where, "--like", videos / names[1], "--sheet", tmp_path / "hits")
+    assert obygaze(*words, "--manifest", tmp_path / "films.csv", "--json") == 0
+    said = capsys.readouterr()
+    (first, *_) = json.loads(said.out)["hits"]
+    assert (first["clip_id"], round(first["score"], 6)) == ("flip", 1.0)
+    assert "3 of 3 clips drawn" in said.err
+    assert (tmp_path / "hits" / "found.png").is_file()

@@ -1,17 +1,34 @@
-"""`obygaze search`: rank a store's clips by their similarity to a text."""
+"""`obygaze search`: rank a store's clips by their similarity to a text, or to a clip."""
 
+import tempfile
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import json_option, show, site
+import obygaze_features as of
+from obygaze_features.options import LOCAL, PATH, json_option, show, site
 from obygaze_features.screen import table
+
+if TYPE_CHECKING:
+    from obygaze_features.text_search import Ranking
 
 
 @click.command()
 @click.argument("store")
-@click.argument("query")
+@click.argument("query", required=False)
+@click.option(
+    "--like",
+    metavar="CLIP_ID|FILE",
+    help="Find clips like this one of STORE, or like this video file, whose features are extracted now.",
+)
+@click.option(
+    "--sheet",
+    type=LOCAL,
+    help="Folder for a contact sheet of the clips found, with --manifest. It holds frames of films.",
+)
+@click.option("--manifest", type=PATH, help="Manifest with the clips' videos, for --sheet.")
 @click.option(
     "--text-store",
     metavar="STORE",
@@ -29,12 +46,23 @@ from obygaze_features.screen import table
     "--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.", **site("DEVICE")
 )
 @json_option
-def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
-    """Find the clips of STORE (a path or URL) whose pooled vectors are nearest to the text QUERY.
+def search(
+    store: str,
+    query: str | None,
+    like: str | None,
+    sheet: Path | None,
+    manifest: Path | None,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Find the clips of STORE (a path or URL) that are nearest to the text QUERY, or like a clip or a file.
 
     QUERY is encoded with the text half of the network that made the store, which must have the same weights:
     clip, openclip, xclip and xclip-lsmdc have one. The score is the cosine, the times are those of the clip
     in its video. Scores of two texts, or of two backbones, are not in one scale.
+
+    With --like no network runs, but for a file, whose features are extracted by the backbone of STORE. The
+    score is the cosine of vectors standardised over the store.
 
     \b
     Examples:
@@ -44,13 +72,27 @@ def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
           --weights runs/lsmdc
       obygaze extract queries.csv stores/queries --backbone xclip-text
       obygaze search stores/films "a kiss" --text-store stores/queries
+      obygaze search stores/films --like tt0097576-012 --sheet hits \
+          --manifest films.csv
+      obygaze search stores/films --like trailer.mp4 --backbone descriptors
     """
     from obygaze_features.text_search import COLUMNS
     from obygaze_features.text_search import search as ranked
 
     if chosen["text_store"] is not None and chosen["weights"] is not None:
         raise click.UsageError("--weights is for a text that is encoded now; leave it out with --text-store")
-    ranking = ranked(store, query, **chosen)
+    if (query is None) == (like is None):
+        raise click.UsageError("give a text, or --like CLIP_ID|FILE")
+    if (sheet is None) != (manifest is None):
+        raise click.UsageError("--sheet and --manifest go together")
+    if query is not None:
+        ranking = ranked(store, query, **chosen)
+    else:
+        if chosen.pop("text_store") is not None:
+            raise click.UsageError("--text-store is for a text")
+        ranking = _alike(store, str(like), **chosen)
+    if sheet is not None and manifest is not None:
+        _draw(ranking, sheet, manifest)
     cells = [
         (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
         for hit in ranking
@@ -62,6 +104,47 @@ def search(store: str, query: str, as_json: bool, **chosen: Any) -> None:
     click.echo(f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}", err=True)
     for note in ranking.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _alike(
+    store: str, like: str, *, backbone: str | None, weights: str | None, top: int, device: str
+) -> "Ranking":
+    """Rank by a clip of the store; or by a file, extracted into a folder that goes again."""
+    from obygaze_features.text_search import search_like
+
+    opened = of.open_store(store)
+    path = Path(like)
+    if any(like in opened[name].clip_ids for name in opened.names) or not path.is_file():
+        return search_like(opened, like, backbone=backbone, top=top)
+    from obygaze_features.backbones.compute import Compute
+    from obygaze_features.text_search import named_weights, pooled_group
+
+    group = pooled_group(opened, backbone)
+    made = of.load_backbone(
+        str(group.provenance["name"]),
+        group.n_frames,
+        **({"weights": source} if (source := weights or named_weights(group)) else {}),
+        **({"compute": Compute(device)} if source else {}),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
+        with_file = of.extract(
+            clips, Path(folder, "file"), [made], workers=1, licence="CC0-1.0", progress=False
+        )
+        return search_like(opened, "file", other=with_file, backbone=group.name, top=top)
+
+
+def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
+    """Draw the clips found on a contact sheet, best first."""
+    from obygaze_features.extraction.sheets import write_sheets
+
+    clips = of.read_manifest(manifest)
+    known = [clips.by_id[hit.clip_id] for hit in ranking if hit.clip_id in clips.by_id]
+    scores = {hit.clip_id: (hit.score, 0.0) for hit in ranking}
+    for drawn in write_sheets(
+        clips, {"found": known}, scores, sheet, n=len(known), force=False, progress=lambda _done, _all: None
+    ):
+        click.echo(f"{drawn.n_drawn} of {drawn.n_clips} clips drawn in {sheet / drawn.file}", err=True)
 
 
 def _time(seconds: float | None) -> str:

@@ -1,5 +1,6 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,11 +17,15 @@ from obygaze_models.commands.inputs import TASK_OPTIONS, complete_model, finish,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from obygaze_features.store import Store
     from obygaze_models.dataset import Dataset, Pool
     from obygaze_models.models import ModelSpec
     from obygaze_models.models.fusion import How
     from obygaze_models.protocol.targets import Target
 
+
+MOST_NAMED = 5
+"""Pairs of films with the same pictures that are named."""
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
@@ -230,7 +235,7 @@ def evaluate(
     # Before anything is written: a full disk takes no result away.
     click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
-    notices += excluded_summary(run.record["excluded"])
+    notices += [*excluded_summary(run.record["excluded"]), *_same_pictures(source, data)]
     if output.out is not None:
         files = {"report.md": markdown(report), "report.tex": latex(report)}
         with new_run(run, output.out, files, force=output.force) as unnamed:
@@ -240,6 +245,23 @@ def evaluate(
         notices += _of_saved({name: output.out / file.name for name, file in kept.items()})
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
+
+
+def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":
+    """Say which films show the same pictures, where the store has the frames that tell."""
+    from obygaze_features.store.duplicates import duplicates, has_signatures
+
+    stores = [source] if isinstance(source, of.Store) else source
+    for store in dict.fromkeys(stores):
+        if "://" in store.where or not has_signatures(store):
+            continue
+        pairs = [pair for pair in duplicates(store).pairs if {pair.clip_a, pair.clip_b} <= data.row_of.keys()]
+        films = Counter((pair.movie_a, pair.movie_b) for pair in pairs)
+        for (one, other), n in films.most_common(MOST_NAMED):
+            yield (
+                f"warning: {one} and {other} show the same pictures in {n} pairs of clips: tested on one, a "
+                f"model has learnt from the other (obygaze store duplicates {store.where})"
+            )
 
 
 def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:

@@ -144,7 +144,8 @@ def pull(name: str, folder: Path, zoo: str | None) -> Result:
     \b
     Examples:
       obygaze model pull words-s
-      obygaze model pull hn-linear@1.1.0 models --zoo https://lab.example.org/models
+      obygaze model pull hn-linear@1.1.0 models \\
+          --zoo https://lab.example.org/models
     """
     from obygaze_models.persistence.sharing import pull_model
 

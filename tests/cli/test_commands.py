@@ -323,7 +323,7 @@ film learn in/scored {LEARN} --out out/learnt-json --json
 =film report out/scored --out out/film.html --language fr
     0 out/film.html
 =film export out/scored --as vtt --out out/film.vtt
-    0 out/film.vtt
+    0 out/film.vtt | vtt: times are rounded to milliseconds
 =film evaluate out/scored --truth in/truth.csv --collar 5 --out out/agreement --html out/agreement.html
     0 out/agreement.html
 manifest import eaf out/film.eaf --out out/eaf.csv
@@ -414,6 +414,10 @@ manifest import images in/stills --out in/stills.csv
     0 out/maps.zarr
 =lm in/shoes.csv --model in/gpt2 --device cpu --out out/lm.csv
     0 out/lm.csv
+search in/films --like f0-14 --top 3
+    0 | clips ranked by descriptors
+store duplicates out/store
+    1 | has no frames of descriptors
 search in/xclip dog --weights in/xclip --device cpu
     0 | 4 clips ranked by xclip
 extract in/drawn.csv out/drawn --backbone clip {TINY}

@@ -21,7 +21,8 @@ N_MOVIES, N_FRAMES = 6, 16
 class Framed(Dataset):
     """Clips with frames in memory."""
 
-    def read(self, what):
+    def read(self, what, *, stream=False):
+        del stream
         return self.frames if what == "frames" else self.X
 
 

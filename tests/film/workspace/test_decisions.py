@@ -42,6 +42,7 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     assert (blind.level, blind.concepts, blind.annotator) == ("violent", ("Gun",), "A B")
     assert (blind.extras["seen_score"], blind.extras["place"]) == ("0", "1")
     assert by_span[10, 20].extras["judgement"] == "disagree"
+    assert (blind.extras["draw"], by_span[10, 20].extras["draw"]) == ("random", "")
     assert by_span[10, 20].extras["seen_score"] == by_span[30, 41.5].extras["seen_score"] == "1"
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["why here"]
     again = Decisions(folder, film, book)

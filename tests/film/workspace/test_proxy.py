@@ -145,3 +145,10 @@ def test_only_a_quarter_turn_swaps_the_sides(tmp_path, turned, is_high):
     with av.open(str(tmp_path / "made.mp4"), "w") as made:
         pictures = _Pictures(made, source, turned)
         assert (pictures.height > pictures.width) == is_high
+
+
+def test_pixels_that_are_no_squares_are_made_square(tmp_path):
+    source = SimpleNamespace(sample_aspect_ratio=Fraction(16, 11), width=352, height=288, average_rate=25)
+    with av.open(str(tmp_path / "made.mp4"), "w") as made:
+        pictures = _Pictures(made, source, 0)
+        assert (pictures.width, pictures.height) == (512, 288)

@@ -57,6 +57,7 @@ def test_only_the_owner_enters_and_only_from_its_pages(serve, copied):
     }
     statuses = {name: served.ask(*words[:3], **words[3])[0].status for name, words in refused.items()}
     assert set(statuses.values()) <= {403, 404, 405}, statuses
+    assert statuses["a page of another port"] == statuses["no token"] == 403
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
     page, _ = served.ask("GET", "/film/0/read")
     assert page.status == 200
