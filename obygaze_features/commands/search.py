@@ -72,7 +72,7 @@ def search(
           --weights runs/lsmdc
       obygaze extract queries.csv stores/queries --backbone xclip-text
       obygaze search stores/films "a kiss" --text-store stores/queries
-      obygaze search stores/films --like tt0097576-012 --sheet hits \
+      obygaze search stores/films --like tt0097576-012 --sheet hits \\
           --manifest films.csv
       obygaze search stores/films --like trailer.mp4 --backbone descriptors
     """

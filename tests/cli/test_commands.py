@@ -416,7 +416,7 @@ manifest import images in/stills --out in/stills.csv
     0 out/lm.csv
 search in/films --like f0-14 --top 3
     0 | clips ranked by descriptors
-store duplicates out/store
+store duplicates in/films
     1 | has no frames of descriptors
 search in/xclip dog --weights in/xclip --device cpu
     0 | 4 clips ranked by xclip
