@@ -7,7 +7,6 @@ from obygaze_models.persistence.zoo_list import Entry
 
 TITLES = {
     "within_movie_auc": "AUC within a film",
-    "auc": "AUC",
     "average_precision": "average precision",
     "qwk": "quadratic weighted kappa",
 }

@@ -37,8 +37,8 @@ Version = Annotated[
     ),
 ]
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
-SHOWN = ("within_movie_auc", "auc", "average_precision", "qwk")
-"""Metrics that a list has, in its order."""
+SHOWN = ("within_movie_auc", "average_precision", "qwk")
+"""Metrics that a list has, in its order; each is the mean over films."""
 
 
 class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
