@@ -168,7 +168,7 @@ WORKS = {
         predict demo/run/pcbm_lr.model demo/store-1.0.0 --manifest demo/manifest.csv --json
         explain demo/run/pcbm_lr.model demo/store-1.0.0 --clip tt9000002-003 --set Body=0.95
         explain ~/zoo/attention.model demo/store-1.0.0 --clip tt9000002-003 --json
-        model inspect demo/run/pcbm_lr.model --json
+        model card demo/run/pcbm_lr.model --json
         $ sed -n '1p;/^tt900000[1-3]-0[01]/s#films/#../demo/films/#p' demo/manifest.csv > ~/few.csv
         extract ~/few.csv ~/clip --workers 2 --n 2 --backbone clip ON inputs/clip
         evaluate ~/few.csv ~/clip --task concept:Body --model cav --texts texts/clip --out ~/zero-shot

@@ -16,7 +16,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.video.subtitles import read_subtitles
-from obygaze_models.persistence.sharing import page_of
+from obygaze_models.persistence.sharing import describe_model
 
 SECONDS = 30
 
@@ -46,7 +46,9 @@ def main() -> None:
         sentence = load_text_backbone("sentence", weights=asked.weights)
         store = of.extract(Path(place, "windows.csv"), Path(place, "windows"), [sentence], licence="CC0-1.0")
         found = om.predict(om.load_model(asked.model), store).table
-    limits = next(part for part in page_of(asked.model).split("\n\n") if part.startswith("**Read this"))
+    limits = next(
+        part for part in describe_model(asked.model)[1].split("\n\n") if part.startswith("**Read this")
+    )
     print(f"{limits}\n\n{asked.model}, of {len(windows)} windows in which something is said:")
     found = found.merge(windows, left_on="clip_id", right_on="text_id").nlargest(5, "logit")
     for row in found.itertuples():

@@ -133,10 +133,9 @@ explain | models.model_commands:explain | Explain a concept model's decision on 
 localise | models.annotation_commands:localise | Compare frames' scores with marked segments.
 model | | List, share, verify and inspect models.
   obygaze model ls
-  obygaze model inspect models/pcbm_lr.model
+  obygaze model card models/pcbm_lr.model
 model ls | models.model_sharing:ls | List the models of a list.
 model card | models.model_sharing:card | Print a model's page.
-model inspect | models.model_commands:inspect | Print the card of a model file.
 model verify | models.model_sharing:verify | Verify the models of a list.
 model push | models.model_sharing:push | Put a model into a list.
 model pull | models.model_sharing:pull | Copy a model of a list.

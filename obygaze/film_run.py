@@ -188,7 +188,7 @@ def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
     """Read a model's card through its command."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = run_command(ctx, ["model", "inspect", model, "--json"])
+        code = run_command(ctx, ["model", "card", model, "--json"])
     if code:
         ctx.exit(code)
     card: Mapping[str, Any] = json.loads(printed.getvalue())

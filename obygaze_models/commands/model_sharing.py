@@ -60,21 +60,37 @@ def ls(zoo: str | None) -> Result:
 @zoo_option
 @prints_result
 def card(model: str, zoo: str | None) -> Result:
-    """Print the page of MODEL: a NAME or NAME@VERSION of a list, or a file.
+    """Print the page of MODEL: a NAME or NAME@VERSION of a list, a file, or a URL of one.
 
     It says what the model answers, how well and on whom it fails, what it must not be used for, what it was
-    trained on, and how to cite it.
+    trained on and how, and how to cite it. --json gives the file's card with the shapes of its arrays.
+    Nothing in the file is executed.
 
     \b
     Examples:
       obygaze model card words-s
       obygaze model card words-s@1.0.0 --zoo /share/models > words-s.md
       obygaze model card run/pcbm_lr.model
+      obygaze model card https://lab.example.org/pcbm_lr.model --json
     """
-    from obygaze_models.persistence.sharing import page_of
+    from msgspec import structs
 
-    page = page_of(model, zoo)
-    return {"model": model, "page": page}, page.rstrip("\n")
+    from obygaze_models.errors import ModelError
+    from obygaze_models.persistence.model_file import construct
+    from obygaze_models.persistence.sharing import describe_model
+
+    file, page = describe_model(model, zoo)
+    try:
+        construct(file)
+    except ModelError as error:  # an estimator of others' needs their package
+        if file.card.kind != "arrays":
+            raise
+        click.echo(str(error), err=True)
+    arrays = {
+        name: {"dtype": str(array.dtype), "shape": list(array.shape)}
+        for name, array in {**file.arrays, **file.about}.items()
+    }
+    return {**structs.asdict(file.card), "arrays": arrays}, page.rstrip("\n")
 
 
 @click.command()

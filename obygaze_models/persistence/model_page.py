@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.model_file import ModelFile
 from obygaze_models.persistence.zoo_list import Entry
 
 TITLES = {
@@ -13,16 +13,18 @@ TITLES = {
 """Metrics of a list in words."""
 
 
-def model_page(entry: Entry, card: Card, notes: str = "") -> str:
+def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") -> str:
     """Write a model's page as Markdown, with the front matter that the Hub reads.
 
     Parameters
     ----------
     entry : Entry
         Of the list that it is in.
-    card : Card
+    file : ModelFile
     notes : str
         What its makers say of it, as Markdown: the first thing on the page.
+    where : str
+        Of a model that is in no list, its file.
     """
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - reading models needs no templates
 
@@ -33,8 +35,10 @@ def model_page(entry: Entry, card: Card, notes: str = "") -> str:
     template = files("obygaze_models.persistence").joinpath("model.md.jinja").read_text("utf-8")
     return markdown.from_string(template).render(
         entry=entry,
-        card=card,
+        card=file.card,
+        reach=file.about.get("reach_distances"),
         notes=notes.strip(),
+        where=where,
         titles=TITLES,
-        sides=" against ".join(" or ".join(side) for side in card.target["classes"][::-1]),
+        sides=" against ".join(" or ".join(side) for side in file.card.target["classes"][::-1]),
     )

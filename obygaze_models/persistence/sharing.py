@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, file_sha256, local_path, naming, remove_tree, sync
+from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, file_sha256, local_path, naming, remove_tree, sync
 from obygaze_features.locks import alone_in
 from obygaze_features.store.objects import download_file, files_in, put_objects
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.model_file import audit, construct, read_bytes
+from obygaze_models.persistence.model_file import ModelFile, audit, construct, read_bytes
 from obygaze_models.persistence.model_page import model_page
 from obygaze_models.persistence.zoo_list import (
     LIST,
@@ -19,6 +19,7 @@ from obygaze_models.persistence.zoo_list import (
     find_entry,
     is_listed,
     is_name,
+    listable,
     read_named,
     read_page,
     read_zoo,
@@ -59,7 +60,12 @@ def push_model(
     data = read_bytes(model)
     file = audit(str(model), data)
     construct(file)
-    entry = entry_of(file.card, data, name, version)
+    if file.card.licence == NO_LICENCE:
+        raise ModelError(
+            f"{name}: no licence is recorded in the model, without one others may not use it; "
+            "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
+        )
+    entry = listable(entry_of(file.card, data, name, version))
     listed = read_zoo(zoo) if is_listed(zoo) else []
     there = [each for each in listed if each.label == entry.label]
     if there and there[0].sha256 != entry.sha256:
@@ -68,7 +74,7 @@ def push_model(
             "give another --version"
         )
     others = [each for each in listed if each.label != entry.label]
-    page = model_page(entry, file.card, notes).encode("utf-8")
+    page = model_page(entry, file, notes).encode("utf-8")
     # The list is last: what it names is there.
     put_objects(zoo, {entry.file: data, entry.page: page, LIST: write_list([*others, entry])})
     return entry
@@ -134,22 +140,22 @@ def pull_model(
     return target
 
 
-def page_of(model: str, zoo: Path | str | None = None) -> str:
-    """Return the page of a model of a list, or write that of a file.
+def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile, str]:
+    """Read a model of a list, or a file, and its page; nothing in the file is executed.
 
     Raises
     ------
     ModelError
-        There is no such model.
+        There is no such model, or the file is not what a model is.
     """
     if not is_name(model):
         data = read_bytes(model)
-        card = audit(model, data).card
-        return model_page(entry_of(card, data, card.model, "0.0.0"), card)
+        file = audit(model, data)
+        return file, model_page(entry_of(file.card, data, file.card.model, ""), file, where=model)
     place = default_zoo() if zoo is None else zoo
     entry = find_entry(model, read_zoo(place), place)
-    where, data = read_named(entry.label, place)
-    return read_page(entry, place) or model_page(entry, audit(where, data).card)
+    file = audit(*read_named(entry.label, place))
+    return file, read_page(entry, place) or model_page(entry, file)
 
 
 @dataclass(frozen=True, slots=True)

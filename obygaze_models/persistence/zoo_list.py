@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Name, Number, SomeText, Text
 from obygaze_features.store.objects import files_in
 from obygaze_models.errors import ModelError
@@ -205,21 +205,10 @@ def read_page(entry: Entry, place: Path | str) -> str:
 
 
 def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
-    """Make a model's entry of its card and bytes.
-
-    Raises
-    ------
-    ModelError
-        The name or the version can't be one, or the model has no licence.
-    """
-    if card.licence == NO_LICENCE:
-        raise ModelError(
-            f"{name}: no licence is recorded in the model, without one others may not use it; "
-            "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
-        )
+    """Make a model's entry of its card and bytes."""
     scores = [score for row in card.metrics if (score := _score(row)) is not None]
     digests = [each["provenance"].get("weights_sha256") for each in card.inputs]
-    entry = Entry(
+    return Entry(
         name=name,
         version=version,
         file=f"{name}-{version}{SUFFIX}",
@@ -236,10 +225,20 @@ def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
         clips=card.n_clips,
         scores=sorted(scores, key=lambda score: SHOWN.index(score.metric)),
     )
+
+
+def listable(entry: Entry) -> Entry:
+    """Return an entry that a list can have.
+
+    Raises
+    ------
+    ModelError
+        The name, the version or another field can't be in one.
+    """
     try:
         return msgspec.convert(msgspec.to_builtins(entry), Entry)
     except msgspec.ValidationError as error:
-        raise ModelError(f"{name} {version}: can't be listed: {error}") from None
+        raise ModelError(f"{entry.label}: can't be listed: {error}") from None
 
 
 def _score(row: Any) -> Score | None:

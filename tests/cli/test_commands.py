@@ -233,8 +233,8 @@ predict out/fused/linear.model in/backbones --json
     0 | "clips"
 explain out/fused/linear.model in/backbones --clip m0-01
     0 | modality contribution | base
-model inspect out/fused/linear.model
-    0 | modality vivit: pooled (as stored)
+model card out/fused/linear.model
+    0 | vivit: pooled (as stored)
 mobygaze in/marked.csv visual=in/marked --task concept:Body
     1 | annotators are compared where two or more labelled
 =compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
@@ -289,9 +289,9 @@ model join out/a2.sums --out out/round.model
     0 out/round.model | send it to the labs for another round
 predict out/joint.model in/more
     0 | a model joined from sums over films: it has no calibration
-model inspect in/models/bank.model
-    0 | codebook violence | reads descriptors, pooled (as stored), 8 features
-model inspect in/models/pcbm_lr.model --json
+model card in/models/bank.model
+    0 | descriptors: pooled (as stored), 8 numbers
+model card in/models/pcbm_lr.model --json
     0 | "movies": [ "f0"
 localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
     0 out/localised.csv | clips without a boundary left out

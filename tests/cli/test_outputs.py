@@ -293,7 +293,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place):
         f"predict {model} in/more",
         f"predict {model} in/more --json",
         f"explain {model} in/more --clip g0-14",
-        f"model inspect {model} --json",
+        f"model card {model} --json",
     ):
         code, out, err = run(command, place)
         assert code == 0, err

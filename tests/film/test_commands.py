@@ -152,7 +152,7 @@ class Fake(click.Command):
 
     def main(self, args, **_):
         self.asked.append(args)
-        if args[:2] == ["model", "inspect"]:
+        if args[:2] == ["model", "card"]:
             click.echo(json.dumps(self.card))
             return 0
         step = next(word for word in STEPS if word in args)

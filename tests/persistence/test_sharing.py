@@ -11,7 +11,7 @@ import obygaze_models as om
 from obygaze_features.store import objects
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
-from obygaze_models.persistence.sharing import page_of, pull_model, push_model, verify_models
+from obygaze_models.persistence.sharing import describe_model, pull_model, push_model, verify_models
 from obygaze_models.persistence.zoo_list import LIST, default_zoo, find_entry, read_zoo
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import HubHandler
@@ -71,7 +71,7 @@ def test_an_entry_says_what_the_card_says(kept, zoo):
 
 def test_a_page_says_how_well_on_whom_it_fails_and_what_it_is_not_for(kept, zoo):
     page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
-    assert page == page_of("lab-linear", zoo)
+    assert page == describe_model("lab-linear", zoo)[1]
     places = [
         page.index(words)
         for words in (
@@ -80,7 +80,7 @@ def test_a_page_says_how_well_on_whom_it_fails_and_what_it_is_not_for(kept, zoo)
         )
     ]  # fmt: skip
     assert places == sorted(places)
-    assert "must not be used" in page_of(str(kept[0]["mlp"]))
+    assert "must not be used" in describe_model(str(kept[0]["mlp"]))[1]
 
 
 def test_a_byte_that_was_flipped_is_refused(zoo, tmp_path):

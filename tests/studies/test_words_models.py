@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import obygaze_models as om
-from obygaze_models.persistence.sharing import page_of
+from obygaze_models.persistence.sharing import describe_model
 from obygaze_models.persistence.zoo_list import default_zoo, read_zoo
 from tests.process import execute
 
@@ -23,7 +23,7 @@ def test_the_models_shipped_are_what_their_list_says():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_needs_no_understanding_stands_first_and_is_what_docs_say(name):
-    page, docs = page_of(name), (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    page, docs = describe_model(name)[1], (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     first = page.index("**Read this first.**")
     assert first < page.index("## How well")
     assert "may do as well" in page[first : page.index("\n\n", first)]
