@@ -70,6 +70,23 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     assert "2 films: no interval" in out
     assert "1.000 [" not in out.replace("[undefined]", "")
     assert rows["AB", "shifted", "", "second_f1"] < 0.5
+    assert out.count("agrees with") == 2
+    assert "pcbm_lr agrees with CD by kappa" in out
+
+
+def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
+    _, err = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
+    assert "milliseconds" in err
+
+
+def test_a_list_to_be_judged_runs_nothing_in_a_spreadsheet(obygaze, trained, tmp_path):
+    scored_film(tmp_path, trained, "=1+1", seed=1)
+    book, sheet = codebook(tmp_path), tmp_path / "sheet.csv"
+    made = tmp_path / f"{book.name}.codebook.toml"
+    (scored,) = {path.parent for path in tmp_path.rglob("film.json")}
+    obygaze("film", "next", scored, "--blind", "--n", 2, "--codebook", made, "--out", sheet)
+    with sheet.open(encoding="utf-8-sig") as file:
+        assert {row["movie"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
 def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, trained, tmp_path):
