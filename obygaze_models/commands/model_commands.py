@@ -14,7 +14,6 @@ from obygaze_features.screen import table
 from obygaze_models.commands.model_sharing import zoo_option
 
 if TYPE_CHECKING:
-
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
 
