@@ -25,6 +25,7 @@ from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, wri
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
+from obygaze_features.store.arrays import CRC_BYTES
 from obygaze_features.store.disk_usage import links_work, refuse_small_disk
 from obygaze_features.store.format import (
     ATTRIBUTE,
@@ -38,7 +39,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.journal import Attempt, JournalEntry, is_done
 from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.missing_videos import refuse_missing_videos
-from obygaze_features.store.pieces import CRC_BYTES, Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import Rows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.stage import Stage, read_stage
