@@ -237,7 +237,7 @@ def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
     free = shutil.disk_usage(path.parent).free
     if free < size and not path.exists():
         raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
-    with new_file(path, "exporting here") as work, FileIO(work, "x+") as raw:
+    with new_file(path) as work, FileIO(work, "x+") as raw:
         sink = _Sink(raw)
         with h5py.File(sink, "w") as file:
             yield file, sink
