@@ -3,9 +3,9 @@
 import json
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import SEEK_SET, FileIO
+from io import FileIO
 from pathlib import Path
 
 import h5py
@@ -177,58 +177,41 @@ def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
     return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
 
 
-class _Sink:
+class _Sink(FileIO):
     """The file that HDF5 writes into; the first OSError is kept and hidden from HDF5.
 
     When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
     """
 
-    def __init__(self, file: FileIO) -> None:
-        self._file = file
-        self._error: OSError | None = None
+    error: OSError | None = None
 
     def check(self) -> None:
         """Raise the first error there was."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
-    def write(self, data: memoryview) -> int:
+    def write(self, data: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
         """Write every byte; after an error write nothing more."""
-        if self._error is None:
-            try:
-                write_all(self._file.fileno(), data)
-            except OSError as error:
-                self._error = error
+        self._try(lambda: write_all(self.fileno(), data))
         return len(data)
 
-    def truncate(self, size: int) -> int:
+    def truncate(self, size: int | None = None) -> int:
         """Set the size of the file, unless a write has failed."""
-        if self._error is None:
-            try:
-                self._file.truncate(size)
-            except OSError as error:
-                self._error = error
-        return size
+        self._try(lambda: FileIO.truncate(self, size))
+        return size or 0
 
-    def read(self, size: int) -> bytes:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
         """Read back what was written; zeros replace what a failed write left out."""
-        try:
-            data = self._file.read(size) or b""
-        except OSError as error:
-            self._error = self._error or error
-            data = b""
-        return data.ljust(size, b"\0")
+        memoryview(buffer)[:] = bytes(len(buffer))
+        self._try(lambda: FileIO.readinto(self, buffer))
+        return len(buffer)
 
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        """Move to a position in the file."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Return the position in the file."""
-        return self._file.tell()
-
-    def flush(self) -> None:
-        """Do nothing: writes are not buffered, and the complete file is forced to the disk."""
+    def _try(self, work: Callable[[], object]) -> None:
+        if self.error is None:
+            try:
+                work()
+            except OSError as error:
+                self.error = error
 
 
 @contextmanager
@@ -237,8 +220,7 @@ def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
     free = shutil.disk_usage(path.parent).free
     if free < size and not path.exists():
         raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
-    with new_file(path) as work, FileIO(work, "x+") as raw:
-        sink = _Sink(raw)
+    with new_file(path) as work, _Sink(work, "x+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink
         sink.check()
