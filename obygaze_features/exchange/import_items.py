@@ -71,13 +71,10 @@ class MatchedItems:
         Clip id -> its features.
     unknown
         Names that belong to no clip.
-    absent
-        Clips without features.
     """
 
     features: Mapping[str, ImportItem]
     unknown: tuple[str, ...]
-    absent: tuple[str, ...]
 
 
 def match(
@@ -127,7 +124,7 @@ def match(
         else:
             named[name] = item
     matched = {clip: named[name] for clip, name in wanted.items() if name in named}
-    return MatchedItems(matched, tuple(unknown), tuple(clip for clip in wanted if clip not in matched))
+    return MatchedItems(matched, tuple(unknown))
 
 
 # --- one file per clip

@@ -17,20 +17,15 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     Status,
 )
-from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.growth import array_specs, joined
+from obygaze_features.store.group import rows_of
+from obygaze_features.store.growth import combined, spec_of
 from obygaze_features.store.provenance import (
-    FILLED_IN,
-    NOT_NUMERICS,
     differences,
-    same_numerics,
     validate_licence,
 )
 from obygaze_features.store.records import (
     ClipFeatures,
     ClipResult,
-    GroupSpec,
-    PlannedClip,
     StoredClip,
     one_line,
 )
@@ -96,12 +91,12 @@ def merge(
     chosen_citation = one_line(
         str(stores[0].attributes["citation"]) if citation is None else citation, "citation"
     )
-    groups = [_group_spec([store[name] for store in stores]) for name in _same_backbones(stores)]
+    groups = []
+    for name in _same_backbones(stores):
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combined(specs[0], specs))
     owners = _owners(stores)
-    planned = [
-        PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
-        for clip, _ in owners.values()
-    ]
+    planned = [clip.planned for clip, _ in owners.values()]
     about = _corpus(stores, corpus)
     with alone_in(work, "merging here"):
         # Not in `work` itself: making a stage locks the folder that it is in.
@@ -188,27 +183,6 @@ def _apart(a: StoredClip, b: StoredClip) -> str:
     if _MISSING in (a.status, b.status):
         return ""
     return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
-
-
-def _group_spec(groups: Sequence[Group]) -> GroupSpec:
-    first = groups[0]
-    specs = array_specs(first)
-    for group in groups[1:]:
-        if fields := same_numerics(first.provenance, group.provenance):
-            raise StoreError(
-                f"features of {first.name}: provenance differs in {', '.join(fields)}: "
-                "such features must not be mixed"
-            )
-        if array_specs(group) != specs or group.n_frames != first.n_frames:
-            raise StoreError(
-                f"features of {first.name}: the shapes of their arrays differ; "
-                "compare them: obygaze store diff"
-            )
-    provenance = {name: value for name, value in first.provenance.items() if name not in FILLED_IN}
-    for field in NOT_NUMERICS:
-        if field in provenance:
-            provenance[field] = joined(field, [group.provenance.get(field) for group in groups])
-    return GroupSpec(first.name, specs, first.n_frames, provenance)
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.schema import Count, fits
-from obygaze_features.store.format import ARRAYS, FEATURES, TABLE, block_rows
+from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
 from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone, guarded
 
 CRC_BYTES: Final = 4
@@ -127,8 +127,8 @@ class SealedArray:
     """
 
     def __init__(self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any]) -> None:
-        self._files, self._folder = files, f"{FEATURES}/{group}/{name}"
-        self._where = f"{files.where}, array {group}/{name}"
+        self._files, self._name = files, f"{group}/{name}"
+        self._where = f"{files.where}, array {self._name}"
         shape, kind = metadata["shape"], metadata["data_type"]
         fitting = kind in ARRAYS[name].dtypes and len(shape) == len(ARRAYS[name].dims)
         if not fitting or not fits(shape, list[Count]):
@@ -182,7 +182,7 @@ class SealedArray:
 
     def _fill(self, number: int, rows: slice, values: NDArray[Any]) -> None:
         """Read rows of one chunk or shard, which are counted within it, into an array."""
-        name = "/".join([self._folder, "c", str(number), *["0"] * (len(self.shape) - 1)])
+        name = chunk_file(self._name, number)
         try:
             if self.dtype.kind == "T":
                 values[:] = _read_strings(self._files, name, self._block)[rows]

@@ -165,6 +165,12 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
     return ARRAYS[array].dims
 
 
+def chunk_file(array: str, number: int) -> str:
+    """Return the relative path of a chunk or shard of `group/array`, by its number along the clips."""
+    zeros = ["0"] * (len(ARRAYS[array.partition("/")[2]].dims) - 1)
+    return "/".join([FEATURES, array, "c", str(number), *zeros])
+
+
 def block_rows(array: str, n_clips: int) -> int:
     """Return the number of clips in one object (chunk or shard) of an array, at most `n_clips`."""
     return max(1, min(ARRAYS[array].chunk, n_clips))

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,11 @@ def plan_growth(
     requested = {clip.clip_id: clip for clip in clips}
     planned = []
     for clip in parent.clips:
-        before = PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
-        now = requested.pop(clip.clip_id, None)
+        before, now = clip.planned, requested.pop(clip.clip_id, None)
         if now is None and clip.status == STATUSES[0]:
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
-        if now is not None and (apart := _apart(before, now)):
-            raise StoreError(f"clip {clip.clip_id}: {apart} is not what it is in {where}")
+        if now is not None and (apart := differences(asdict(before), asdict(now))):
+            raise StoreError(f"clip {clip.clip_id}: {', '.join(apart)} is not what it is in {where}")
         planned.append(before)
     whole = len(planned) + len(requested) == len(clips)
     about = {"name": parent.attributes["corpus"]["name"]}
@@ -82,7 +81,7 @@ def plan_growth(
         )
     return Growth(
         (*planned, *requested.values()),
-        tuple(_grown(parent, group) for group in groups),
+        tuple(combined(group, [spec_of(parent[group.name]), group]) for group in groups),
         {**corpus, **about} if whole else dict(about),
     )
 
@@ -125,37 +124,38 @@ def discard(folder: Path) -> None:
     remove_tree(doomed)
 
 
-def _apart(before: PlannedClip, now: PlannedClip) -> str:
-    fields = [
-        name for name in ("movie", "start_s", "end_s", "text") if getattr(before, name) != getattr(now, name)
-    ]
-    return ", ".join(fields)
+def spec_of(group: Group) -> GroupSpec:
+    """Return what a stage declares for the features of a group in a store."""
+    arrays = tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
+    return GroupSpec(group.name, arrays, group.n_frames, provenance)
 
 
-def _grown(parent: Store, spec: GroupSpec) -> GroupSpec:
-    group = parent[spec.name]
-    where = f"{parent.where}, features of {spec.name}"
-    before = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
-    if fields := same_numerics(before, spec.provenance):
-        raise StoreError(
-            f"{where}: provenance differs in {', '.join(fields)}: such features must not be mixed"
-        )
-    mine = {array.name: (array.shape, array.dtype) for array in spec.arrays}
-    if mine != {array.name: (array.shape, array.dtype) for array in array_specs(group)}:
-        raise StoreError(f"{where}: the shapes of their arrays differ; compare them: obygaze store diff")
-    provenance = dict(spec.provenance)
-    for field in NOT_NUMERICS:
-        if field in provenance or field in before:
-            provenance[field] = joined(field, [before.get(field), spec.provenance.get(field)])
-    return GroupSpec(spec.name, spec.arrays, spec.n_frames, provenance)
+def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
+    """Return a group of the features of all `specs`; those of `base`, but for fields that may differ.
+
+    Raises
+    ------
+    StoreError
+        If such features must not be mixed; names the fields.
+    """
+    for spec in specs:
+        if fields := same_numerics(base.provenance, spec.provenance):
+            raise StoreError(
+                f"features of {base.name}: provenance differs in {', '.join(fields)}: "
+                "such features must not be mixed"
+            )
+        if {*spec.arrays} != {*base.arrays} or spec.n_frames != base.n_frames:
+            raise StoreError(
+                f"features of {base.name}: the shapes of their arrays differ; "
+                "compare them: obygaze store diff"
+            )
+    may_differ = [field for field in NOT_NUMERICS if any(field in spec.provenance for spec in specs)]
+    shared = {field: _joined(field, [spec.provenance.get(field) for spec in specs]) for field in may_differ}
+    return replace(base, provenance={**base.provenance, **shared})
 
 
-def array_specs(group: Group) -> tuple[ArraySpec, ...]:
-    """Return the specifications of a group's feature arrays, as declared by a stage."""
-    return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
-
-
-def joined(field: str, values: list[Any]) -> object:
+def _joined(field: str, values: list[Any]) -> object:
     """Return one value for a field that may differ: texts are joined, other values become unknown."""
     if not any(differences(values[0], value) for value in values):
         return values[0]

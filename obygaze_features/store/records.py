@@ -287,6 +287,11 @@ class StoredClip:
     text: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def planned(self) -> PlannedClip:
+        """The clip as a stage plans it."""
+        return PlannedClip(self.clip_id, self.movie, self.start_s, self.end_s, self.text)
+
     def within(self, group: str) -> "StoredClip":
         """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
         if group not in self.absent:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -301,23 +301,28 @@ def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
             if index + 1 == array.block or row == done.rows[-1]:
                 chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
                 file = array.file(row // array.block)
-                done.digests[file] = _write_chunk(root / file, memoryview(chunk))
+                done.digests[file] = _write(root / file, _with_checksum(memoryview(chunk)))
     return done
 
 
-def _write_chunk(path: Path, data: memoryview) -> str:
-    """Write a chunk with its checksum; return the digest of the file."""
-    digest, checksum = hashlib.sha256(), 0
+def _write(path: Path, blocks: Iterable[memoryview | bytes]) -> str:
+    """Write a file; return its digest."""
+    digest = hashlib.sha256()
     with naming(path), FileIO(path, "x") as file:
-        for start in range(0, len(data), BLOCK):
-            block = data[start : start + BLOCK]
-            checksum = crc32c(block, checksum)
+        for block in blocks:
             digest.update(block)
             write_all(file.fileno(), block)
-        tail = checksum.to_bytes(CRC_BYTES, "little")
-        digest.update(tail)
-        write_all(file.fileno(), tail)
     return digest.hexdigest()
+
+
+def _with_checksum(data: memoryview) -> Iterator[memoryview | bytes]:
+    """Yield the blocks of a chunk, and its checksum."""
+    checksum = 0
+    for start in range(0, len(data), BLOCK):
+        block = data[start : start + BLOCK]
+        checksum = crc32c(block, checksum)
+        yield block
+    yield checksum.to_bytes(CRC_BYTES, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +368,9 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
     done = _Done(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        done.digests[file] = _write_fill(root / file, shard)
+        fill, n_rows = shard.array.fill, len(shard.rows)
+        filler = fill + crc32c(fill).to_bytes(CRC_BYTES, "little")
+        done.digests[file] = _write(root / file, [*repeat(filler, n_rows), shard.array.shard_index(n_rows)])
         return done
     try:
         done.digests[file], done.bad = _checked_shard(shard)
@@ -379,17 +386,6 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
             with naming(root / file):
                 shutil.copyfile(shard.path, root / file)
     return done
-
-
-def _write_fill(path: Path, shard: _Shard) -> str:
-    """Write a shard without features; return the digest of the file."""
-    row = shard.array.fill + crc32c(shard.array.fill).to_bytes(CRC_BYTES, "little")
-    digest = hashlib.sha256()
-    with naming(path), FileIO(path, "x") as file:
-        for data in (*repeat(row, len(shard.rows)), shard.array.shard_index(len(shard.rows))):
-            digest.update(data)
-            write_all(file.fileno(), data)
-    return digest.hexdigest()
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:

@@ -71,20 +71,11 @@ def resolve(path: Path) -> Path:
         return resolve(path.with_name(path.name + STAGING_SUFFIX))
     if not path.exists():
         raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
-    raise StoreError(f"{path}: {_what_instead(path)}")
-
-
-def _what_instead(path: Path) -> str:
-    """Explain why a path that exists is no store, and where one is."""
     if path.is_file():
-        return "a file, not a store; expected the folder of one, or a zip that 'obygaze store pack' made"
-    for folder in path.absolute().parents:
-        if (folder / FEATURES).is_dir():
-            return f"a part of the store {folder}; name that folder"
-    inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
-    if inside:
-        return f"not a store, but stores are in it; name one: {', '.join(inside)}"
-    return f"not a store (no {FEATURES} in it)"
+        raise StoreError(
+            f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
+        )
+    raise StoreError(f"{path}: not a store (no {FEATURES} in it); name the folder of one")
 
 
 def _what_is_left(staging: Path) -> str:

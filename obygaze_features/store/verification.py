@@ -37,6 +37,7 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     ZARR_METADATA,
     block_rows,
+    chunk_file,
     dimensions,
     is_newer,
     spec_version,
@@ -410,7 +411,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
         (group, array, range(start, min(start + block_rows(array, len(group)), len(group))))
         for array in (*group.arrays, *TIME_ARRAYS)
         for start in range(0, len(group), block_rows(array, len(group)))
-        if _chunk_name(group, array, start) not in absent
+        if chunk_file(f"{name}/{array}", start // block_rows(array, len(group))) not in absent
     ]
 
 
@@ -444,11 +445,6 @@ def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown
     if all_finite(values) or (unknown and np.isnan(values).all()):
         return None
     return "holds NaN or inf"
-
-
-def _chunk_name(group: Group, array: str, row: int) -> str:
-    numbers = [row // block_rows(array, len(group)), *[0] * (len(ARRAYS[array].dims) - 1)]
-    return "/".join([FEATURES, group.name, array, "c", *map(str, numbers)])
 
 
 def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
