@@ -1,9 +1,7 @@
 """Export features for tools that do not read Zarr: HDF5 with one group per clip, and AnnData."""
 
 import json
-import math
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import new_file
 from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
@@ -23,9 +20,6 @@ from obygaze_features.store.store import Store
 SPAN = ("start_s", "end_s")
 ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
-
-CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
-"""Upper estimates of the bytes that HDF5 adds: per clip (group, attributes, datasets) and per file."""
 
 
 def export_hdf5(
@@ -51,7 +45,7 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    with _new_file(Path(path), _bytes(group, arrays, len(rows))) as (file, sink):
+    with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
@@ -99,7 +93,7 @@ def export_anndata(
     rows = _usable(group)
     n_features = group.shape("pooled")[1]
     clips = [store.clips[row] for row in rows]
-    with _new_file(Path(path), _bytes(group, ["pooled"], len(rows))) as (file, sink):
+    with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
         _encode(x, "array", "0.2.0")
@@ -171,12 +165,6 @@ def _texts(node: h5py.Group, name: str, texts: list[str]) -> None:
     )
 
 
-def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
-    """Return an upper estimate of the size of arrays in HDF5."""
-    a_clip = sum(math.prod(group.shape(array)[1:]) * group.dtype(array).itemsize for array in arrays)
-    return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
-
-
 class _Sink(FileIO):
     """The file that HDF5 writes into; the first OSError is kept and hidden from HDF5.
 
@@ -215,11 +203,8 @@ class _Sink(FileIO):
 
 
 @contextmanager
-def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
+def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
     """Write a new HDF5 file atomically. The same data give the same bytes."""
-    free = shutil.disk_usage(path.parent).free
-    if free < size and not path.exists():
-        raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
     with new_file(path) as work, _Sink(work, "x+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink
