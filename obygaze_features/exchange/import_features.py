@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_items import Arrays, ImportItem
-from obygaze_features.io import empty, remove_tree
-from obygaze_features.locks import alone_in
 from obygaze_features.screen import Progress
 from obygaze_features.store.format import (
     ARRAYS,
@@ -24,7 +22,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.sealing import seal, work_path
+from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
 
 
@@ -83,7 +81,6 @@ def import_features(
         Naming the file, if shape, data type or values are not what they should be; or if clips are missing.
     """
     destination = Path(destination)
-    work = work_path(destination, version, IMPORTING_SUFFIX)
     validate_licence(licence)
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
     if not features or (absent and not allow_missing):
@@ -95,33 +92,24 @@ def import_features(
     arrays = _load(first, declared)
     with _naming(first):
         kind = _group_spec(arrays, declared)
-    # Not in `work` itself: making a stage locks the folder that it is in.
-    stage_path = work / "part" / "stage"
-    with alone_in(work, "importing here"):
-        try:
-            # A killed import may have left rows of files that have changed since.
-            empty(work)
-            _stage(Stage.open(stage_path, clips, [kind], corpus), features, kind, declared, progress)
-            return seal(
-                stage_path,
-                destination,
-                version=version,
-                licence=licence,
-                citation=citation,
-                allow_missing=allow_missing,
-                progress=progress,
-            )
-        finally:
-            remove_tree(work, ignore_errors=True)
+    with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
+        stage = open_stage(clips, [kind], corpus)
+        _write(stage, features, declared, progress)
+        return seal(
+            stage.path,
+            destination,
+            version=version,
+            licence=licence,
+            citation=citation,
+            allow_missing=allow_missing,
+            progress=progress,
+        )
 
 
-def _stage(
-    stage: Stage,
-    features: Mapping[str, ImportItem],
-    kind: GroupSpec,
-    declared: Declared,
-    progress: Progress | None,
+def _write(
+    stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
 ) -> None:
+    (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):

@@ -20,16 +20,15 @@ from obygaze_features.store.format import (
     CROISSANT,
     DIGESTS,
     PAYLOAD,
-    STATUSES,
     TABLE,
     TAG_DIGESTS,
     ZARR_METADATA,
-    dimensions,
 )
-from obygaze_features.store.metadata import Facts, croissant, describe, readme
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.metadata import croissant, facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import absent_counts, one_line
+from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
 
@@ -71,30 +70,13 @@ def card_files(
             "a new licence needs a new version of the store"
         )
     chosen_citation = one_line(store.attributes["citation"] if citation is None else citation, "citation")
-    facts = _facts(store, sealed if licence is None else validate_licence(licence), chosen_citation)
+    stated = {
+        "licence": sealed if licence is None else validate_licence(licence),
+        "citation": chosen_citation,
+    }
+    facts = facts_of({**store.attributes, **stated}, store.clips, [spec_of(store[name]) for name in store])
     table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE), url)
     return {CARD: readme(facts).encode(), CROISSANT: table}
-
-
-def _facts(store: Store, licence: str, citation: str) -> Facts:
-    """Gather the facts of a sealed store's card, under this licence and citation."""
-    statuses = [clip.status for clip in store.clips]
-    groups = []
-    for name in store:
-        group = store[name]
-        arrays = [
-            describe(
-                array,
-                group.dtype(array).name,
-                group.shape(array)[1:],
-                dimensions(array, group.shape(array), group.n_frames),
-            )
-            for array in group.arrays
-        ]
-        groups.append((name, group.provenance, arrays))
-    about = {**store.attributes, "licence": licence, "citation": citation}
-    counts = {status: statuses.count(status) for status in STATUSES}
-    return Facts(about, counts, groups, absent_counts(store.clips))
 
 
 # --- one zip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,9 @@ from obygaze_features.store.format import (
     dimensions,
 )
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
-from obygaze_features.store.records import StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import StoreFiles, whole
+from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.records import ArraySpec, GroupSpec, StoredClip
+from obygaze_features.store.store_files import StoreFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +67,14 @@ class Group:
     """
 
     def __init__(
-        self, files: StoreFiles, name: str, provenance: Mapping[str, Any], metadata: Mapping[str, Any]
+        self,
+        files: StoreFiles,
+        name: str,
+        provenance: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        table: Callable[[], Sequence[StoredClip]],
     ) -> None:
-        self._files = files
+        self._files, self._table = files, table
         self.name = name
         self.provenance = dict(provenance)
         self._stored = {
@@ -254,8 +260,7 @@ class Group:
 
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
-        clips = parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
-        return tuple(clip.within(self.name) for clip in clips)
+        return tuple(clip.within(self.name) for clip in self._table())
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -278,6 +283,13 @@ class Group:
                 f"the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
+
+
+def spec_of(group: Group) -> GroupSpec:
+    """Return what a stage declares for the features of a group in a store."""
+    arrays = tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
+    return GroupSpec(group.name, arrays, group.n_frames, provenance)
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:

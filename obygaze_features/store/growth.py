@@ -10,9 +10,9 @@ from typing import Any
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
 from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
-from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
-from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
+from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import Parent, read_stage
 from obygaze_features.store.store import Store, open_store
 
@@ -122,13 +122,6 @@ def discard(folder: Path) -> None:
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.removing")
     folder.rename(doomed)
     remove_tree(doomed)
-
-
-def spec_of(group: Group) -> GroupSpec:
-    """Return what a stage declares for the features of a group in a store."""
-    arrays = tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
-    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
-    return GroupSpec(group.name, arrays, group.n_frames, provenance)
 
 
 def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:

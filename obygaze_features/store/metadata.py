@@ -105,10 +105,7 @@ def write_all_but_parts(
     _consolidate(root, None)
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     (root / TABLE).write_bytes(clips_csv_bytes(clips, names, digests))
-    counts = Counter(clip.status for clip in clips)
-    descriptions = [(group.name, group.provenance, _describe(group)) for group in groups]
-    by_status = {status: counts[status] for status in STATUSES}
-    facts = Facts(about, by_status, descriptions, absent_counts(clips))
+    facts = facts_of(about, clips, groups)
     table = (root / TABLE).read_bytes()
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
@@ -153,10 +150,6 @@ def _create_array(
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
-
-
-def _describe(group: GroupSpec) -> list[str]:
-    return [describe(spec.name, spec.dtype, spec.shape, group.dimensions(spec.name)) for spec in group.arrays]
 
 
 def _write_ids(node: Any, clips: Sequence[StoredClip]) -> None:
@@ -212,9 +205,18 @@ class Facts:
         return TEXTS if texts else "clips"
 
 
-def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str]) -> str:
-    """Describe an array in a line; `shape` is one clip's, `names` the dimensions' with the clips' first."""
-    return f"{array}: {dtype} [{', '.join(names)}], {' x '.join(map(str, shape))} a clip"
+def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequence[GroupSpec]) -> Facts:
+    """Gather the content of a card."""
+    counts = Counter(clip.status for clip in clips)
+    described = []
+    for group in groups:
+        arrays = [
+            f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], "
+            f"{' x '.join(map(str, spec.shape))} a clip"
+            for spec in group.arrays
+        ]
+        described.append((group.name, group.provenance, arrays))
+    return Facts(about, {status: counts[status] for status in STATUSES}, described, absent_counts(clips))
 
 
 def readme(facts: Facts) -> str:

@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import FileIO
@@ -26,7 +27,6 @@ from obygaze_features.locks import alone_in
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
 from obygaze_features.store.arrays import CRC_BYTES
-from obygaze_features.store.disk_usage import links_work, refuse_small_disk
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
@@ -96,7 +96,7 @@ def seal(
     ------
     StoreError
         If clips are missing, too many have failed, clips failed for absent videos that some machine finds,
-        the destination exists, or the disk is too small. Also if bytes differ from their digests; these clips
+        or the destination exists. Also if bytes differ from their digests; these clips
         are then marked missing, so that another extraction repairs them.
     """
     destination = Path(destination)
@@ -150,10 +150,16 @@ def final_path(destination: Path, version: str) -> Path:
     return final
 
 
-def work_path(destination: Path, version: str, suffix: str) -> Path:
-    """Return the working folder of a store before it is sealed; refuse as `final_path` does.
+@contextmanager
+def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
+    """Yield what opens a stage beside a store to be sealed from it at once; it is removed in any case.
 
-    Removes the remains of work that was killed after the rename.
+    What a killed process left of it is removed first: its rows may be of files that have changed since.
+
+    Raises
+    ------
+    StoreError
+        If the store exists, or another process makes it.
     """
     work = destination.with_name(f"{destination.name}-{version}{suffix}")
     try:
@@ -161,7 +167,13 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
     except StoreError:
         remove_tree(work, ignore_errors=True)
         raise
-    return work
+    with alone_in(work, "making this store"):
+        try:
+            empty(work)
+            # Not in `work` itself: making a stage locks the folder that it is in.
+            yield partial(Stage.open, work / "part" / "stage")
+        finally:
+            remove_tree(work, ignore_errors=True)
 
 
 def versioned(destination: Path, version: str) -> Path:
@@ -242,8 +254,6 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
     once more from what is good. A writer at work may add entries meanwhile: those returned are of the bytes.
     """
     layout = stage.layout
-    new = layout.small if links_work(root.parent) else (*layout.small, *layout.shards)
-    refuse_small_disk(sum(size for array in new for _, size in array.blocks()), root.parent)
     total = layout.n_clips * (1 + len(layout.shards))
     had = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:

@@ -254,7 +254,9 @@ class Store:
         arrays = {
             path.removeprefix(below): node for path, node in self._nodes.items() if path.startswith(below)
         }
-        return Group(self.files, name, self._nodes[name]["attributes"][PROVENANCE], arrays)
+        return Group(
+            self.files, name, self._nodes[name]["attributes"][PROVENANCE], arrays, lambda: self.clips
+        )
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
