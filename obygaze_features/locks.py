@@ -73,9 +73,7 @@ def require_locks(path: Path) -> None:
     """
     if path.exists() or sys.platform == "win32":
         return
-    folder = path.absolute().parent
-    while not folder.exists():
-        folder = folder.parent
+    folder = next(filter(Path.exists, path.absolute().parents))
     with naming(folder):
         descriptor = open_binary(folder, os.O_RDONLY)
         try:

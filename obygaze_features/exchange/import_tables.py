@@ -98,14 +98,14 @@ def read_ids(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
     lines = text.splitlines()
+    delimiter = _delimiter(lines[0]) if lines else ","
     try:
-        header = next(csv.reader(lines[:1], delimiter=_delimiter(lines[0])), []) if lines else []
-        if "clip_id" in header:
-            column = header.index("clip_id")
-            rows = csv.reader(text.splitlines(keepends=True)[1:], delimiter=_delimiter(lines[0]))
-            return [row[column] for row in rows if len(row) > column]
+        header, *rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if lines else [[]]
     except csv.Error as error:
         raise StoreError(f"{path}: not a table ({error})") from error
+    if "clip_id" in header:
+        column = header.index("clip_id")
+        return [row[column] for row in rows if len(row) > column]
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -100,10 +100,8 @@ def free_space(path: Path) -> FreeSpace:
 
 def existing_folder(path: Path) -> Path:
     """Return an existing or future file or folder, or the nearest folder above it that exists."""
-    nearest = path.absolute()
-    while not os.path.lexists(nearest):
-        nearest = nearest.parent
-    return nearest
+    path = path.absolute()
+    return next(filter(os.path.lexists, (path, *path.parents)))
 
 
 def links_work(folder: Path) -> bool:

@@ -142,7 +142,7 @@ def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Return whether a version of the format is newer than another."""
+    """Return whether a version, of the format or of a store, is newer than another."""
     return _numbers(version) > _numbers(other)
 
 

@@ -1,7 +1,6 @@
 """Grow a sealed store: plan a stage that adds clips to it, in the place of one that is sealed."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,12 +8,13 @@ from typing import Any
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
-from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
+from obygaze_features.store.format import STAGING_SUFFIX, STATUSES, is_newer
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import Parent, read_stage
-from obygaze_features.store.store import Store, open_store
+from obygaze_features.store.store import Store, open_store, sealed_versions
+from obygaze_features.store.store_files import guarded
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,12 @@ def plan_growth(
         If the store is not a folder, the version is not higher, the backbones or settings that determine
         their features differ, or a clip differs from the store's clip of that id.
     """
-    _check_version(parent, version)
     where = parent.path
+    if not guarded(parent.where, lambda: is_newer(version, parent.version)):
+        raise StoreError(
+            f"{parent.where}: version {version} does not follow {parent.version}; "
+            "choose a higher one (--store-version)"
+        )
     requested = {clip.clip_id: clip for clip in clips}
     planned = []
     for clip in parent.clips:
@@ -99,8 +103,7 @@ def still_needed(path: Path) -> str:
     stage = read_stage(path)
     if left := len(stage.missing()):
         return f"{left} of {len(stage.clips)} clips are still to do"
-    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
-    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
+    sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
     status = stage.status()
     for folder in sealed:
         try:
@@ -155,18 +158,3 @@ def _joined(field: str, values: list[Any]) -> object:
     texts = sorted({value for value in values if isinstance(value, str) and value})
     joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
     return None if joint is None else joint.join(texts)
-
-
-def _check_version(parent: Store, version: str) -> None:
-    if _numbers(version) <= _numbers(parent.version):
-        raise StoreError(
-            f"{parent.where}: version {version} does not follow {parent.version}; "
-            "choose a higher one (--store-version)"
-        )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, version.split(".")))
-    except ValueError:
-        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0") from None

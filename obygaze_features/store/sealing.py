@@ -23,7 +23,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, write_all
-from obygaze_features.locks import alone_in
+from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
 from obygaze_features.store.arrays import CRC_BYTES
@@ -140,9 +140,17 @@ def seal(
 
 
 def final_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store; refuse invalid versions and existing ones."""
+    """Return the path of a version of a store; refuse invalid versions and existing ones.
+
+    Removes what a sealing left that was killed as the store had its name.
+    """
     final = versioned(destination, version)
     if final.exists():
+        building = destination.with_name(destination.name + BUILDING_SUFFIX)
+        if building.is_dir():
+            with locked(building, wait=False) as ours:
+                if ours:
+                    remove_tree(building, ignore_errors=True)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
             "choose another version (--store-version 1.0.1) or name"

@@ -59,10 +59,8 @@ def resolve(path: Path) -> Path:
     """Find the folder of a sealed store by its name, with or without version; else describe what is there."""
     if (path / PLAN).is_file():
         raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
-    if path.name.endswith(PULLING_SUFFIX):
-        raise StoreError(f"{path}: a store that is being pulled, or whose pull was stopped; pull again")
-    if path.name.endswith(BUILDING_SUFFIX):
-        raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
+    if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
+        raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
         return path
     if versions := sealed_versions(path):
@@ -75,7 +73,9 @@ def resolve(path: Path) -> Path:
         raise StoreError(
             f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
         )
-    raise StoreError(f"{path}: not a store (no {FEATURES} in it); name the folder of one")
+    if inside := sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir()):
+        raise StoreError(f"{path}: not a store, but stores are in it; name one: {', '.join(inside)}")
+    raise StoreError(f"{path}: not a store (no {FEATURES} in it)")
 
 
 def _what_is_left(staging: Path) -> str:
