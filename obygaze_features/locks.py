@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
@@ -73,9 +73,7 @@ def require_locks(path: Path) -> None:
     """
     if path.exists() or sys.platform == "win32":
         return
-    folder = path.absolute().parent
-    while not folder.exists():
-        folder = folder.parent
+    folder = next(filter(Path.exists, path.absolute().parents))
     with naming(folder):
         descriptor = open_binary(folder, os.O_RDONLY)
         try:
@@ -94,13 +92,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     standing = _file_for(path) if sys.platform == "win32" and path.is_dir() else path
     descriptor = open_binary(standing, os.O_RDONLY if standing == path else os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            got = hold(descriptor, path, wait=wait)
-        except StoreError:
-            if path.is_dir():
-                with suppress(OSError):  # created for this lock; kept if not empty
-                    path.rmdir()
-            raise
+        got = hold(descriptor, path, wait=wait)
         yield got and path.exists() and os.path.samestat(os.fstat(descriptor), standing.stat())
     finally:
         os.close(descriptor)

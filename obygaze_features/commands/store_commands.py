@@ -69,10 +69,8 @@ def gc(folder: Path, yes: bool) -> Result:
     """
     from obygaze_features.store.growth import still_needed
 
-    if not folder.is_dir():
-        raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store gc FOLDER")
     removable, kept = [], {}
-    for path in sorted(folder.iterdir()):
+    for path in _nodes(folder, "gc"):
         if not path.name.endswith(STAGING_SUFFIX) or not (path / PLAN).is_file():
             continue
         try:
@@ -146,8 +144,6 @@ def ls(folder: Path, as_json: bool) -> None:
       obygaze store ls
       obygaze store ls /data/features
     """
-    if not folder.is_dir():
-        raise StoreError(f"{folder}: no such folder; name the one that holds stores: obygaze store ls FOLDER")
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
     if not rows and not as_json:
@@ -161,11 +157,20 @@ def ls(folder: Path, as_json: bool) -> None:
             click.echo(row[-1], err=True)
 
 
+def _nodes(folder: Path, command: str) -> list[Path]:
+    """List what is in a folder."""
+    if not folder.is_dir():
+        raise StoreError(
+            f"{folder}: no such folder; name the one that holds stores: obygaze store {command} FOLDER"
+        )
+    return sorted(folder.iterdir())
+
+
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
     from obygaze_features.store import STATUSES, read_stage
     from obygaze_features.store.records import absent_counts
 
-    for path in sorted(folder.iterdir()):
+    for path in _nodes(folder, "ls"):
         try:
             if (path / "plan.jsonl").is_file():
                 stage = read_stage(path)

@@ -237,19 +237,11 @@ def import_(
             )
         if unknown := matched.unknown:
             some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
-            meant = {clip.clip_id for clip in table}.intersection(unknown)
-            whose = (
-                "are ids of clips: give --pattern '{clip_id}'"
-                if meant
-                else "belong to no clip of the manifest"
-            )
-            click.echo(f"left out: {len(unknown)} that {whose}: {some}", err=True)
+            click.echo(f"left out: {len(unknown)} that belong to no clip of the manifest: {some}", err=True)
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
-            nameless = len(table) - len(wanted)
-            why = f" ({nameless} of them have no video in the manifest)" if nameless else ""
-            click.echo(f"missing: {absent} of {len(table)} clips have no features{why}", err=True)
+            click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
         path = import_features(
             matched.features,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,6 @@ class StoreDiff:
 
     def record(self) -> dict[str, object]:
         """Return all of it as plain JSON."""
-        fields = ("array", "unlike", "clips", "changed", "max_abs", "max_abs_clip", "min_cosine")
         return {
             "equal": self.equal,
             "about": [field for field, _, _ in self.about],
@@ -110,7 +109,7 @@ class StoreDiff:
                 ]
                 for name, fields_of in self.provenance.items()
             },
-            "arrays": [{field: getattr(array, field) for field in fields} for array in self.arrays],
+            "arrays": [asdict(array) for array in self.arrays],
         }
 
 

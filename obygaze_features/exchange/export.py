@@ -1,17 +1,14 @@
 """Export features for tools that do not read Zarr: HDF5 with one group per clip, and AnnData."""
 
 import json
-import math
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from io import SEEK_SET, FileIO
+from io import FileIO
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import new_file
 from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
@@ -23,9 +20,6 @@ from obygaze_features.store.store import Store
 SPAN = ("start_s", "end_s")
 ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
-
-CLIP_OVERHEAD, FILE_OVERHEAD = 8192, 1 << 20
-"""Upper estimates of the bytes that HDF5 adds: per clip (group, attributes, datasets) and per file."""
 
 
 def export_hdf5(
@@ -51,7 +45,7 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    with _new_file(Path(path), _bytes(group, arrays, len(rows))) as (file, sink):
+    with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
@@ -99,7 +93,7 @@ def export_anndata(
     rows = _usable(group)
     n_features = group.shape("pooled")[1]
     clips = [store.clips[row] for row in rows]
-    with _new_file(Path(path), _bytes(group, ["pooled"], len(rows))) as (file, sink):
+    with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
         _encode(x, "array", "0.2.0")
@@ -171,74 +165,47 @@ def _texts(node: h5py.Group, name: str, texts: list[str]) -> None:
     )
 
 
-def _bytes(group: Group, arrays: Sequence[str], clips: int) -> int:
-    """Return an upper estimate of the size of arrays in HDF5."""
-    a_clip = sum(math.prod(group.shape(array)[1:]) * group.dtype(array).itemsize for array in arrays)
-    return (a_clip + CLIP_OVERHEAD) * clips + FILE_OVERHEAD
-
-
-class _Sink:
+class _Sink(FileIO):
     """The file that HDF5 writes into; the first OSError is kept and hidden from HDF5.
 
     When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
     """
 
-    def __init__(self, file: FileIO) -> None:
-        self._file = file
-        self._error: OSError | None = None
+    error: OSError | None = None
 
     def check(self) -> None:
         """Raise the first error there was."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
-    def write(self, data: memoryview) -> int:
+    def write(self, data: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
         """Write every byte; after an error write nothing more."""
-        if self._error is None:
-            try:
-                write_all(self._file.fileno(), data)
-            except OSError as error:
-                self._error = error
+        self._try(lambda: write_all(self.fileno(), data))
         return len(data)
 
-    def truncate(self, size: int) -> int:
+    def truncate(self, size: int | None = None) -> int:
         """Set the size of the file, unless a write has failed."""
-        if self._error is None:
-            try:
-                self._file.truncate(size)
-            except OSError as error:
-                self._error = error
-        return size
+        self._try(lambda: FileIO.truncate(self, size))
+        return size or 0
 
-    def read(self, size: int) -> bytes:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
         """Read back what was written; zeros replace what a failed write left out."""
-        try:
-            data = self._file.read(size) or b""
-        except OSError as error:
-            self._error = self._error or error
-            data = b""
-        return data.ljust(size, b"\0")
+        memoryview(buffer)[:] = bytes(len(buffer))
+        self._try(lambda: FileIO.readinto(self, buffer))
+        return len(buffer)
 
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        """Move to a position in the file."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Return the position in the file."""
-        return self._file.tell()
-
-    def flush(self) -> None:
-        """Do nothing: writes are not buffered, and the complete file is forced to the disk."""
+    def _try(self, work: Callable[[], object]) -> None:
+        if self.error is None:
+            try:
+                work()
+            except OSError as error:
+                self.error = error
 
 
 @contextmanager
-def _new_file(path: Path, size: int) -> Iterator[tuple[h5py.File, _Sink]]:
+def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
     """Write a new HDF5 file atomically. The same data give the same bytes."""
-    free = shutil.disk_usage(path.parent).free
-    if free < size and not path.exists():
-        raise StoreError(f"{path}: needs about {size} bytes, the disk has {free} left; choose another place")
-    with new_file(path, "exporting here") as work, FileIO(work, "x+") as raw:
-        sink = _Sink(raw)
+    with new_file(path) as work, _Sink(work, "x+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink
         sink.check()

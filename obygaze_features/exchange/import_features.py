@@ -1,6 +1,7 @@
 """Import features extracted with other tools; the provenance marks them as imported."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -10,8 +11,6 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_items import Arrays, ImportItem
-from obygaze_features.io import empty, remove_tree
-from obygaze_features.locks import alone_in
 from obygaze_features.screen import Progress
 from obygaze_features.store.format import (
     ARRAYS,
@@ -23,7 +22,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.sealing import seal, work_path
+from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
 
 
@@ -82,7 +81,6 @@ def import_features(
         Naming the file, if shape, data type or values are not what they should be; or if clips are missing.
     """
     destination = Path(destination)
-    work = work_path(destination, version, IMPORTING_SUFFIX)
     validate_licence(licence)
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
     if not features or (absent and not allow_missing):
@@ -90,41 +88,46 @@ def import_features(
             f"{destination}: {len(absent)} of {len(clips)} clips have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
-    first = next(clip.clip_id for clip in clips if clip.clip_id in features)
-    kind = _group_spec(_load(features[first], declared), features[first], declared)
-    # Not in `work` itself: making a stage locks the folder that it is in.
-    stage_path = work / "part" / "stage"
-    with alone_in(work, "importing here"):
-        try:
-            # A killed import may have left rows of files that have changed since.
-            empty(work)
-            _stage(Stage.open(stage_path, clips, [kind], corpus), features, kind, declared, progress)
-            return seal(
-                stage_path,
-                destination,
-                version=version,
-                licence=licence,
-                citation=citation,
-                allow_missing=allow_missing,
-                progress=progress,
-            )
-        finally:
-            remove_tree(work, ignore_errors=True)
+    first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
+    arrays = _load(first, declared)
+    with _naming(first):
+        kind = _group_spec(arrays, declared)
+    with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
+        stage = open_stage(clips, [kind], corpus)
+        _write(stage, features, declared, progress)
+        return seal(
+            stage.path,
+            destination,
+            version=version,
+            licence=licence,
+            citation=citation,
+            allow_missing=allow_missing,
+            progress=progress,
+        )
 
 
-def _stage(
-    stage: Stage,
-    features: Mapping[str, ImportItem],
-    kind: GroupSpec,
-    declared: Declared,
-    progress: Progress | None,
+def _write(
+    stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
 ) -> None:
+    (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):
-            writer.commit([_result(clip, features[clip], kind, declared)])
+            item = features[clip]
+            result = _result(clip, item, kind, _load(item, declared))
+            with _naming(item):
+                writer.commit([result])
             if progress is not None:
                 progress(n_imported, len(todo))
+
+
+@contextmanager
+def _naming(item: ImportItem) -> Iterator[None]:
+    """Add the file's name to an error."""
+    try:
+        yield
+    except StoreError as error:
+        raise StoreError(f"{item.where}: {error}") from None
 
 
 def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, object]:
@@ -162,23 +165,13 @@ def _load(item: ImportItem, declared: Declared) -> Arrays:
 
 
 def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDArray[Any]:
+    """Return an array without a leading axis of 1, converted if that is declared."""
     sizes = ARRAYS[name].dims[1:]
-    shape = list(values.shape)
-    if values.ndim == len(sizes) + 1 and shape[0] == 1:
+    if values.ndim == len(sizes) + 1 and len(values) == 1:
         values = values[0]
-    if values.ndim != len(sizes) or 0 in values.shape:
-        axes = ", ".join(sizes)
-        raise StoreError(f"{where}: {name} should be [{axes}] or [1, {axes}], not empty; found {shape}")
-    if name in FEATURE_ARRAYS and values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise StoreError(
-            f"{where}: {name} holds {int((~np.isfinite(values)).sum())} values that are NaN or inf"
-        )
     if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            converted = values.astype(dtype)
-        if not np.isfinite(converted).all():
-            raise StoreError(f"{where}: {name} has values that {dtype} cannot hold")
-        values = converted
+            values = values.astype(dtype)
     if values.dtype.name not in ARRAYS[name].dtypes:
         raise StoreError(
             f"{where}: {name} is {values.dtype}, the format stores {' or '.join(ARRAYS[name].dtypes)}; "
@@ -187,7 +180,7 @@ def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDAr
     return values
 
 
-def _group_spec(arrays: Arrays, item: ImportItem, declared: Declared) -> GroupSpec:
+def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -204,25 +197,14 @@ def _group_spec(arrays: Arrays, item: ImportItem, declared: Declared) -> GroupSp
         n_frames = declared_n
     else:
         n_frames = len(arrays["frames"]) if "frames" in arrays else 1
-    try:
-        return GroupSpec(declared.backbone, specs, n_frames, provenance)
-    except StoreError as error:
-        raise StoreError(f"{item.where}: {error}") from None
+    return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _result(clip: str, item: ImportItem, kind: GroupSpec, declared: Declared) -> ClipResult:
-    arrays = dict(_load(item, declared))
+def _result(clip: str, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> ClipResult:
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
-    times = arrays.pop("time_s", np.full(kind.n_frames, np.nan))
-    indices = arrays.pop("frame_index", np.full(kind.n_frames, -1, np.int64))
-    for spec in kind.arrays:
-        values = arrays.get(spec.name)
-        if values is None or (values.shape, values.dtype.name) != (spec.shape, spec.dtype):
-            what = "nothing" if values is None else f"{values.dtype} {list(values.shape)}"
-            raise StoreError(
-                f"{item.where}: expected {spec.name} {spec.dtype} {list(spec.shape)} as in the first file; "
-                f"found {what}"
-            )
-    features = {kind.name: ClipFeatures(times, indices, arrays)}
+    times = {"time_s": np.full(kind.n_frames, np.nan), "frame_index": np.full(kind.n_frames, -1, np.int64)}
+    times |= {name: arrays[name] for name in times if name in arrays}
+    rest = {name: values for name, values in arrays.items() if name not in times}
+    features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], rest)}
     return ClipResult(clip, cast("Status", item.status), item.reason, groups=features)

@@ -20,9 +20,6 @@ from obygaze_features.exchange.import_items import (
     refuse_giants,
 )
 
-DEEPEST = 8
-"""Deepest nesting of groups: a file may link a group into itself."""
-
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
 
@@ -96,13 +93,11 @@ def naming_damage(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: damaged HDF5 ({str(error)[:200]})") from error
 
 
-def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) -> Iterator[h5py.Group]:
+def _groups(node: h5py.Group, where: str, seen: dict[int, str]) -> Iterator[h5py.Group]:
     """Yield every group below that holds a dataset; `seen` maps the address of a group to its first name.
 
     Hard links give a group many names: a few levels of such groups have too many paths to visit.
     """
-    if depth > DEEPEST:
-        raise StoreError(f"{where}: groups within groups, more than {DEEPEST} deep")
     for name in node:
         called = f"{node.name.rstrip('/')}/{name}"
         child = plain_node(node, name)
@@ -119,7 +114,7 @@ def _groups(node: h5py.Group, where: str, seen: dict[int, str], depth: int = 0) 
             if any(isinstance(plain_node(child, key), h5py.Dataset) for key in child):
                 yield child
             else:
-                yield from _groups(child, where, seen, depth + 1)
+                yield from _groups(child, where, seen)
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:

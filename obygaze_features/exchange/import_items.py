@@ -8,6 +8,7 @@ import atexit
 import errno
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -71,13 +72,10 @@ class MatchedItems:
         Clip id -> its features.
     unknown
         Names that belong to no clip.
-    absent
-        Clips without features.
     """
 
     features: Mapping[str, ImportItem]
     unknown: tuple[str, ...]
-    absent: tuple[str, ...]
 
 
 def match(
@@ -99,11 +97,9 @@ def match(
     StoreError
         If features have the name of two clips, or two files have the name of one.
     """
-    clips: dict[str, str] = {}
-    twins: dict[str, str] = {}
+    clips: defaultdict[str, list[str]] = defaultdict(list)
     for clip, name in wanted.items():
-        if clips.setdefault(name, clip) != clip:
-            twins.setdefault(name, clip)
+        clips[name].append(clip)
     deep = any("/" in name for name in clips)
     named: dict[str, ImportItem] = {}
     unknown = []
@@ -114,20 +110,20 @@ def match(
             name = stem
         if name not in clips:
             unknown.append(path)
-        elif name in twins:
+        elif len(clips[name]) > 1:
             raise StoreError(
-                f"clips {clips[name]} and {twins[name]}: "
+                f"clips {' and '.join(clips[name][:2])}: "
                 f"both would be called {name!r}; tell them apart with --pattern"
             )
         elif name in named:
             raise StoreError(
-                f"{item.where} and {named[name].where}: both are called {name!r}, clip {clips[name]}; tell "
-                "them apart with a --pattern that has the folder, such as {movie}/{video}"
+                f"{item.where} and {named[name].where}: both are called {name!r}, clip {clips[name][0]}; "
+                "tell them apart with a --pattern that has the folder, such as {movie}/{video}"
             )
         else:
             named[name] = item
     matched = {clip: named[name] for clip, name in wanted.items() if name in named}
-    return MatchedItems(matched, tuple(unknown), tuple(clip for clip in wanted if clip not in matched))
+    return MatchedItems(matched, tuple(unknown))
 
 
 # --- one file per clip

@@ -98,14 +98,14 @@ def read_ids(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
     lines = text.splitlines()
+    delimiter = _delimiter(lines[0]) if lines else ","
     try:
-        header = next(csv.reader(lines[:1], delimiter=_delimiter(lines[0])), []) if lines else []
-        if "clip_id" in header:
-            column = header.index("clip_id")
-            rows = csv.reader(text.splitlines(keepends=True)[1:], delimiter=_delimiter(lines[0]))
-            return [row[column] for row in rows if len(row) > column]
+        header, *rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if lines else [[]]
     except csv.Error as error:
         raise StoreError(f"{path}: not a table ({error})") from error
+    if "clip_id" in header:
+        column = header.index("clip_id")
+        return [row[column] for row in rows if len(row) > column]
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -124,23 +124,42 @@ def _csv(path: Path, ids: str | None) -> Iterator[FileContent]:
             raise StoreError(f"{path}: empty; expected a header and a row per clip") from None
     if short := next((n for n, row in enumerate(rows, 2) if len(row) != len(header)), None):
         raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
+
+    def numbers(name: str, cells: Sequence[str]) -> NDArray[Any]:
+        values = np.empty(len(cells), np.float32)
+        for n, cell in enumerate(cells):
+            try:
+                values[n] = float(cell.replace(",", ".") if delimiter == ";" else cell)
+            except ValueError:
+                raise StoreError(
+                    f"{path}: line {n + 2}, column {name!r}: {cell[:40]!r} is no number; "
+                    "keep the column of ids and those of features"
+                ) from None
+        return values
+
+    yield _columns(path, header, [[row[n] for row in rows] for n in range(len(header))], ids, numbers)
+
+
+def _columns(
+    path: Path,
+    header: Sequence[str],
+    columns: Sequence[Sequence[Any]],
+    ids: str | None,
+    numbers: Callable[[str, Any], NDArray[Any]],
+) -> FileContent:
+    """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     names, column = _ids_of(path, header, ids)
+    labels = [str(name) for name in columns[header.index(column)]] if names is None else names
     features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
     if not features:
         raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
-    matrix = np.empty((len(rows), len(features)), np.float32)
-    for n, row in enumerate(rows):
-        cells = [row[feature] for feature in features]
-        try:
-            matrix[n] = [float(c.replace(",", ".") if delimiter == ";" else c) for c in cells]
-        except ValueError:
-            bad = next(m for m, cell in enumerate(cells) if not _is_number(cell, delimiter))
-            raise StoreError(
-                f"{path}: line {n + 2}, column {header[features[bad]]!r}: {cells[bad][:40]!r} is no number; "
-                "keep the column of ids and those of features"
-            ) from None
-    labels = [row[header.index(column)] for row in rows] if names is None else names
-    yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
+    chosen = [numbers(header[n], columns[n]) for n in features]
+    if len({values.shape for values in chosen}) != 1 or (len(chosen) > 1 and chosen[0].ndim > 1):
+        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
+    others = [name for n, name in enumerate(header) if n not in features and name != column]
+    about = {"left_out": f"columns that are no features: {', '.join(others)}"} if others else {}
+    matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
+    return _pieces(path, labels, {"": matrix}), about
 
 
 def _parquet(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
@@ -163,31 +182,19 @@ def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
     if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
         header = table.column_names  # a data frame's index holds the ids
         ids = ids or "__index_level_0__"
-    names, column = _ids_of(path, header, ids)
-    features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
-    chosen = [table.column(header[n]) for n in features]
-    lists = [pa.types.is_list(c.type) or pa.types.is_fixed_size_list(c.type) for c in chosen]
-    lists = [is_list or pa.types.is_large_list(c.type) for is_list, c in zip(lists, chosen, strict=True)]
-    if lists == [True]:
-        matrix = _stacked(path, header[features[0]], chosen[0].to_numpy())
-    else:
-        for n, values in zip(features, chosen, strict=True):
-            if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
-                raise StoreError(
-                    f"{path}: column {header[n]!r} holds {values.type}; expected numbers or lists"
-                )
-        if not chosen:
-            raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
-        matrix = np.stack([values.to_numpy() for values in chosen], axis=1)
-    labels = [str(is_list) for is_list in table.column(column).to_pylist()] if names is None else names
-    yield _pieces(path, labels, {"": matrix}), _left_out(header, features, column)
 
+    def numbers(name: str, values: Any) -> NDArray[Any]:
+        if pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
+            return np.asarray(values.to_numpy())
+        lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
+        vectors = values.to_numpy() if any(fits(values.type) for fits in lists) else []
+        if len({0 if vector is None else len(vector) for vector in vectors}) != 1:
+            raise StoreError(
+                f"{path}: column {name!r} holds {values.type}; expected numbers, or lists of one length"
+            )
+        return np.stack(list(vectors))
 
-def _stacked(path: Path, column: str, values: NDArray[Any]) -> NDArray[Any]:
-    lengths = {0 if value is None else len(value) for value in values}
-    if len(lengths) != 1:
-        raise StoreError(f"{path}: the lists of column {column!r} differ in length: {sorted(lengths)[:4]}")
-    return np.stack(list(values))
+    yield _columns(path, header, [table.column(name) for name in header], ids, numbers)
 
 
 # --- files of arrays
@@ -383,16 +390,3 @@ def _texts(values: NDArray[Any], where: object) -> list[str]:
 def _delimiter(header: str) -> str:
     """Find the delimiter: Excel writes semicolons in locales with a decimal comma."""
     return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
-
-
-def _is_number(cell: str, delimiter: str) -> bool:
-    try:
-        float(cell.replace(",", ".") if delimiter == ";" else cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _left_out(header: Sequence[str], features: Sequence[int], column: str) -> dict[str, str]:
-    others = [name for n, name in enumerate(header) if n not in set(features) and name != column]
-    return {"left_out": f"columns that are no features: {', '.join(others)}"} if others else {}

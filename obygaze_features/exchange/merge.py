@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import local_path, remove_tree, sha256_of
-from obygaze_features.locks import alone_in
+from obygaze_features.io import local_path, sha256_of
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import (
@@ -17,25 +16,19 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     Status,
 )
-from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.growth import array_specs, joined
+from obygaze_features.store.group import rows_of, spec_of
+from obygaze_features.store.growth import combined
 from obygaze_features.store.provenance import (
-    FILLED_IN,
-    NOT_NUMERICS,
     differences,
-    same_numerics,
     validate_licence,
 )
 from obygaze_features.store.records import (
     ClipFeatures,
     ClipResult,
-    GroupSpec,
-    PlannedClip,
     StoredClip,
     one_line,
 )
-from obygaze_features.store.sealing import seal, work_path
-from obygaze_features.store.stage import Stage
+from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.store import Place, Store, files_of, open_files
 
 _MISSING = STATUSES[0]
@@ -54,8 +47,7 @@ def merge(
     """Seal the clips of several stores as `DESTINATION-VERSION` and return its path.
 
     The result is what sealing all clips at once would have given, but for its attributes: `parent` is the
-    first store, `merged_with` the others. A killed merge resumes where it stopped, in the stage
-    `DESTINATION-VERSION.merging`.
+    first store, `merged_with` the others. A killed merge begins again.
 
     Parameters
     ----------
@@ -90,36 +82,28 @@ def merge(
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     progress = progress_hook(progress, "merge")
     destination = local_path(destination)
-    work = work_path(destination, version, MERGING_SUFFIX)
     _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     chosen_licence = validate_licence(str(stores[0].attributes["licence"]) if licence is None else licence)
     chosen_citation = one_line(
         str(stores[0].attributes["citation"]) if citation is None else citation, "citation"
     )
-    groups = [_group_spec([store[name] for store in stores]) for name in _same_backbones(stores)]
+    groups = []
+    for name in _same_backbones(stores):
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combined(specs[0], specs))
     owners = _owners(stores)
-    planned = [
-        PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
-        for clip, _ in owners.values()
-    ]
+    planned = [clip.planned for clip, _ in owners.values()]
     about = _corpus(stores, corpus)
-    with alone_in(work, "merging here"):
-        # Not in `work` itself: making a stage locks the folder that it is in.
-        stage = Stage.open(work / "part" / "stage", planned, groups, about)
-        done = _checked(stage, owners)
-        stage.sweep()
-        left = {
-            clip_id: position
-            for clip_id, (clip, position) in owners.items()
-            if clip.status != _MISSING and clip_id not in done
-        }
-        streams = [_results(store, position, left) for position, store in enumerate(stores)]
-        with stage.writer(left) as writer:
-            for n_copied, position in enumerate(left.values(), start=len(done) + 1):
+    rows = {clip_id: at for clip_id, (clip, at) in owners.items() if clip.status != _MISSING}
+    streams = [_results(store, position, rows) for position, store in enumerate(stores)]
+    with passing_stage(destination, version, MERGING_SUFFIX) as open_stage:
+        stage = open_stage(planned, groups, about)
+        with stage.writer(rows) as writer:
+            for n_copied, position in enumerate(rows.values(), start=1):
                 writer.commit([next(streams[position])])
                 if progress is not None:
                     progress(n_copied, len(planned))
-        path = seal(
+        return seal(
             stage.path,
             destination,
             version=version,
@@ -130,20 +114,6 @@ def merge(
             merged_with=[store.fingerprint for store in stores[1:]],
             progress=progress,
         )
-        remove_tree(work)
-    return path
-
-
-def _checked(stage: Stage, owners: Mapping[str, tuple[StoredClip, int]]) -> set[str]:
-    """Return the clips that are done already; refuse rows that differ from the stores."""
-    entries = stage.status()
-    for clip_id, entry in entries.items():
-        clip = owners[clip_id][0]
-        if (entry.status, entry.digests(stage.layout.names)) != (clip.status, dict(clip.digests)):
-            raise StoreError(
-                f"{stage.path}: clip {clip_id} is not what the stores have; remove it, and merge again"
-            )
-    return set(entries)
 
 
 def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
@@ -188,27 +158,6 @@ def _apart(a: StoredClip, b: StoredClip) -> str:
     if _MISSING in (a.status, b.status):
         return ""
     return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
-
-
-def _group_spec(groups: Sequence[Group]) -> GroupSpec:
-    first = groups[0]
-    specs = array_specs(first)
-    for group in groups[1:]:
-        if fields := same_numerics(first.provenance, group.provenance):
-            raise StoreError(
-                f"features of {first.name}: provenance differs in {', '.join(fields)}: "
-                "such features must not be mixed"
-            )
-        if array_specs(group) != specs or group.n_frames != first.n_frames:
-            raise StoreError(
-                f"features of {first.name}: the shapes of their arrays differ; "
-                "compare them: obygaze store diff"
-            )
-    provenance = {name: value for name, value in first.provenance.items() if name not in FILLED_IN}
-    for field in NOT_NUMERICS:
-        if field in provenance:
-            provenance[field] = joined(field, [group.provenance.get(field) for group in groups])
-    return GroupSpec(first.name, specs, first.n_frames, provenance)
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:

@@ -7,29 +7,33 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, files_hook, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of
 from obygaze_features.screen import Progress, progress_hook
-from obygaze_features.store.files_remote import as_url, asking, asking_hub, connect, naming_extra, place_of
+from obygaze_features.store.files_remote import HubFiles, as_url, asking, asking_hub, connect
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
     CARD,
     CROISSANT,
     DIGESTS,
     PAYLOAD,
-    STATUSES,
     TABLE,
     TAG_DIGESTS,
     ZARR_METADATA,
-    dimensions,
 )
-from obygaze_features.store.metadata import Facts, croissant, describe, readme
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.metadata import croissant, facts_of, readme
+from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import absent_counts, one_line
+from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 WRITERS = 4
 """Concurrent uploads; each holds one object, at most a shard, in memory."""
@@ -66,30 +70,13 @@ def card_files(
             "a new licence needs a new version of the store"
         )
     chosen_citation = one_line(store.attributes["citation"] if citation is None else citation, "citation")
-    facts = _facts(store, sealed if licence is None else validate_licence(licence), chosen_citation)
+    stated = {
+        "licence": sealed if licence is None else validate_licence(licence),
+        "citation": chosen_citation,
+    }
+    facts = facts_of({**store.attributes, **stated}, store.clips, [spec_of(store[name]) for name in store])
     table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE), url)
     return {CARD: readme(facts).encode(), CROISSANT: table}
-
-
-def _facts(store: Store, licence: str, citation: str) -> Facts:
-    """Gather the facts of a sealed store's card, under this licence and citation."""
-    statuses = [clip.status for clip in store.clips]
-    groups = []
-    for name in store:
-        group = store[name]
-        arrays = [
-            describe(
-                array,
-                group.dtype(array).name,
-                group.shape(array)[1:],
-                dimensions(array, group.shape(array), group.n_frames),
-            )
-            for array in group.arrays
-        ]
-        groups.append((name, group.provenance, arrays))
-    about = {**store.attributes, "licence": licence, "citation": citation}
-    counts = {status: statuses.count(status) for status in STATUSES}
-    return Facts(about, counts, groups, absent_counts(store.clips))
 
 
 # --- one zip
@@ -136,7 +123,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     sizes = {name: files.size(name) for name in names}
     done = 0
     with (
-        new_file(out, "packing this store") as partial,
+        new_file(out) as partial,
         zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
     ):
         for name in names:
@@ -225,12 +212,8 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
         return str(download(source, local_path(destination), progress=progress).path)
     if url.startswith("s3://"):
         return push_to_s3(source, url, progress)
-    if url.startswith("hf://"):
-        _check_all(source)
-        return push_to_hub(source, url)
-    raise StoreError(
-        f"{url}: nothing can be pushed over HTTP; copy the folder, or its zip, to where it is served from"
-    )
+    _check_all(source)
+    return push_to_hub(source, *begin_push(url))
 
 
 def _check_all(source: FolderFiles) -> None:
@@ -288,28 +271,19 @@ def _damaged(files: StoreFiles, name: str) -> StoreError:
     )
 
 
-def push_to_hub(source: FolderFiles, url: str) -> str:
+def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
 
     The library skips what is there already, so that a stopped push resumes.
     """
-    with naming_extra(url):
-        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
-
-    target = place_of(url)
-    if target.commit:
-        raise StoreError(f"{url}: leave out the revision, a push makes one")
     last = [DIGESTS, TAG_DIGESTS]
-    within = target.folder.rstrip("/") or None
-    with asking_hub(url):
-        api = HfApi()
-        api.create_repo(target.repository, repo_type="dataset", exist_ok=True)
+    with asking_hub(target.where):
         for what, only, all_but in (("files", None, last), ("digests", last, None)):
             done = api.upload_folder(
                 repo_id=target.repository,
                 repo_type="dataset",
                 folder_path=source.path,
-                path_in_repo=within,
+                path_in_repo=target.folder.rstrip("/") or None,
                 commit_message=f"{source.name}: {what}",
                 allow_patterns=only,
                 ignore_patterns=all_but,

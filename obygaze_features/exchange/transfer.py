@@ -10,13 +10,13 @@ from threading import Lock
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
-    empty,
     file_sha256,
     local_path,
     naming,
     remove_tree,
     sync,
     sync_all,
+    whole_file,
     write_whole,
 )
 from obygaze_features.locks import alone_in
@@ -57,32 +57,18 @@ def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) 
 
 
 @contextmanager
-def new_file(path: Path, work: str) -> Iterator[Path]:
-    """Yield the path of a file to write, which becomes `path` if the block succeeds and nothing is there.
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a file to write, which becomes `path` if the block succeeds.
 
-    What a killed process left of it is removed; another process that writes it is refused.
-
-    Parameters
-    ----------
-    work
-        What is done, for messages.
+    Raises
+    ------
+    StoreError
+        If there is something at `path` already.
     """
-    folder = path.with_name(path.name + PARTIAL_SUFFIX)
     if path.exists():
-        remove_tree(folder, ignore_errors=True)  # of a process that was killed after its rename
         raise StoreError(f"{path}: is there already; remove it, or name another file")
-    with alone_in(folder, work):
-        try:
-            empty(folder)
-            with naming(path):
-                yield folder / path.name
-                sync(folder / path.name)
-                if path.exists():
-                    raise StoreError(f"{path}: is there already; remove it, or name another file")
-                (folder / path.name).replace(path)
-        finally:
-            remove_tree(folder, ignore_errors=True)
-        sync(path.absolute().parent)
+    with whole_file(path) as partial:
+        yield partial
 
 
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
@@ -254,6 +240,7 @@ class _Transfer:
         self._files, self._destination, self._building = files, destination, building
         self._digests = digests
         self._growing = (destination / DIGESTS).is_file()
+        self._root = destination if self._growing else building
         self._progress = progress
         self._lock = Lock()
         self._done = self._octets = self._kept = self._came = 0
@@ -262,9 +249,9 @@ class _Transfer:
         self._limit = 1 << 62
         self._total = len(self._digests)
         self._fetch(BAG_INFO)
-        self._limit = most_bytes(self._path(BAG_INFO).read_bytes())
+        self._limit = most_bytes((self._root / BAG_INFO).read_bytes())
         self._fetch(TABLE)
-        table = parse_clips_csv(self._path(TABLE).read_bytes(), f"{self._files.where}/{TABLE}")
+        table = parse_clips_csv((self._root / TABLE).read_bytes(), f"{self._files.where}/{TABLE}")
         wanted = wanted_files(self._digests, table, arrays, clips)
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)
@@ -276,36 +263,27 @@ class _Transfer:
         )
 
     def _finish(self, left: set[str]) -> None:
-        absent = fetch_bytes(left, self._files.where)
-        building, destination = self._building, self._destination
-        if self._growing:
-            for path in sorted(path for path in building.rglob("*") if path.is_file()):
-                name = path.relative_to(building).as_posix()
-                if name in self._digests:
-                    (destination / name).parent.mkdir(parents=True, exist_ok=True)
-                    path.replace(destination / name)
-            sync_all({destination, *(path.parent for path in destination.rglob("*"))})
-            if left:
-                write_whole(destination / FETCH, absent)
-            else:
-                (destination / FETCH).unlink(missing_ok=True)
-                sync(destination)
-            remove_tree(building)
-        else:
+        root = self._root
+        if not self._growing:
             self._fetch(DIGESTS)
             # As it was listed: a source that changes meanwhile cannot mix two stores in one copy.
             tags = (name for name in self._digests if not name.startswith(f"{PAYLOAD}/"))
-            write_whole(building / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}))
-            (building / FETCH).unlink(missing_ok=True)
-            if left:
-                write_whole(building / FETCH, absent)
-            self._sweep(left)
-            self._open()
-            sync_all({building, *(path.parent for path in building.rglob("*"))})
-            building.rename(destination)
-        sync(destination.absolute().parent)
+            write_whole(root / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}))
+            self._sweep({*(self._digests.keys() - left), TAG_DIGESTS})
+            self._refuse_unreadable()
+        sync_all({root, *(path.parent for path in root.rglob("*"))})
+        if left:
+            write_whole(root / FETCH, fetch_bytes(left, self._files.where))
+        else:
+            (root / FETCH).unlink(missing_ok=True)
+            sync(root)
+        if self._growing:
+            remove_tree(self._building)
+        else:
+            root.rename(self._destination)
+        sync(self._destination.absolute().parent)
 
-    def _open(self) -> None:
+    def _refuse_unreadable(self) -> None:
         """Refuse a store whose groups cannot be opened, before it is renamed."""
         try:
             store = open_files(FolderFiles(self._building))
@@ -314,31 +292,21 @@ class _Transfer:
         except StoreError as error:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
-    def _sweep(self, left: set[str]) -> None:
+    def _sweep(self, keep: set[str]) -> None:
         """Remove files of an earlier transfer that are not wanted now."""
-        keep = {*(self._digests.keys() - left), TAG_DIGESTS, *((FETCH,) if left else ())}
-        for path in list(self._building.rglob("*")):
-            if not path.is_dir() and path.relative_to(self._building).as_posix() not in keep:
+        for path in list(self._root.rglob("*")):
+            if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
                 path.unlink()
-        for path in sorted(self._building.rglob("*"), reverse=True):
-            if path.is_dir():
-                with suppress(OSError):  # not empty: it has wanted files
-                    path.rmdir()
-
-    def _path(self, name: str) -> Path:
-        held = self._destination / name
-        return held if self._growing and not (self._building / name).exists() else self._building / name
 
     def _fetch(self, name: str) -> None:
         """Fetch and check a file, unless it is present already."""
         expected = self._digests[name]
-        for path in {self._path(name), self._building / name}:
-            if here := path.is_file() and not path.is_symlink() and file_sha256(path) == expected:
-                break
-        else:
-            path = self._building / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{path.name}.{expected}{PARTIAL_SUFFIX}")
+        path = self._root / name
+        here = path.is_file() and not path.is_symlink() and file_sha256(path) == expected
+        if not here:
+            partial = self._building / f"{name}.{expected}{PARTIAL_SUFFIX}"
+            for folder in (partial.parent, path.parent):
+                folder.mkdir(parents=True, exist_ok=True)
             with naming(partial):
                 download_file(self._files, name, partial, expected, self._count)
             sync(partial)

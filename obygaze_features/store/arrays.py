@@ -1,61 +1,31 @@
-"""Define the layout of a sealed store's arrays, and read strings and shards."""
+"""Define the layout of a sealed store's arrays, and read their chunks and shards.
 
-import atexit
-import os
-from io import FileIO
-from typing import Any
+zarr writes them; they are read without it. The format leaves one layout for each array, in which a chunk is
+its rows and a checksum: no memory is taken for more bytes than there are in the files.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO, FileIO
+from typing import Any, Final
 
 import numpy as np
-import zarr
 from fastcrc.crc32 import iscsi as crc32c
 from numcodecs.vlen import VLenUTF8
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
-from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
-from zarr.core import sync
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.format import ARRAYS, TABLE, block_rows
-from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone
+from obygaze_features.schema import Count, fits
+from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
+from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone, guarded
 
-if not __debug__:  # zarr's assertions have effects: without them a whole store looks damaged
-    raise StoreError("stores can't be read by python -O: start it without -O and PYTHONOPTIMIZE")
+CRC_BYTES: Final = 4
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
 _ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
-
-
-@atexit.register
-def _stop_zarr() -> None:
-    """Wait for zarr's thread: zarr gives it 0.2 s, and on a busy machine ends a program with a traceback."""
-    loop, thread = sync.loop[0], sync.iothread[0]
-    if loop is not None and thread is not None:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-
-def create_array(
-    node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
-) -> zarr.Array[Any]:
-    """Create an array of a group; its first dimension is the clips."""
-    block = (block_rows(name, shape[0]), *shape[1:])
-    sharded = ARRAYS[name].sharded
-    text = dtype == "string"
-    return node.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=(1, *shape[1:]) if sharded else block,
-        shards=block if sharded else None,
-        serializer=VLenUTF8Codec()
-        if text
-        else BytesCodec(endian="little" if np.dtype(dtype).itemsize > 1 else None),
-        compressors=[ZstdCodec(level=3, checksum=False), Crc32cCodec()] if text else [Crc32cCodec()],
-        fill_value=ARRAYS[name].fill,
-        dimension_names=dimension_names,
-        config={"write_empty_chunks": True},
-    )
 
 
 def array_layout(
@@ -133,32 +103,172 @@ def all_finite(values: NDArray[Any]) -> bool:
     return True
 
 
-# --- reading strings within bounds
-# Zarr trusts the sizes in a chunk of strings: a chunk of 17 bytes can make it allocate 10 GB.
+# --- reading
+# ---------------------------------------------------------------------------
+WARM = 2**22
+"""Bytes of a block of tokens, whose memory is reused. Larger blocks are new pages, which cost more than
+reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
+
+
+class SealedArray:
+    """One array of a sealed store, read by rows.
+
+    Attributes
+    ----------
+    shape
+        Its shape, the clips first.
+    dtype
+        Its data type; StringDType for strings.
+
+    Raises
+    ------
+    StoreError
+        If the metadata are not those that sealing writes.
+    """
+
+    def __init__(self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any]) -> None:
+        self._files, self._name = files, f"{group}/{name}"
+        self._where = f"{files.where}, array {self._name}"
+        shape, kind = metadata["shape"], metadata["data_type"]
+        fitting = kind in ARRAYS[name].dtypes and len(shape) == len(ARRAYS[name].dims)
+        if not fitting or not fits(shape, list[Count]):
+            raise StoreError(f"{self._where}: {kind} {shape} does not fit the format")
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.dtype: np.dtype[Any] = (
+            np.dtypes.StringDType() if kind == "string" else np.dtype(kind).newbyteorder("<")
+        )
+        expected, stated = lean(array_layout(name, self.shape, kind, ())), lean(metadata)
+        if wrong := [field for field in LAYOUT if stated[field] != expected[field]]:
+            raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
+        self._block, self._sharded = block_rows(name, self.shape[0]), ARRAYS[name].sharded
+
+    def read(self, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows as they are stored, whatever their status.
+
+        Raises
+        ------
+        StoreError
+            If a chunk or shard is missing, or has another size or checksum.
+        """
+        wanted = range(*rows.indices(self.shape[0]))
+        values: NDArray[Any] = guarded(self._where, lambda: self._read(wanted), store=self._files.where)
+        return values
+
+    def pieces(self, rows: range) -> Iterator[slice]:
+        """Cut rows of one stored object into pieces that are cheap to read one after another."""
+        size = len(rows)
+        if isinstance(self._files, FolderFiles) and self._sharded:
+            size = min(size, max(1, WARM // self._row_bytes))
+        for start in range(rows.start, rows.stop, size):
+            yield slice(start, min(start + size, rows.stop))
+
+    def _read(self, rows: range) -> NDArray[Any]:
+        values = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        blocks = range(rows.start // self._block, -(-rows.stop // self._block) if rows else 0)
+
+        def fill(number: int) -> None:
+            first = number * self._block
+            part = range(max(rows.start, first), min(rows.stop, first + self._block))
+            within = slice(part.start - first, part.stop - first)
+            self._fill(number, within, values[part.start - rows.start : part.stop - rows.start])
+
+        if len(blocks) == 1:
+            fill(blocks[0])
+        else:
+            with ThreadPoolExecutor(self._files.readers) as threads:
+                for _ in threads.map(fill, blocks):
+                    pass
+        return values
+
+    def _fill(self, number: int, rows: slice, values: NDArray[Any]) -> None:
+        """Read rows of one chunk or shard, which are counted within it, into an array."""
+        name = chunk_file(self._name, number)
+        try:
+            if self.dtype.kind == "T":
+                values[:] = _read_strings(self._files, name, self._block)[rows]
+                return
+            good = (self._fill_of_shard if self._sharded else self._fill_of_chunk)(name, rows, values)
+        except FileNotFoundError:
+            raise gone(self._files, name) from None
+        if not good:
+            raise StoreError(
+                f"{self._files.where}/{name}: this chunk is damaged; "
+                f"run: obygaze store verify --full {self._files.where}"
+            )
+
+    def _fill_of_chunk(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
+        """Read rows of a chunk, which is its rows and a checksum; return whether it is that."""
+        data = memoryview(self._files.read(name))
+        if len(data) != self._block * self._row_bytes + CRC_BYTES or not _checked(data):
+            return False
+        stored = np.frombuffer(data[:-CRC_BYTES], self.dtype)
+        values[:] = stored.reshape(self._block, *self.shape[1:])[rows]
+        return True
+
+    def _fill_of_shard(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
+        """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
+        data = memoryview(self._files.read(name, -16 * self._block - CRC_BYTES))
+        if len(data) != 16 * self._block + CRC_BYTES or not _checked(data):
+            return False
+        index = np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
+        size = self._row_bytes + CRC_BYTES
+        present = [place for place in index if place != _ABSENT]
+        if any(length != size or offset > self._block * size for offset, length in present):
+            return False
+        first, last = (min(present)[0], max(present)[0] + size) if present else (0, 0)
+        buffer = values.reshape(len(values), -1).view(np.uint8)
+        if isinstance(self._files, FolderFiles):
+            source: FileIO | BytesIO = FileIO(self._files.path / name)
+            first = 0
+        else:
+            source = BytesIO(self._files.read(name, first, last))
+        with source:
+            for place, row in zip(index, buffer, strict=True):
+                if place == _ABSENT:
+                    row[:] = 0xFF  # every float of which all bits are set is NaN
+                elif not _read_row(source, place[0] - first, row.data):
+                    return False
+        return True
+
+    @property
+    def _row_bytes(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
+_ABSENT = [2**64 - 1, 2**64 - 1]
+
+
+def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
+    """Read a row of a shard; return whether its checksum is right."""
+    checksum = 0
+    source.seek(offset)
+    for start in range(0, len(view), PIECE):
+        part = view[start : start + PIECE]
+        if source.readinto(part) != len(part):
+            return False
+        checksum = crc32c(part, checksum)
+    return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
+
+
+def _checked(data: memoryview) -> bool:
+    """Return whether bytes end in their checksum."""
+    return crc32c(data[:-CRC_BYTES]).to_bytes(CRC_BYTES, "little") == data[-CRC_BYTES:]
+
+
+# --- a chunk of strings, read within bounds
+# Libraries trust the sizes in it: 17 bytes can make them allocate 10 GB.
 # ---------------------------------------------------------------------------
 FEW = 1 << 20
 """Bytes of strings in one chunk up to which the size of the table of clips is not checked."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-def read_strings(files: StoreFiles, folder: str, chunk: int, rows: range) -> NDArray[Any]:
-    """Read some rows of an array of strings: vlen-utf8, Zstandard, CRC-32C.
+def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
+    """Read a chunk: vlen-utf8, Zstandard, CRC-32C.
 
     Every string stands in the table of clips too, so a chunk that would be larger than it is refused unread.
-
-    Raises
-    ------
-    StoreError
-        If a chunk is missing, damaged, larger than the table, or has another count of strings.
     """
-    strings: list[str] = []
-    first = rows.start // chunk * chunk
-    for start in range(first, rows.stop, chunk):
-        strings += _read_strings(files, f"{folder}/c/{start // chunk}", chunk)
-    return np.array(strings[rows.start - first : rows.stop - first], np.dtypes.StringDType())
 
-
-def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     def refuse_more(size: int) -> None:
         if size > FEW and size > (most := files.size(TABLE) + 4 * (count + 1)):
             raise StoreError(
@@ -167,17 +277,14 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
             )
 
     stored = bytearray()
-    try:
-        for block in files.stream(name):
-            stored += block
-            refuse_more(len(stored))
-    except FileNotFoundError:
-        raise gone(files, name) from None
-    data, checksum = bytes(stored[:-4]), bytes(stored[-4:])
+    for block in files.stream(name):
+        stored += block
+        refuse_more(len(stored))
+    data = bytes(stored[:-CRC_BYTES])
     size = _zstd_size(data)
     refuse_more(size or 0)
     wrong: object = "its checksum is wrong, or it does not say how long it is"
-    if size is not None and crc32c(data).to_bytes(4, "little") == checksum:
+    if size is not None and _checked(memoryview(stored)):
         try:
             return _split_strings(bytes(Zstd().decode(data)), count)
         except (ValueError, RuntimeError) as error:
@@ -206,69 +313,3 @@ def _split_strings(data: bytes, count: int) -> list[str]:
         raise ValueError(f"it has another count of strings than its {count} rows")
     strings: list[str] = VLenUTF8().decode(data).tolist()
     return strings
-
-
-# --- reading rows of shards into place
-# Zarr decodes a shard's rows in tasks of its own and copies them [4.8 MB of tokens: 6.2 ms, here 1.0].
-# ---------------------------------------------------------------------------
-def read_shards(
-    files: FolderFiles, folder: str, array: zarr.Array[Any], block: int, rows: range
-) -> NDArray[Any]:
-    """Read some rows of an array of floats with `block` clips in a shard; absent rows are NaN.
-
-    Raises
-    ------
-    StoreError
-        If a shard is missing, or an index or a row has a wrong checksum.
-    """
-    row = array.shape[1:]
-    values = np.empty((len(rows), *row), np.dtype(array.dtype).newbyteorder("<"))
-    buffer = values.reshape(len(rows), -1).view(np.uint8)
-    for number in range(rows.start // block, -(-rows.stop // block)):
-        name = "/".join([folder, "c", str(number), *["0"] * len(row)])
-        first = max(rows.start, number * block)
-        mine = range(first - number * block, min(rows.stop, (number + 1) * block) - number * block)
-        try:
-            shard = (files.path / name).open("rb", buffering=0)
-        except FileNotFoundError:
-            raise gone(files, name) from None
-        with shard:
-            good = _read_shard(shard, block, mine, buffer[first - rows.start :])
-        if not good:
-            raise StoreError(
-                f"{files.where}/{name}: this chunk is damaged; run: obygaze store verify --full {files.where}"
-            )
-    return values
-
-
-_ABSENT = 2**64 - 1
-
-
-def _read_shard(shard: FileIO, block: int, rows: range, buffer: NDArray[np.uint8]) -> bool:
-    """Fill a buffer [n, bytes] with rows of an open shard; return whether all checksums are right."""
-    size = buffer.shape[1]
-    index_bytes = 16 * block
-    start = shard.seek(0, os.SEEK_END) - index_bytes - 4
-    shard.seek(max(start, 0))
-    data = shard.read(index_bytes + 4)
-    if start < 0 or len(data) != index_bytes + 4 or crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
-        return False
-    index = np.frombuffer(data[:-4], "<u8").reshape(block, 2).tolist()
-    for position, row in enumerate(rows):
-        offset, length = index[row]
-        if offset == _ABSENT and length == _ABSENT:
-            buffer[position] = 0xFF  # every float of which all bits are set is NaN
-            continue
-        if length != size + 4 or offset + length > start:
-            return False
-        checksum = 0
-        shard.seek(offset)
-        view = buffer[position].data
-        for first in range(0, size, PIECE):
-            part = view[first : first + PIECE]
-            if shard.readinto(part) != len(part):
-                return False
-            checksum = crc32c(part, checksum)
-        if shard.read(4) != checksum.to_bytes(4, "little"):
-            return False
-    return True

@@ -1,4 +1,4 @@
-"""Estimate the disk space of a stage and its store, and refuse a disk that is too small."""
+"""Estimate the disk space of a stage and its store."""
 
 import os
 import shutil
@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from obygaze_features.errors import StoreError
 from obygaze_features.io import PARTIAL_SUFFIX
 from obygaze_features.lines import json_bytes
 from obygaze_features.store.format import PIECE_ROWS
@@ -101,10 +100,8 @@ def free_space(path: Path) -> FreeSpace:
 
 def existing_folder(path: Path) -> Path:
     """Return an existing or future file or folder, or the nearest folder above it that exists."""
-    nearest = path.absolute()
-    while not os.path.lexists(nearest):
-        nearest = nearest.parent
-    return nearest
+    path = path.absolute()
+    return next(filter(os.path.lexists, (path, *path.parents)))
 
 
 def links_work(folder: Path) -> bool:
@@ -121,13 +118,3 @@ def links_work(folder: Path) -> bool:
             probe.unlink(missing_ok=True)
             linked.unlink(missing_ok=True)
     return True
-
-
-def refuse_small_disk(needed: int, folder: Path) -> None:
-    """Refuse to write this many bytes where the disk of a folder has too little free space."""
-    disk = shutil.disk_usage(folder)
-    free = disk.free
-    if disk.total and free < needed:
-        raise StoreError(
-            f"{folder}: sealing needs {needed / 1e9:.3g} GB more, and {free / 1e9:.3g} GB are free; make room"
-        )

@@ -8,7 +8,6 @@ import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
@@ -21,8 +20,8 @@ ROOT = f"{FEATURES}/{ZARR_METADATA}"
 _ENCRYPTED = 1
 _LOCAL_HEADER = 30
 """Bytes before a member's own: the header, without the name and what may follow it."""
-_TAIL = 1 << 16
-_LARGEST_DIRECTORY = 1 << 26
+TAILS = (1 << 16, 1 << 20, 1 << 26)
+"""Bytes from the end of a zip in which its directory is looked for; no store needs a larger one."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,7 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
     StoreError
         If it is no zip, or not one of a store that `pack` made.
     """
-    try:
-        with zipfile.ZipFile(_Tail(files, file, where)) as archive:
-            members, end = archive.infolist(), archive.start_dir
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
-        if isinstance(error, StoreError):
-            raise
-        raise StoreError(f"{where}: not a zip, or a torn one ({error})") from error
+    members, end = _directory(files, file, where)
     prefix = members[0].filename.partition("/")[0] if members else ""
     if not prefix.isprintable() or prefix.startswith(".") or set(prefix) & set("\\:"):
         raise StoreError(f"{where}: its folder {prefix[:80]!r} is no name of a store")
@@ -126,38 +119,21 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
     return ZipFiles(where, prefix, files, file, places)
 
 
-class _Tail(io.RawIOBase):
-    """The end of a file for zipfile to read the directory of, in one request or two."""
-
-    def __init__(self, files: StoreFiles, file: str, where: str) -> None:
-        self._read_from, self._where = partial(files.read, file), where
-        self._size = files.size(file)
-        self._start = max(0, self._size - _TAIL)
-        self._data = self._read_from(self._start, self._size)
-        self._at = 0
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = max(0, offset + (0, self._at, self._size)[whence])
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        stop = self._size if size < 0 else min(self._size, self._at + size)
-        if stop - self._at > _LARGEST_DIRECTORY:
-            raise StoreError(f"{self._where}: its directory is larger than any store needs")
-        if self._at >= self._start:
-            data = self._data[self._at - self._start : stop - self._start]
-        else:
-            self._data = self._read_from(self._at, self._size)
-            self._start = self._at
-            data = self._data[: stop - self._at]
-        self._at += len(data)
-        return data
+def _directory(files: StoreFiles, file: str, where: str) -> tuple[list[zipfile.ZipInfo], int]:
+    """Read the directory of a zip from the end of the file; return it, and where it begins."""
+    size = files.size(file)
+    failure: Exception | None = None
+    for tail in TAILS:
+        start = max(0, size - tail)
+        try:
+            with zipfile.ZipFile(io.BytesIO(files.read(file, start, size))) as archive:
+                members = archive.infolist()
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
+            if isinstance(error, StoreError):
+                raise
+            failure = error
+            continue
+        for member in members:  # zipfile counts from where it takes the file to begin
+            member.header_offset += start
+        return members, archive.start_dir + start
+    raise StoreError(f"{where}: not a zip, or a torn one ({failure})") from failure

@@ -142,7 +142,7 @@ def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Return whether a version of the format is newer than another."""
+    """Return whether a version, of the format or of a store, is newer than another."""
     return _numbers(version) > _numbers(other)
 
 
@@ -163,6 +163,12 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
     if array == "frames" and sizes[1] != n_frames:
         return ("clip", "tubelet", "feature")
     return ARRAYS[array].dims
+
+
+def chunk_file(array: str, number: int) -> str:
+    """Return the relative path of a chunk or shard of `group/array`, by its number along the clips."""
+    zeros = ["0"] * (len(ARRAYS[array.partition("/")[2]].dims) - 1)
+    return "/".join([FEATURES, array, "c", str(number), *zeros])
 
 
 def block_rows(array: str, n_clips: int) -> int:

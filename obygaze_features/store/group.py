@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.arrays import (
-    LAYOUT,
-    array_layout,
-    lean,
-    read_shards,
-    read_strings,
-)
+from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
     ARRAYS,
     DONE,
     FEATURE_ARRAYS,
-    FEATURES,
     GROUP_STATUSES,
-    PROVENANCE,
     TABLE,
     TIME_ARRAYS,
     block_rows,
     dimensions,
 )
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
-from obygaze_features.store.records import COLUMNS, StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, gone, guarded, whole
+from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.records import ArraySpec, GroupSpec, StoredClip
+from obygaze_features.store.store_files import StoreFiles
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-HARMLESS = 2**26
-"""Size of a chunk, in bytes, up to which the size of its file is not checked: a check costs a round trip."""
-
-WARM = 2**22
-"""Bytes of a block of tokens, whose memory is reused. Larger blocks are new pages, which cost more than
-reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
 _DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
 
 
@@ -81,12 +66,26 @@ class Group:
     (2, 8)
     """
 
-    def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
-        self._files = files
-        self.name = node.basename
-        self.provenance: dict[str, Any] = dict(node.metadata.attributes[PROVENANCE])
-        self._stored = GroupArrays(files, node)
-        self.arrays = self._stored.features
+    def __init__(
+        self,
+        files: StoreFiles,
+        name: str,
+        provenance: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        table: Callable[[], Sequence[StoredClip]],
+    ) -> None:
+        self._files, self._table = files, table
+        self.name = name
+        self.provenance = dict(provenance)
+        self._stored = {
+            array: SealedArray(files, name, array, metadata[array]) for array in ARRAYS if array in metadata
+        }
+        self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
+        n_clips = self.shape("status")[0]
+        if any(self.shape(array)[0] != n_clips for array in self._stored) or n_clips > files.size(TABLE):
+            raise StoreError(
+                f"{self._where}, group {name}: its arrays differ in clips, or have more than {TABLE}"
+            )
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
@@ -205,12 +204,11 @@ class Group:
 
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
-        shape: tuple[int, ...] = self._stored[array].shape
-        return shape
+        return self._array(array).shape
 
     def dtype(self, array: str) -> np.dtype[Any]:
         """Return the data type of an array without reading it."""
-        return np.dtype(self._stored[array].dtype)
+        return self._array(array).dtype
 
     def read(self, clip_id: str, array: str) -> NDArray[Any]:
         """Read one clip's row of one array.
@@ -245,11 +243,16 @@ class Group:
 
     def pieces(self, array: str, rows: range) -> Iterator[slice]:
         """Cut rows of one stored object into pieces that are cheap to read one after another."""
-        return self._stored.pieces(array, rows)
+        return self._array(array).pieces(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""
-        return self._stored.read(name, rows)
+        return self._array(name).read(rows)
+
+    def _array(self, name: str) -> SealedArray:
+        if name not in self._stored:
+            raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
+        return self._stored[name]
 
     @property
     def _where(self) -> str:
@@ -257,8 +260,7 @@ class Group:
 
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
-        clips = parse_clips_csv(whole(self._files, TABLE), f"{self._where}/{TABLE}")
-        return tuple(clip.within(self.name) for clip in clips)
+        return tuple(clip.within(self.name) for clip in self._table())
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -281,6 +283,13 @@ class Group:
                 f"the first is {clip}; run: obygaze store verify --full {self._where}"
             )
         return values
+
+
+def spec_of(group: Group) -> GroupSpec:
+    """Return what a stage declares for the features of a group in a store."""
+    arrays = tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
+    return GroupSpec(group.name, arrays, group.n_frames, provenance)
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
@@ -315,117 +324,3 @@ def _blocks(group: Group, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
     size = block_rows(array, len(group))  # times may be unknown, so NaN in them is no damage
     for start in range(0, len(group), size):
         yield start, group.raw(array, slice(start, start + size))
-
-
-# --- arrays as they are stored
-# ---------------------------------------------------------------------------
-class GroupArrays:
-    """The arrays of one backbone's group, by name.
-
-    Attributes
-    ----------
-    features
-        Names of the feature arrays there are.
-
-    Raises
-    ------
-    StoreError
-        If the metadata do not fit the format, or ask for more clips than are stored.
-    """
-
-    def __init__(self, files: StoreFiles, node: zarr.Group) -> None:
-        self._files, self._where, self._name = files, files.where, node.basename
-        self._arrays = {name: array for name, array in node.arrays() if name in ARRAYS}
-        self.features = tuple(name for name in FEATURE_ARRAYS if name in self._arrays)
-        self._check_rows_exist()
-        for name, array in self._arrays.items():
-            self._check_layout(name, array)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._arrays
-
-    def __getitem__(self, name: str) -> zarr.Array[Any]:
-        if name not in self._arrays:
-            raise StoreError(
-                f"{self._where}: group {self._name} has no {name}, but {', '.join(self.features)}"
-            )
-        return self._arrays[name]
-
-    def read(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows as they are stored, whatever their status."""
-        values: NDArray[Any] = guarded(
-            f"{self._where}, array {self._name}/{name}", lambda: self._rows_of(name, rows), store=self._where
-        )
-        return values
-
-    def _rows_of(self, name: str, rows: slice) -> NDArray[Any]:
-        array = self[name]
-        start, stop, _ = rows.indices(array.shape[0])
-        folder = f"{FEATURES}/{self._name}/{name}"
-        if array.dtype.kind == "T":
-            return read_strings(self._files, folder, array.chunks[0], range(start, stop))
-        if start < stop:
-            self._check_chunk(name, array, start)
-        if isinstance(self._files, FolderFiles) and array.shards:
-            return read_shards(self._files, folder, array, array.shards[0], range(start, stop))
-        return np.asarray(array[rows])
-
-    def pieces(self, array: str, rows: range) -> Iterator[slice]:
-        """Cut rows of one stored object into pieces that are cheap to read one after another."""
-        size = len(rows)
-        if isinstance(self._files, FolderFiles) and self[array].shards:
-            size = min(size, max(1, WARM // self._row_bytes(array)))
-        for start in range(rows.start, rows.stop, size):
-            yield slice(start, min(start + size, rows.stop))
-
-    def _row_bytes(self, name: str) -> int:
-        return math.prod(self[name].shape[1:]) * np.dtype(self[name].dtype).itemsize
-
-    def _check_rows_exist(self) -> None:
-        """Refuse metadata that claim more clips than are stored, before memory is allocated for them."""
-        n_clips = self["status"].shape[0]
-        if n_clips > HARMLESS // 64 and n_clips > self._files.size(TABLE) // len(COLUMNS):
-            raise StoreError(
-                f"{self._where}, group {self._name}: the metadata ask for {n_clips} clips, "
-                f"more than {TABLE} has"
-            )
-        last = max(n_clips - 1, 0) // block_rows("status", n_clips)
-        name = f"{FEATURES}/{self._name}/status/c/{last}"
-        try:
-            self._files.size(name)
-        except FileNotFoundError:
-            raise gone(self._files, name) from None
-
-    def _check_layout(self, name: str, array: zarr.Array[Any]) -> None:
-        """Refuse metadata that no sealed store has before a chunk is read: few bytes may decode to many."""
-        where, dtype = f"{self._where}, array {self._name}/{name}", _dtype_name(array)
-        if (
-            array.shape[:1] != self["status"].shape[:1]
-            or array.ndim != len(ARRAYS[name].dims)
-            or dtype not in ARRAYS[name].dtypes
-        ):
-            raise StoreError(f"{where}: {array.dtype} {list(array.shape)} does not fit the format")
-        expected, found = lean(array_layout(name, array.shape, dtype, ())), lean(array.metadata.to_dict())
-        if wrong := [field for field in LAYOUT if found[field] != expected[field]]:
-            raise StoreError(f"{where}: {wrong[0]}: not as the format demands, so it is not read")
-
-    def _check_chunk(self, name: str, array: zarr.Array[Any], row: int) -> None:
-        """Refuse metadata whose chunk is larger than the stored object."""
-        block = (array.shards or array.chunks)[0]
-        chunk = "/".join(["c", str(row // block), *["0"] * (array.ndim - 1)])
-        needed = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
-        if needed <= HARMLESS:
-            return
-        try:
-            size = self._files.size(f"{FEATURES}/{self._name}/{name}/{chunk}")
-        except FileNotFoundError:
-            return  # reading it raises a clearer error
-        if needed > size:
-            raise StoreError(
-                f"{self._where}, array {self._name}/{name}: the metadata ask for chunks of {needed} bytes, "
-                f"{chunk} has {size}; run: obygaze store verify {self._where}"
-            )
-
-
-def _dtype_name(array: zarr.Array[Any]) -> str:
-    return "string" if array.dtype.kind == "T" else str(array.dtype.name)

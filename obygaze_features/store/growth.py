@@ -1,20 +1,20 @@
 """Grow a sealed store: plan a stage that adds clips to it, in the place of one that is sealed."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
-from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
-from obygaze_features.store.group import Group
-from obygaze_features.store.provenance import FILLED_IN, NOT_NUMERICS, differences, same_numerics
-from obygaze_features.store.records import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.format import STAGING_SUFFIX, STATUSES, is_newer
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
+from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import Parent, read_stage
-from obygaze_features.store.store import Store, open_store
+from obygaze_features.store.store import Store, open_store, sealed_versions
+from obygaze_features.store.store_files import guarded
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,20 @@ def plan_growth(
         If the store is not a folder, the version is not higher, the backbones or settings that determine
         their features differ, or a clip differs from the store's clip of that id.
     """
-    _check_version(parent, version)
     where = parent.path
+    if not guarded(parent.where, lambda: is_newer(version, parent.version)):
+        raise StoreError(
+            f"{parent.where}: version {version} does not follow {parent.version}; "
+            "choose a higher one (--store-version)"
+        )
     requested = {clip.clip_id: clip for clip in clips}
     planned = []
     for clip in parent.clips:
-        before = PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.text)
-        now = requested.pop(clip.clip_id, None)
+        before, now = clip.planned, requested.pop(clip.clip_id, None)
         if now is None and clip.status == STATUSES[0]:
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
-        if now is not None and (apart := _apart(before, now)):
-            raise StoreError(f"clip {clip.clip_id}: {apart} is not what it is in {where}")
+        if now is not None and (apart := differences(asdict(before), asdict(now))):
+            raise StoreError(f"clip {clip.clip_id}: {', '.join(apart)} is not what it is in {where}")
         planned.append(before)
     whole = len(planned) + len(requested) == len(clips)
     about = {"name": parent.attributes["corpus"]["name"]}
@@ -82,7 +85,7 @@ def plan_growth(
         )
     return Growth(
         (*planned, *requested.values()),
-        tuple(_grown(parent, group) for group in groups),
+        tuple(combined(group, [spec_of(parent[group.name]), group]) for group in groups),
         {**corpus, **about} if whole else dict(about),
     )
 
@@ -100,8 +103,7 @@ def still_needed(path: Path) -> str:
     stage = read_stage(path)
     if left := len(stage.missing()):
         return f"{left} of {len(stage.clips)} clips are still to do"
-    versions = re.compile(re.escape(path.name.removesuffix(STAGING_SUFFIX)) + r"-\d+\.\d+\.\d+")
-    sealed = [folder for folder in sorted(path.parent.iterdir()) if versions.fullmatch(folder.name)]
+    sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
     status = stage.status()
     for folder in sealed:
         try:
@@ -125,55 +127,34 @@ def discard(folder: Path) -> None:
     remove_tree(doomed)
 
 
-def _apart(before: PlannedClip, now: PlannedClip) -> str:
-    fields = [
-        name for name in ("movie", "start_s", "end_s", "text") if getattr(before, name) != getattr(now, name)
-    ]
-    return ", ".join(fields)
+def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
+    """Return a group of the features of all `specs`; those of `base`, but for fields that may differ.
+
+    Raises
+    ------
+    StoreError
+        If such features must not be mixed; names the fields.
+    """
+    for spec in specs:
+        if fields := same_numerics(base.provenance, spec.provenance):
+            raise StoreError(
+                f"features of {base.name}: provenance differs in {', '.join(fields)}: "
+                "such features must not be mixed"
+            )
+        if {*spec.arrays} != {*base.arrays} or spec.n_frames != base.n_frames:
+            raise StoreError(
+                f"features of {base.name}: the shapes of their arrays differ; "
+                "compare them: obygaze store diff"
+            )
+    may_differ = [field for field in NOT_NUMERICS if any(field in spec.provenance for spec in specs)]
+    shared = {field: _joined(field, [spec.provenance.get(field) for spec in specs]) for field in may_differ}
+    return replace(base, provenance={**base.provenance, **shared})
 
 
-def _grown(parent: Store, spec: GroupSpec) -> GroupSpec:
-    group = parent[spec.name]
-    where = f"{parent.where}, features of {spec.name}"
-    before = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
-    if fields := same_numerics(before, spec.provenance):
-        raise StoreError(
-            f"{where}: provenance differs in {', '.join(fields)}: such features must not be mixed"
-        )
-    mine = {array.name: (array.shape, array.dtype) for array in spec.arrays}
-    if mine != {array.name: (array.shape, array.dtype) for array in array_specs(group)}:
-        raise StoreError(f"{where}: the shapes of their arrays differ; compare them: obygaze store diff")
-    provenance = dict(spec.provenance)
-    for field in NOT_NUMERICS:
-        if field in provenance or field in before:
-            provenance[field] = joined(field, [before.get(field), spec.provenance.get(field)])
-    return GroupSpec(spec.name, spec.arrays, spec.n_frames, provenance)
-
-
-def array_specs(group: Group) -> tuple[ArraySpec, ...]:
-    """Return the specifications of a group's feature arrays, as declared by a stage."""
-    return tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
-
-
-def joined(field: str, values: list[Any]) -> object:
+def _joined(field: str, values: list[Any]) -> object:
     """Return one value for a field that may differ: texts are joined, other values become unknown."""
     if not any(differences(values[0], value) for value in values):
         return values[0]
     texts = sorted({value for value in values if isinstance(value, str) and value})
     joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
     return None if joint is None else joint.join(texts)
-
-
-def _check_version(parent: Store, version: str) -> None:
-    if _numbers(version) <= _numbers(parent.version):
-        raise StoreError(
-            f"{parent.where}: version {version} does not follow {parent.version}; "
-            "choose a higher one (--store-version)"
-        )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, version.split(".")))
-    except ValueError:
-        raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0") from None

@@ -4,8 +4,7 @@ A clip is done only if a valid line lists it. The line is written after the byte
 disk. Every writer has its own journal. Order comes from `attempt`, not from the order of files or clocks.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -164,20 +163,23 @@ def _fits(entry: JournalEntry, n_arrays: int) -> bool:
     return len(entry.sha256) == (SHA256_HEX * n_arrays if is_done(entry) else 0)
 
 
-def valid_attempts(entries: Iterable[JournalEntry]) -> dict[int, tuple[JournalEntry, ...]]:
-    """Return the valid entries of every row, best first: ok, partial, failed; later attempts first."""
-    # Tuples: the garbage collector would visit a list for each clip of a large stage again and again.
-    attempts: dict[int, tuple[JournalEntry, ...]] = {}
-    contested: defaultdict[int, list[JournalEntry]] = defaultdict(list)
+RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
+
+
+def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
+    """Return row -> its best valid entry: ok, partial, failed; of equal ones that of the latest attempt."""
+    annulled: dict[int, int] = {}
     for entry in entries:
-        if attempts.setdefault(entry.row, (entry,)) != (entry,) or entry.status == "missing":
-            contested[entry.row].append(entry)
-    rank = {"ok": 0, "partial": 1, "failed": 2}
-    for row, others in contested.items():
-        every = [*attempts.pop(row), *others]
-        annulled = max((entry.attempt for entry in every if entry.status == "missing"), default=-1)
-        live = [entry for entry in every if entry.attempt > annulled]
-        if live:
-            live.sort(key=lambda e: (rank[e.status], -e.attempt, e.reason, e.sha256, e.writer))
-            attempts[row] = tuple(live)
-    return attempts
+        if entry.status == "missing":
+            annulled[entry.row] = max(entry.attempt, annulled.get(entry.row, 0))
+
+    def order(entry: JournalEntry) -> tuple[int, int, str, str, str]:
+        return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer
+
+    best: dict[int, JournalEntry] = {}
+    for entry in entries:
+        if entry.attempt > annulled.get(entry.row, -1):
+            known = best.setdefault(entry.row, entry)
+            if known is not entry and order(entry) < order(known):
+                best[entry.row] = entry
+    return best

@@ -5,6 +5,7 @@ croissant.json follows Croissant 1.0 (MLCommons 2024); no reader of it decodes Z
 of clips and names the features in words. What all stores have in common of it is `croissant.json` here.
 """
 
+import atexit
 import json
 import re
 import warnings
@@ -17,12 +18,15 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
+from zarr.core import sync
 from zarr.storage import LocalStore
 
+from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.lines import json_bytes
-from obygaze_features.store.arrays import create_array
 from obygaze_features.store.format import (
+    ARRAYS,
     ATTRIBUTE,
     CROISSANT,
     FEATURES,
@@ -31,6 +35,7 @@ from obygaze_features.store.format import (
     STATUSES,
     TABLE,
     TEXTS,
+    block_rows,
 )
 from obygaze_features.store.records import (
     COLUMNS,
@@ -41,6 +46,9 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
+
+if not __debug__:  # zarr's assertions have effects: without them a whole store looks damaged
+    raise StoreError("stores can't be sealed by python -O: start it without -O and PYTHONOPTIMIZE")
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (
@@ -91,16 +99,13 @@ def write_all_but_parts(
     for group in groups:
         below = node.create_group(group.name, attributes={PROVENANCE: _provenance(group, about["corpus"])})
         for name, (shape, dtype) in group.clip_arrays().items():
-            create_array(below, name, (len(clips), *shape), dtype.name, group.dimensions(name))
+            _create_array(below, name, (len(clips), *shape), dtype.name, group.dimensions(name))
         _write_ids(below, [clip.within(group.name) for clip in clips])
         _consolidate(root, group.name)
     _consolidate(root, None)
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     (root / TABLE).write_bytes(clips_csv_bytes(clips, names, digests))
-    counts = Counter(clip.status for clip in clips)
-    descriptions = [(group.name, group.provenance, _describe(group)) for group in groups]
-    by_status = {status: counts[status] for status in STATUSES}
-    facts = Facts(about, by_status, descriptions, absent_counts(clips))
+    facts = facts_of(about, clips, groups)
     table = (root / TABLE).read_bytes()
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
@@ -110,23 +115,51 @@ def write_all_but_parts(
     write_bag(root, info, readme(facts), parts)
 
 
+@atexit.register
+def _stop_zarr() -> None:
+    """Wait for zarr's thread: zarr gives it 0.2 s, and on a busy machine ends a program with a traceback."""
+    loop, thread = sync.loop[0], sync.iothread[0]
+    if loop is not None and thread is not None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def _create_array(
+    node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
+) -> zarr.Array[Any]:
+    """Create an array of a group; its first dimension is the clips."""
+    block = (block_rows(name, shape[0]), *shape[1:])
+    sharded = ARRAYS[name].sharded
+    text = dtype == "string"
+    return node.create_array(
+        name,
+        shape=shape,
+        dtype=dtype,
+        chunks=(1, *shape[1:]) if sharded else block,
+        shards=block if sharded else None,
+        serializer=VLenUTF8Codec()
+        if text
+        else BytesCodec(endian="little" if np.dtype(dtype).itemsize > 1 else None),
+        compressors=[ZstdCodec(level=3, checksum=False), Crc32cCodec()] if text else [Crc32cCodec()],
+        fill_value=ARRAYS[name].fill,
+        dimension_names=dimension_names,
+        config={"write_empty_chunks": True},
+    )
+
+
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
 
-def _describe(group: GroupSpec) -> list[str]:
-    return [describe(spec.name, spec.dtype, spec.shape, group.dimensions(spec.name)) for spec in group.arrays]
-
-
 def _write_ids(node: Any, clips: Sequence[StoredClip]) -> None:
-    ids = create_array(node, "clip", (len(clips),), "string", ("clip",))
+    ids = _create_array(node, "clip", (len(clips),), "string", ("clip",))
     ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
-    status = create_array(node, "status", (len(clips),), "uint8", ("clip",))
+    status = _create_array(node, "status", (len(clips),), "uint8", ("clip",))
     status[:] = np.array([GROUP_STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
     texts = [clip.text for clip in clips if clip.text is not None]
     if texts:
-        text = create_array(node, "text", (len(clips),), "string", ("clip",))
+        text = _create_array(node, "text", (len(clips),), "string", ("clip",))
         text[:] = np.array(texts, dtype=np.dtypes.StringDType())
 
 
@@ -172,9 +205,18 @@ class Facts:
         return TEXTS if texts else "clips"
 
 
-def describe(array: str, dtype: str, shape: Sequence[int], names: Sequence[str]) -> str:
-    """Describe an array in a line; `shape` is one clip's, `names` the dimensions' with the clips' first."""
-    return f"{array}: {dtype} [{', '.join(names)}], {' x '.join(map(str, shape))} a clip"
+def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequence[GroupSpec]) -> Facts:
+    """Gather the content of a card."""
+    counts = Counter(clip.status for clip in clips)
+    described = []
+    for group in groups:
+        arrays = [
+            f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], "
+            f"{' x '.join(map(str, spec.shape))} a clip"
+            for spec in group.arrays
+        ]
+        described.append((group.name, group.provenance, arrays))
+    return Facts(about, {status: counts[status] for status in STATUSES}, described, absent_counts(clips))
 
 
 def readme(facts: Facts) -> str:

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.store.files_remote import (
     STEP,
+    HubFiles,
     as_url,
     asking,
     asking_hub,
@@ -20,6 +21,9 @@ from obygaze_features.store.files_remote import (
     place_of,
 )
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 ATTEMPTS = 5
 """Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
@@ -124,19 +128,10 @@ def put_objects(place: Path | str, objects: Mapping[str, bytes]) -> str:
             with asking(url, name):
                 obstore.put(store, name, data)
         return url
-    if not url.startswith("hf://"):
-        raise StoreError(
-            f"{url}: nothing can be pushed over HTTP; push into a folder, and copy it to where it is served"
-        )
-    with naming_extra(url):
-        from huggingface_hub import CommitOperationAdd, HfApi  # noqa: PLC0415 - obygaze[remote]
+    target, api = begin_push(url)
+    from huggingface_hub import CommitOperationAdd  # noqa: PLC0415 - obygaze[remote], as `begin_push` asks
 
-    target = place_of(url)
-    if target.commit:
-        raise StoreError(f"{url}: leave out the revision, a push makes one")
     with asking_hub(url):
-        api = HfApi()
-        api.create_repo(target.repository, repo_type="dataset", exist_ok=True)
         done = api.create_commit(
             target.repository,
             [CommitOperationAdd(target.folder + name, data) for name, data in objects.items()],
@@ -144,3 +139,27 @@ def put_objects(place: Path | str, objects: Mapping[str, bytes]) -> str:
             commit_message=f"add {', '.join(objects)}",
         )
     return replace(target, commit=done.oid).where
+
+
+def begin_push(url: str) -> "tuple[HubFiles, HfApi]":
+    """Create the dataset repository of a URL of the Hub, if it is not there; return it and the client.
+
+    Raises
+    ------
+    StoreError
+        If nothing can be pushed to such a URL.
+    """
+    if not url.startswith("hf://"):
+        raise StoreError(
+            f"{url}: nothing can be pushed over HTTP; push into a folder, and copy it to where it is served"
+        )
+    with naming_extra(url):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
+
+    target = place_of(url)
+    if target.commit:
+        raise StoreError(f"{url}: leave out the revision, a push makes one")
+    with asking_hub(url):
+        api = HfApi()
+        api.create_repo(target.repository, repo_type="dataset", exist_ok=True)
+    return target, api

@@ -14,12 +14,11 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
-from obygaze_features.store.format import ARRAYS, FEATURES, PIECE_ROWS, PIECES, block_rows
+from obygaze_features.store.arrays import CRC_BYTES
+from obygaze_features.store.format import ARRAYS, PIECE_ROWS, PIECES, block_rows, chunk_file
 from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
 from obygaze_features.store.store_files import FolderFiles, listed
-
-CRC_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ class StoredArray:
 
     def file(self, number: int) -> str:
         """Return the relative path of a chunk or shard."""
-        zeros = ["0"] * (len(ARRAYS[self.name.partition("/")[2]].dims) - 1)
-        return "/".join([FEATURES, self.name, "c", str(number), *zeros])
+        return chunk_file(self.name, number)
 
     def offset(self, index: int) -> int:
         """Return the offset of a row in its chunk or shard, in bytes."""

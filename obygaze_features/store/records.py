@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.lines import csv_line
-from obygaze_features.schema import Hex64, Name, expected, fits
+from obygaze_features.schema import Hex64, Name, Number, SomeText, Whole, check, expected, fits
 from obygaze_features.store.format import (
     ABSENT,
     ARRAYS,
@@ -170,6 +171,15 @@ class ClipFeatures:
     arrays: Mapping[str, NDArray[Any]]
 
 
+class Source(msgspec.Struct, forbid_unknown_fields=True):
+    """What is known of a clip's file, and which card computed its features."""
+
+    bytes: Whole | msgspec.UnsetType = msgspec.UNSET
+    duration_s: Number | msgspec.UnsetType = msgspec.UNSET
+    sha256: Hex64 | msgspec.UnsetType = msgspec.UNSET
+    device: SomeText | msgspec.UnsetType = msgspec.UNSET
+
+
 @dataclass(frozen=True)
 class ClipResult:
     """The result of one clip.
@@ -217,19 +227,7 @@ class ClipResult:
 
 def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in source.items()}
-    for name, value in plain.items():
-        good = {
-            "bytes": isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-            "duration_s": isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and bool(np.isfinite(value)),
-            "sha256": fits(value, Hex64),
-            "device": isinstance(value, str) and bool(value),
-        }.get(name)
-        if good is None:
-            raise StoreError(f"{where}, source: {name!r} is not one of bytes, duration_s, sha256, device")
-        if not good:
-            raise StoreError(f"{where}, source: {name} {value!r} is not what it should be")
+    check(plain, (Source,), f"{where}, source")
     return plain
 
 
@@ -286,6 +284,11 @@ class StoredClip:
     digests: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def planned(self) -> PlannedClip:
+        """The clip as a stage plans it."""
+        return PlannedClip(self.clip_id, self.movie, self.start_s, self.end_s, self.text)
 
     def within(self, group: str) -> "StoredClip":
         """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""

@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import FileIO
@@ -25,7 +26,7 @@ from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, wri
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
-from obygaze_features.store.disk_usage import links_work, refuse_small_disk
+from obygaze_features.store.arrays import CRC_BYTES
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
@@ -38,7 +39,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.journal import Attempt, JournalEntry, is_done
 from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.missing_videos import refuse_missing_videos
-from obygaze_features.store.pieces import CRC_BYTES, Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import Rows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.stage import Stage, read_stage
@@ -95,7 +96,7 @@ def seal(
     ------
     StoreError
         If clips are missing, too many have failed, clips failed for absent videos that some machine finds,
-        the destination exists, or the disk is too small. Also if bytes differ from their digests; these clips
+        or the destination exists. Also if bytes differ from their digests; these clips
         are then marked missing, so that another extraction repairs them.
     """
     destination = Path(destination)
@@ -157,10 +158,16 @@ def final_path(destination: Path, version: str) -> Path:
     return final
 
 
-def work_path(destination: Path, version: str, suffix: str) -> Path:
-    """Return the working folder of a store before it is sealed; refuse as `final_path` does.
+@contextmanager
+def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
+    """Yield what opens a stage beside a store to be sealed from it at once; it is removed in any case.
 
-    Removes the remains of work that was killed after the rename.
+    What a killed process left of it is removed first: its rows may be of files that have changed since.
+
+    Raises
+    ------
+    StoreError
+        If the store exists, or another process makes it.
     """
     work = destination.with_name(f"{destination.name}-{version}{suffix}")
     try:
@@ -168,7 +175,13 @@ def work_path(destination: Path, version: str, suffix: str) -> Path:
     except StoreError:
         remove_tree(work, ignore_errors=True)
         raise
-    return work
+    with alone_in(work, "making this store"):
+        try:
+            empty(work)
+            # Not in `work` itself: making a stage locks the folder that it is in.
+            yield partial(Stage.open, work / "part" / "stage")
+        finally:
+            remove_tree(work, ignore_errors=True)
 
 
 def versioned(destination: Path, version: str) -> Path:
@@ -249,8 +262,6 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
     once more from what is good. A writer at work may add entries meanwhile: those returned are of the bytes.
     """
     layout = stage.layout
-    new = layout.small if links_work(root.parent) else (*layout.small, *layout.shards)
-    refuse_small_disk(sum(size for array in new for _, size in array.blocks()), root.parent)
     total = layout.n_clips * (1 + len(layout.shards))
     had = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
@@ -300,23 +311,28 @@ def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
             if index + 1 == array.block or row == done.rows[-1]:
                 chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
                 file = array.file(row // array.block)
-                done.digests[file] = _write_chunk(root / file, memoryview(chunk))
+                done.digests[file] = _write(root / file, _with_checksum(memoryview(chunk)))
     return done
 
 
-def _write_chunk(path: Path, data: memoryview) -> str:
-    """Write a chunk with its checksum; return the digest of the file."""
-    digest, checksum = hashlib.sha256(), 0
+def _write(path: Path, blocks: Iterable[memoryview | bytes]) -> str:
+    """Write a file; return its digest."""
+    digest = hashlib.sha256()
     with naming(path), FileIO(path, "x") as file:
-        for start in range(0, len(data), BLOCK):
-            block = data[start : start + BLOCK]
-            checksum = crc32c(block, checksum)
+        for block in blocks:
             digest.update(block)
             write_all(file.fileno(), block)
-        tail = checksum.to_bytes(CRC_BYTES, "little")
-        digest.update(tail)
-        write_all(file.fileno(), tail)
     return digest.hexdigest()
+
+
+def _with_checksum(data: memoryview) -> Iterator[memoryview | bytes]:
+    """Yield the blocks of a chunk, and its checksum."""
+    checksum = 0
+    for start in range(0, len(data), BLOCK):
+        block = data[start : start + BLOCK]
+        checksum = crc32c(block, checksum)
+        yield block
+    yield checksum.to_bytes(CRC_BYTES, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +378,9 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
     done = _Done(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        done.digests[file] = _write_fill(root / file, shard)
+        fill, n_rows = shard.array.fill, len(shard.rows)
+        filler = fill + crc32c(fill).to_bytes(CRC_BYTES, "little")
+        done.digests[file] = _write(root / file, [*repeat(filler, n_rows), shard.array.shard_index(n_rows)])
         return done
     try:
         done.digests[file], done.bad = _checked_shard(shard)
@@ -378,17 +396,6 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
             with naming(root / file):
                 shutil.copyfile(shard.path, root / file)
     return done
-
-
-def _write_fill(path: Path, shard: _Shard) -> str:
-    """Write a shard without features; return the digest of the file."""
-    row = shard.array.fill + crc32c(shard.array.fill).to_bytes(CRC_BYTES, "little")
-    digest = hashlib.sha256()
-    with naming(path), FileIO(path, "x") as file:
-        for data in (*repeat(row, len(shard.rows)), shard.array.shard_index(len(shard.rows))):
-            digest.update(data)
-            write_all(file.fileno(), data)
-    return digest.hexdigest()
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:

@@ -35,10 +35,10 @@ from obygaze_features.store.journal import (
     UNREADABLE,
     Attempt,
     JournalEntry,
+    best_entries,
     has_ended,
     is_done,
     read_journals,
-    valid_attempts,
 )
 from obygaze_features.store.pieces import Layout, Rows
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
@@ -107,7 +107,7 @@ class Stage:
     layout
         The pieces, and the places of rows in them.
     whole
-        Attempts whose shards are those of a store; as of the last call of `attempts`.
+        Attempts whose shards are those of a store; as of the last call of `best`.
     """
 
     def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
@@ -121,7 +121,6 @@ class Stage:
         self.whole: set[Attempt] = set()
         self._known: set[Attempt] = set()
         self._seen: object = None
-        self._attempts: dict[int, tuple[JournalEntry, ...]] = {}
         self._best: dict[int, JournalEntry] = {}
         self._damage: tuple[str, ...] = ()
         self._parent_clips = () if self.grows is None else self.grows.clips()
@@ -199,8 +198,8 @@ class Stage:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
         return sum(not has_ended(journal) for journal in (self.path / JOURNALS).glob("*.jsonl"))
 
-    def attempts(self) -> dict[int, tuple[JournalEntry, ...]]:
-        """Read the journals if they have changed; return row -> the valid entries, best first.
+    def best(self) -> dict[int, JournalEntry]:
+        """Read the journals if they have changed; return row -> its best entry. Rows without are missing.
 
         Raises
         ------
@@ -219,11 +218,9 @@ class Stage:
                     )
             self._known = {line.rows[0].of for line in lines if line.rows}
             self.whole = {line.rows[0].of for line in lines if line.rows and line.whole}
-            inherited = self._inherited()
-            self._attempts = valid_attempts([*inherited, *(entry for line in lines for entry in line.rows)])
-            self._best = {row: entries[0] for row, entries in self._attempts.items()}
+            self._best = best_entries([*self._inherited(), *(entry for line in lines for entry in line.rows)])
             self._damage, self._seen = tuple(damage), seen
-        return self._attempts
+        return self._best
 
     def _inherited(self) -> Iterable[JournalEntry]:
         """Yield the entries of the parent's clips."""
@@ -239,11 +236,6 @@ class Stage:
                     source=clip.source,
                     absent=clip.absent,
                 )
-
-    def best(self) -> dict[int, JournalEntry]:
-        """Return row -> its best entry; rows without one are missing."""
-        self.attempts()
-        return self._best
 
     def status(self) -> dict[str, JournalEntry]:
         """Return the current status of the clips, re-read from disk; clips without an entry are missing."""
@@ -273,7 +265,7 @@ class Stage:
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        self.attempts()
+        self.best()
         return self._damage
 
     def reader(self) -> Rows:

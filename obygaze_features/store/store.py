@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
-
-import zarr
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.abc.store import Store as ZarrStore
-from zarr.core.buffer import Buffer, BufferPrototype
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
@@ -29,6 +23,7 @@ from obygaze_features.store.format import (
     DIGESTS,
     FEATURES,
     PLAN,
+    PROVENANCE,
     PULLING_SUFFIX,
     SPEC_VERSION,
     STAGING_SUFFIX,
@@ -39,7 +34,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, no_xarray
 from obygaze_features.store.records import StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, gone, guarded, parse_info, whole
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, parse_info, whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,10 +59,8 @@ def resolve(path: Path) -> Path:
     """Find the folder of a sealed store by its name, with or without version; else describe what is there."""
     if (path / PLAN).is_file():
         raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
-    if path.name.endswith(PULLING_SUFFIX):
-        raise StoreError(f"{path}: a store that is being pulled, or whose pull was stopped; pull again")
-    if path.name.endswith(BUILDING_SUFFIX):
-        raise StoreError(f"{path}: a store that is being sealed, or whose sealing was killed; seal again")
+    if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
+        raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
         return path
     if versions := sealed_versions(path):
@@ -76,20 +69,13 @@ def resolve(path: Path) -> Path:
         return resolve(path.with_name(path.name + STAGING_SUFFIX))
     if not path.exists():
         raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
-    raise StoreError(f"{path}: {_what_instead(path)}")
-
-
-def _what_instead(path: Path) -> str:
-    """Explain why a path that exists is no store, and where one is."""
     if path.is_file():
-        return "a file, not a store; expected the folder of one, or a zip that 'obygaze store pack' made"
-    for folder in path.absolute().parents:
-        if (folder / FEATURES).is_dir():
-            return f"a part of the store {folder}; name that folder"
-    inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
-    if inside:
-        return f"not a store, but stores are in it; name one: {', '.join(inside)}"
-    return f"not a store (no {FEATURES} in it)"
+        raise StoreError(
+            f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
+        )
+    if inside := sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir()):
+        raise StoreError(f"{path}: not a store, but stores are in it; name one: {', '.join(inside)}")
+    raise StoreError(f"{path}: not a store (no {FEATURES} in it)")
 
 
 def _what_is_left(staging: Path) -> str:
@@ -119,12 +105,15 @@ def sealed_versions(path: Path) -> list[Path]:
 
 def check_version(store: StoreFiles | Path) -> dict[str, Any]:
     """Read a store's attributes, before any other file is trusted; refuse a newer format."""
-    files = FolderFiles(store) if isinstance(store, Path) else store
+    return _metadata(FolderFiles(store) if isinstance(store, Path) else store)[0]
+
+
+def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a store's attributes and the metadata of its root, which has those of all groups and arrays."""
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
     data = whole(files, f"{FEATURES}/{ZARR_METADATA}")
-    attributes: dict[str, Any] = guarded(
-        file, lambda: dict(json.loads(data)["attributes"][ATTRIBUTE]), store=files.where
-    )
+    root: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)), store=files.where)
+    attributes = guarded(file, lambda: dict(root["attributes"][ATTRIBUTE]), store=files.where)
     version = attributes.get("spec_version")
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
@@ -133,7 +122,7 @@ def check_version(store: StoreFiles | Path) -> dict[str, Any]:
             f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
             f"update obygaze to one that reads format >= {version}"
         )
-    return attributes
+    return attributes, root
 
 
 class Store:
@@ -162,16 +151,18 @@ class Store:
     'the file is empty (0 bytes)'
     """
 
-    def __init__(self, files: StoreFiles, attributes: Mapping[str, Any], node: zarr.Group) -> None:
+    def __init__(
+        self, files: StoreFiles, attributes: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self.files = files
         self.where = files.where
         self.attributes = attributes
-        self._nodes = dict(sorted(node.groups()))
-        for name in self._nodes:
+        self._nodes = nodes
+        self.names = tuple(sorted(name for name, node in nodes.items() if node["node_type"] == "group"))
+        for name in self.names:
             if not fits(name, Name):
                 raise StoreError(f"{self.where}: a group is named {name!r}; expected {expected(Name)}")
         self._groups: dict[str, Group] = {}
-        self.names = tuple(self._nodes)
 
     @property
     def path(self) -> Path:
@@ -246,20 +237,29 @@ class Store:
         return tree
 
     def __getitem__(self, name: str) -> Group:
-        if name not in self._nodes:
+        if name not in self.names:
             raise StoreError(
                 f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
             )
         if name not in self._groups:
             self._groups[name] = guarded(
                 f"{self.where}, group {name}",
-                lambda: Group(self.files, self._nodes[name]),
+                lambda: self._group(name),
                 store=self.where,
             )
         return self._groups[name]
 
+    def _group(self, name: str) -> Group:
+        below = f"{name}/"
+        arrays = {
+            path.removeprefix(below): node for path, node in self._nodes.items() if path.startswith(below)
+        }
+        return Group(
+            self.files, name, self._nodes[name]["attributes"][PROVENANCE], arrays, lambda: self.clips
+        )
+
     def __contains__(self, name: object) -> bool:
-        return name in self._nodes
+        return name in self.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -306,98 +306,5 @@ def files_of(store: Place) -> StoreFiles:
 
 def open_files(files: StoreFiles) -> Store:
     """Open a sealed store given its files."""
-    attributes = check_version(files)
-    node = guarded(files.where, lambda: zarr.open_group(ZarrView(files), mode="r", zarr_format=3))
-    return guarded(files.where, lambda: Store(files, attributes, node))
-
-
-# --- what zarr sees of it
-# ---------------------------------------------------------------------------
-NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-
-
-class ZarrView(ZarrStore):
-    """Read-only zarr store of everything below data/features.zarr."""
-
-    supports_writes = False
-    supports_deletes = False
-    supports_listing = True
-
-    def __init__(self, files: StoreFiles) -> None:
-        super().__init__(read_only=True)
-        self._files = files
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ZarrView) and other._files is self._files
-
-    def __hash__(self) -> int:
-        return id(self._files)
-
-    def __repr__(self) -> str:
-        return f"ZarrView({self._files.where!r})"
-
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        """Read a file or a part of it; missing metadata give None, a missing chunk raises an error."""
-        name = f"{FEATURES}/{key}"
-        try:
-            data = await asyncio.to_thread(self._files.read, name, *_span(byte_range))
-        except NOT_THERE:
-            if "c" in key.split("/")[2:3]:
-                raise gone(self._files, name) from None
-            return None
-        return prototype.buffer.from_bytes(data)
-
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        """Read parts of several files."""
-        return await asyncio.gather(*(self.get(key, prototype, span) for key, span in key_ranges))
-
-    async def exists(self, key: str) -> bool:
-        """Whether there is such a file."""
-        try:
-            await asyncio.to_thread(self._files.size, f"{FEATURES}/{key}")
-        except NOT_THERE:
-            return False
-        return True
-
-    async def set(self, _key: str, _value: Buffer) -> None:
-        """Refuse: a sealed store is never written to."""
-        self._check_writable()
-
-    async def delete(self, _key: str) -> None:
-        """Refuse: a sealed store is never written to."""
-        self._check_writable()
-
-    async def list(self) -> AsyncIterator[str]:
-        """List every file."""
-        for name in await asyncio.to_thread(self._files.names):
-            if name.startswith(f"{FEATURES}/"):
-                yield name.removeprefix(f"{FEATURES}/")
-
-    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """List the files whose names begin with a prefix."""
-        async for key in self.list():
-            if key.startswith(prefix):
-                yield key
-
-    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """List the direct content of a folder."""
-        top = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
-        names = {key.removeprefix(top).partition("/")[0] async for key in self.list_prefix(top)}
-        for name in sorted(names):
-            yield name
-
-
-def _span(wanted: ByteRequest | None) -> tuple[int, int | None]:
-    match wanted:
-        case RangeByteRequest():
-            return wanted.start, wanted.end
-        case OffsetByteRequest():
-            return wanted.offset, None
-        case SuffixByteRequest():
-            return -wanted.suffix, None
-        case _:
-            return 0, None
+    attributes, root = _metadata(files)
+    return guarded(files.where, lambda: Store(files, attributes, root["consolidated_metadata"]["metadata"]))

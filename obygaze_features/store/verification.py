@@ -5,7 +5,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ from obygaze_features.store.format import (
     TIME_ARRAYS,
     ZARR_METADATA,
     block_rows,
+    chunk_file,
     dimensions,
     is_newer,
     spec_version,
@@ -103,7 +105,7 @@ class VerifyReport:
             "store": self.name,
             "depth": self.depth,
             "ok": self.ok,
-            "problems": [{"file": problem.file, "what": problem.what} for problem in self.problems],
+            "problems": [asdict(problem) for problem in self.problems],
             "counts": dict(self.counts),
             "fingerprint": self.fingerprint,
         }
@@ -307,23 +309,20 @@ def check_content(
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
     nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
-    checks: list[tuple[str, Callable[[], Iterator[Problem]]]] = [
-        (f"{FEATURES}/{ZARR_METADATA}", lambda: _check_attributes(store)),
-        (TABLE, lambda: _check_table(store)),
-        *(
-            (f"{FEATURES}/{name}", lambda name=name: _check_group(store, store[name], nodes))
-            for name in store
-        ),
+    problems = [
+        *_tried(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store)),
+        *_tried(TABLE, partial(_check_table, store)),
     ]
-    problems: list[Problem] = []
-    for file, check in checks:
-        try:
-            problems.extend(check())
-        except (*UNREADABLE, OSError) as error:
-            problems.append(Problem(file, _reason(error)))
-    blocks = [block for name in store for block in _blocks(store, name, absent)]
+    for name in store.names:
+        problems += _tried(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
+    blocks = [block for name in store.names for block in _blocks(store, name, absent)]
+
+    def look(block: tuple[Group, str, range]) -> list[Problem]:
+        group, array, _ = block
+        return _tried(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
+
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        for done, wrong in enumerate(threads.map(lambda block: _check_rows(store, *block), blocks), 1):
+        for done, wrong in enumerate(threads.map(look, blocks), 1):
             problems += wrong
             progress(done)
     absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
@@ -375,7 +374,8 @@ def _wrong_in_table(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
         yield f"absent in {min(unknown)}, which is no group"
 
 
-def _check_group(store: Store, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
+def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Problem]:
+    group = store[name]
     where = f"{FEATURES}/{group.name}"
     file = f"{where}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
@@ -410,26 +410,20 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
         (group, array, range(start, min(start + block_rows(array, len(group)), len(group))))
         for array in (*group.arrays, *TIME_ARRAYS)
         for start in range(0, len(group), block_rows(array, len(group)))
-        if _chunk_name(group, array, start) not in absent
+        if chunk_file(f"{name}/{array}", start // block_rows(array, len(group))) not in absent
     ]
 
 
-def _check_rows(store: Store, group: Group, array: str, rows: range) -> list[Problem]:
+def _check_rows(store: Store, group: Group, array: str, rows: range) -> Iterator[Problem]:
     """Compare the rows of a chunk with their digests and statuses."""
-    where = f"{FEATURES}/{group.name}/{array}"
     imported = group.provenance.get("imported") is True  # times of frames may be unknown
-    problems = []
-    try:
-        for piece in group.pieces(array, rows):
-            clips = store.clips[piece.start : piece.stop]
-            for clip, values in zip(clips, group.raw(array, piece), strict=True):
-                digest = clip.digests.get(f"{group.name}/{array}")
-                status, unknown = clip.within(group.name).status, imported and array == "time_s"
-                if what := _wrong_row(status, digest, values, unknown=unknown):
-                    problems.append(Problem(where, f"clip {clip.clip_id}: {what}"))
-    except (*UNREADABLE, OSError) as error:
-        problems.append(Problem(where, _reason(error)))
-    return problems
+    for piece in group.pieces(array, rows):
+        clips = store.clips[piece.start : piece.stop]
+        for clip, values in zip(clips, group.raw(array, piece), strict=True):
+            digest = clip.digests.get(f"{group.name}/{array}")
+            status, unknown = clip.within(group.name).status, imported and array == "time_s"
+            if what := _wrong_row(status, digest, values, unknown=unknown):
+                yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {what}")
 
 
 def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
@@ -444,11 +438,6 @@ def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown
     if all_finite(values) or (unknown and np.isnan(values).all()):
         return None
     return "holds NaN or inf"
-
-
-def _chunk_name(group: Group, array: str, row: int) -> str:
-    numbers = [row // block_rows(array, len(group)), *[0] * (len(ARRAYS[array].dims) - 1)]
-    return "/".join([FEATURES, group.name, array, "c", *map(str, numbers)])
 
 
 def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
@@ -475,6 +464,16 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
         for dimension, size in zip(axes, shape, strict=True):
             if (other := sizes.setdefault(dimension, size)) != size:
                 yield Problem(file, f"dimension {dimension!r} has size {size} here and {other} elsewhere")
+
+
+def _tried(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
+    """List the problems that a check finds; what stops it is the last one."""
+    problems: list[Problem] = []
+    try:
+        problems.extend(check())
+    except (*UNREADABLE, OSError) as error:
+        problems.append(Problem(file, _reason(error)))
+    return problems
 
 
 def _reason(error: BaseException) -> str:

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
-from obygaze_features.store.arrays import all_finite, row_view
+from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
 from obygaze_features.store.format import JOURNALS, PIECE_ROWS, PIECES
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
-from obygaze_features.store.pieces import CRC_BYTES, Layout, Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import Layout, Rows, StoredArray, attempt_file
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
 
 BLOCK = 1 << 18

@@ -1,13 +1,11 @@
 """What leaves a store is what was in it, and other programs can read it."""
 
 import json
-import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
@@ -69,13 +67,3 @@ def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
         assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
         for row, clip in enumerate(usable):
             assert np.array_equal(file["X"][row], features(clip, group()).arrays["pooled"])
-
-
-def test_a_disk_without_room_is_refused_before_hdf5_meets_its_end(store, tmp_path, monkeypatch):
-    usage = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 10**5, 10**5)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    before = set(tmp_path.iterdir())
-    for export in (export_hdf5, export_anndata):
-        with pytest.raises(StoreError, match=r"x\.h5"):
-            export(store, "toy", tmp_path / "x.h5")
-    assert set(tmp_path.iterdir()) == before

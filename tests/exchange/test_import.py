@@ -133,7 +133,6 @@ def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
     deep = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: item.where for clip, item in deep.features.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert deep.unknown == ("m1/y", "z")
-    assert deep.absent == ("c",)
     assert match(found, {"a": "y"}).features["a"].where == "m1/y.npy"
     with pytest.raises(StoreError, match=r"m2/x\.npy and m1/x\.npy"):
         match(found, {"a": "x"})
@@ -188,6 +187,6 @@ def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_cal
         "tt1_scene_2.MP4.npy",
         "c.mp4.npy",
     ]
-    assert (matched.unknown, matched.absent) == (("d.txt",), ("4",))
+    assert (matched.unknown, matched.features.keys()) == (("d.txt",), set("123"))
     with pytest.raises(StoreError, match="both"):
         match(items(**{"a.avi": row("a"), "a.mkv": row("b")}), {"1": "a"}, VIDEOS)

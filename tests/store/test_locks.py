@@ -12,10 +12,8 @@ import pytest
 
 from obygaze_features import locks
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.export import export_hdf5
-from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import pull
-from obygaze_features.store import open_store, read_stage
+from obygaze_features.store import read_stage
 from obygaze_features.store.sealing import seal
 from obygaze_features.store.testing import seal_arrays
 
@@ -36,9 +34,7 @@ WORKS = {
     "extract": lambda _, new: seal_arrays(new / "deep" / "films", CLIPS, ARRAYS),
     "resume": lambda sealed, _: read_stage(sealed.parent / "films.staging").writer(),
     "seal": lambda sealed, new: seal(sealed.parent / "films.staging", new / "s", licence="CC0-1.0"),
-    "pack": lambda sealed, new: pack(sealed, new / "films.zip"),
     "pull": lambda sealed, new: pull(sealed, new / "films-1.0.0"),
-    "export": lambda sealed, new: export_hdf5(open_store(sealed), "toy", new / "films.h5"),
 }
 
 

@@ -134,7 +134,7 @@ def test_opening_loads_nothing_heavy(shelf):
     code = (
         "import sys; from obygaze_features.store import open_store\n"
         f"open_store({str(shelf / 'toy')!r})['toy'].pooled()\n"
-        "heavy = 'torch transformers av sklearn pandas xarray obstore huggingface_hub'.split()\n"
+        "heavy = 'torch transformers av sklearn pandas xarray zarr obstore huggingface_hub'.split()\n"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = python("-c", code)
@@ -143,15 +143,17 @@ def test_opening_loads_nothing_heavy(shelf):
 
 SLOW = """
 import sys, time
+from pathlib import Path
+import numpy as np
 import zarr.core.sync
-from obygaze_features.store import open_store
-open_store(sys.argv[1])["toy"].pooled()
+from obygaze_features.store.testing import seal_arrays
+seal_arrays(Path(sys.argv[1]), {"a": "m"}, {"toy": {"pooled": np.zeros((1, 2), np.float32)}})
 zarr.core.sync.loop[0].call_soon_threadsafe(time.sleep, 1)
 """
 
 
-def test_a_program_ends_in_peace_where_zarrs_thread_is_slow(shelf):
-    done = python("-c", SLOW, shelf / "toy-1.0.0", code=None)
+def test_a_program_ends_in_peace_where_zarrs_thread_is_slow(tmp_path):
+    done = python("-c", SLOW, tmp_path / "one", code=None)
     assert (done.returncode, done.stderr) == (0, "")
 
 
