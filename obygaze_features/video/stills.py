@@ -1,6 +1,5 @@
 """Read a still image with Pillow, as a video of one frame at time 0."""
 
-import struct
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,20 +35,6 @@ ORIENTATIONS = {
     7: (270, True),
     8: (270, False),
 }
-# Exceptions of Pillow's readers on damaged data.
-UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 
 
 def is_still(path: str | PurePath) -> bool:
@@ -156,10 +141,12 @@ def load_still(path: Path) -> Still:
             raise VideoError(_too_large("several times"), path) from None
         except VideoError:
             raise
-        except UNREADABLE as error:
+        except Exception as error:  # Pillow's readers raise anything on damaged data
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise VideoError(_broken(error), path) from error
+            is_cut = "truncated" in str(error)
+            damage = "cut off: it ends before its picture does" if is_cut else "damaged: it cannot be read"
+            raise VideoError(f"the image is {damage}", path) from error
     losses = [
         f"Pillow warns: {' '.join(str(warning.message).split())}"
         for warning in caught
@@ -209,9 +196,3 @@ def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
 
 def _too_large(size: str) -> str:
     return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"
-
-
-def _broken(error: Exception) -> str:
-    if "truncated" in str(error):
-        return "the image is cut off: it ends before its picture does"
-    return "the image is damaged: its picture cannot be read"
