@@ -21,7 +21,6 @@ from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, bar_of_rows, unwatched
 from obygaze_features.extraction.ray_leader import run_ray
-from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
@@ -117,7 +116,8 @@ def prepare(
         text_job = TextJob(texts, corpus, _text_backbones(backbones))
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
-    run = _engine(engine)
+    if engine == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
     load_decoder(decoder)
     clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
     if not clips:
@@ -169,7 +169,7 @@ def prepare(
     }
     return finish(
         job=job,
-        engine=partial(run_gpus if gpus else run, **how),
+        engine=partial(run_gpus if gpus else run_ray if engine == "ray" else run_local, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
 
@@ -357,13 +357,6 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
             options = backbone.options if isinstance(backbone, Recipe) else {}
             built.append(load_text_backbone(_name(backbone), **options))
     return tuple(built)
-
-
-def _engine(name: str) -> Callable[..., RunReport]:
-    """Return an engine; a missing package is noticed here, before any work."""
-    if name == "ray" and find_spec("ray") is None:
-        raise ModuleNotFoundError("No module named 'ray'", name="ray")
-    return run_ray if name == "ray" else run_local
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:
