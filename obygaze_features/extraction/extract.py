@@ -116,26 +116,12 @@ def prepare(
         text_job = TextJob(texts, corpus, _text_backbones(backbones))
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
-    if engine == "ray" and find_spec("ray") is None:
-        raise ModuleNotFoundError("No module named 'ray'", name="ray")
     load_decoder(decoder)
     clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
     recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
-    if engine == "ray" and None in recipes:
-        raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
-    for recipe in recipes if engine == "ray" else ():
-        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
-        if device.startswith("cuda:"):
-            raise ExtractError(
-                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
-                "give --device cuda"
-            )
-    if gpus and (engine == "ray" or None in recipes):
-        raise ExtractError(
-            "--gpus is for the engine local, and for backbones given by their names or a Recipe"
-        )
+    _check_engine(engine, recipes, gpus)
     led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
     built = tuple(
         recipe.build() if recipe else backbone for recipe, backbone in zip(led, backbones, strict=True)
@@ -343,6 +329,23 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
     if isinstance(backbone, Recipe):
         return backbone if backbone.n_frames is not None else replace(backbone, n_frames=n_frames)
     return None
+
+
+def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int]) -> None:
+    """Refuse what the engine cannot run, and notice a missing package, before any work."""
+    if engine == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+    if None in recipes and (engine == "ray" or gpus):
+        raise ExtractError("other processes build the backbones: give their names, or a Recipe")
+    if engine == "ray" and gpus:
+        raise ExtractError("--gpus is for the engine local")
+    for recipe in recipes if engine == "ray" else ():
+        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+        if device.startswith("cuda:"):
+            raise ExtractError(
+                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
+                "give --device cuda"
+            )
 
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:

@@ -1,4 +1,4 @@
-"""Define the messages between the process that leads a run on a Ray cluster and its child, which drives it."""
+"""Define the messages between the process that leads a run on a Ray cluster and its child that drives it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Diffe
 from obygaze_features.video.decode import decode_sequential
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.source import Tally, guarded, opened
+from obygaze_features.video.source import Tally, guarded, naming_file, opened
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -262,10 +262,8 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     [0.0]
     """
     table, finder = index_packets(path), DETECTORS[detector]()
-    try:
+    with naming_file(path):
         meter = Meter(table, finder)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
     with opened(path) as source:
         for number, frame in guarded(decode_sequential(source, table, range(meter.n_frames), Tally()), path):
             meter.add(number, frame)

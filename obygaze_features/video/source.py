@@ -166,6 +166,15 @@ class KeptFile:
                 yield self._source
 
 
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Name the file in a `VideoError` that does not."""
+    try:
+        yield
+    except VideoError as error:
+        raise VideoError(error.reason, path) from None
+
+
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
     """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
 

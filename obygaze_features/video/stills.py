@@ -14,7 +14,7 @@ from PIL.ExifTags import Base
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
-from obygaze_features.video.source import check_file
+from obygaze_features.video.source import check_file, naming_file
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -110,10 +110,8 @@ def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
     if sampling.n is not None and sampling.n > 1:
         raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
     frame = FrameTimes(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
-    try:
+    with naming_file(path):
         return choose(sampling, frame)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
 
 
 def load_still(path: Path) -> Still:
