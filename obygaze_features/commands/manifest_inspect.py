@@ -64,9 +64,6 @@ def sheets(
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")
-    alone = next((name for name, value in (("model", model), ("task", task)) if value), None)
-    if predictions is None and alone:
-        raise click.UsageError(f"--{alone} is for --predictions")
     clips = manifests.read_manifest(manifest)
     groups = (
         concept_groups(clips, concepts)

@@ -196,9 +196,9 @@ class Recording:
         while self._waiting and (self._waiting[0][1].done() or len(self._waiting) > (waiting or inf)):
             results, seconds = self._waiting.popleft()
             self.report.write_s += seconds.result()
+            for result in results:
+                self.report.count(result)
             every += results
-        for result in every:
-            self.report.count(result)
         self.report.wall_s = time.perf_counter() - self._started
         return every
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 FIRST_ROWS = 10
 """Of a manifest, shown in a notebook."""
-FRAME_COLUMNS = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
 
 
 def default_codebook() -> Codebook:
@@ -117,7 +116,7 @@ class Manifest:
         """
         import pandas as pd  # noqa: PLC0415 - reading manifests needs no pandas
 
-        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FRAME_COLUMNS}
+        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FIELDS}
         frame = pd.DataFrame({name.removesuffix("_id"): values for name, values in columns.items()})
         frame = frame.astype({"start_s": "float64", "end_s": "float64", "level": "str"})
         for name in self.clips[0].extras if self.clips else ():
