@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -42,17 +41,6 @@ def is_still(path: str | PurePath) -> bool:
     return PurePath(path).suffix.lower() in STILL_SUFFIXES
 
 
-@dataclass(frozen=True, slots=True)
-class Still:
-    """An upright picture, uint8 [H, W, 3], with its rotation, damage and conversion notes."""
-
-    rgb: Pixels
-    rotation: int
-    mirrored: bool
-    losses: tuple[str, ...]
-    remarks: tuple[str, ...]
-
-
 def read_still(
     path: Path,
     wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
@@ -81,23 +69,23 @@ def read_still(
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
     chosen = [_chosen(sampling, path) for sampling, _ in wishes]
-    still = load_still(path)
-    if strict and still.losses:
-        raise VideoError("; ".join(still.losses), path)
-    height, width, _ = still.rgb.shape
+    rgb, rotation, mirrored, losses, remarks = load_still(path)
+    if strict and losses:
+        raise VideoError("; ".join(losses), path)
+    height, width, _ = rgb.shape
     return tuple(
         Frames(
-            images=[each(still.rgb) for _ in numbers.tolist()],
+            images=[each(rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.full(len(numbers), TIME_S),
-            status="partial" if still.losses else "ok",
-            notes=(*still.losses, *still.remarks),
+            status="partial" if losses else "ok",
+            notes=(*losses, *remarks),
             method="still",
             why_sequential="",
             width=width,
             height=height,
-            rotation=still.rotation,
-            mirrored=still.mirrored,
+            rotation=rotation,
+            mirrored=mirrored,
             interlaced=False,
             total=1,
             decoded=1,
@@ -114,8 +102,8 @@ def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
         return choose(sampling, frame)
 
 
-def load_still(path: Path) -> Still:
-    """Load a complete still image.
+def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...]]:
+    """Load a complete still image: upright pixels [H, W, 3], clockwise degrees, mirroring, damage, remarks.
 
     Transparent pixels are blended with white. Grey is repeated in three channels. Of 16 bits the upper 8 are
     kept, as Pillow does for colours. CMYK is converted without its profile. Animations and multi-page images
@@ -145,13 +133,13 @@ def load_still(path: Path) -> Still:
             is_cut = "truncated" in str(error)
             damage = "cut off: it ends before its picture does" if is_cut else "damaged: it cannot be read"
             raise VideoError(f"the image is {damage}", path) from error
-    losses = [
+    losses = dict.fromkeys(
         f"Pillow warns: {' '.join(str(warning.message).split())}"
         for warning in caught
         if issubclass(warning.category, UserWarning)  # other categories do not concern the file
-    ]
+    )
     rgb, remarks = _rgb(image, path)
-    return Still(rgb, rotation, mirrored, tuple(dict.fromkeys(losses)), remarks)
+    return rgb, rotation, mirrored, list(losses), remarks
 
 
 def _load(path: Path) -> tuple[Image.Image, int, bool]:
