@@ -281,7 +281,7 @@ def extract(
         **settings,
     )
     if dry_run:
-        show_estimate(work.estimate(), as_json=as_json)
+        show_estimate(work.estimate(), as_json=as_json, unit=work.unit)
         return
     with stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)

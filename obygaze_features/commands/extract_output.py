@@ -23,21 +23,18 @@ SHOWN_REASONS = 10
 SHOWN_REMARKS = 5
 
 
-def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool) -> None:
-    """Print the estimate of a dry run, for clips or texts."""
+def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool, unit: str) -> None:
+    """Print the estimate of a dry run; `unit` is the word for a row: clip or text."""
     if as_json:
         click.echo(json.dumps(asdict(what)))
         return
-    facts = what.facts()
-    if not facts:
-        click.echo(f"nothing to do: every {what.unit} is done")
+    if not what.feature_bytes:
+        click.echo(f"nothing to do: every {unit} is done")
         return
     time = "unknown: no video could be tried"
     if what.seconds is not None:
-        with_workers = f" with {what.workers} workers" if what.unit == "clip" else ""
-        time = f"about {_duration(what.seconds)}{with_workers}, from {what.tried} {what.unit}s tried now"
-    rows = [*facts, ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
-    click.echo(table(rows))
+        time = f"about {_duration(what.seconds)}, from {what.tried} {unit}s tried now"
+    click.echo(table([*what.facts(), ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]))
 
 
 def show_outcome(

@@ -2,7 +2,6 @@
 
 import errno
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,19 +74,18 @@ def frames(
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
     from obygaze_features.video import is_still
-    from obygaze_features.video.sheet import contact_sheet
+    from obygaze_features.video.sheet import contact_sheet, thumbnail
 
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
     check_output(npz, video, ".npz", force=output.force)
     check_output(sheet, video, ".png", force=output.force)
-    keep = keeper(full_size=npz is not None, thumbnails=sheet is not None)
+    keep = thumbnail if npz is None else _as_it_is
     taken = of.read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:
-        thumbnails = [small for _, small in taken.images if small is not None]
-        png = contact_sheet(thumbnails, taken.index, taken.time_s)
-        write_whole(sheet, png)
+        pictures = taken.images if npz is None else list(map(thumbnail, taken.images))
+        write_whole(sheet, contact_sheet(pictures, taken.index, taken.time_s))
     click.echo(as_document(video, sampling, start, end, taken) if output.as_json else as_table(video, taken))
     for path in (npz, sheet):
         if path is not None:
@@ -130,31 +128,21 @@ def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) ->
     refuse_existing(path, force=force)
 
 
-Kept = tuple["NDArray[np.uint8] | None", "NDArray[np.uint8] | None"]
+def _as_it_is(frame: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
+    return frame
 
 
-def keeper(*, full_size: bool, thumbnails: bool) -> "Callable[[NDArray[np.uint8]], Kept]":
-    """Return a function that keeps only the data to save: pixels, thumbnail, both or neither."""
-    from obygaze_features.video.sheet import thumbnail
-
-    def keep(frame: "NDArray[np.uint8]") -> Kept:
-        return frame if full_size else None, thumbnail(frame) if thumbnails else None
-
-    return keep
-
-
-def save_npz(path: Path, video: Path, taken: "Frames[Kept]") -> None:
+def save_npz(path: Path, video: Path, taken: "Frames[NDArray[np.uint8]]") -> None:
     """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
     import numpy as np
 
-    pictures = [full for full, _ in taken.images if full is not None]
-    if len({picture.shape for picture in pictures}) > 1:
+    if len({picture.shape for picture in taken.images}) > 1:
         raise VideoError("its pictures change size, so they cannot be saved as one array", video)
     with whole_file(path) as partial, partial.open("wb") as file:
-        np.savez(file, frames=np.stack(pictures), index=taken.index, time_s=taken.time_s)
+        np.savez(file, frames=np.stack(taken.images), index=taken.index, time_s=taken.time_s)
 
 
-def as_table(video: Path, taken: "Frames[Kept]") -> str:
+def as_table(video: Path, taken: "Frames[NDArray[np.uint8]]") -> str:
     """Format the frames as a plain table, headed by how they were read."""
     how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
     turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
@@ -173,7 +161,11 @@ def as_table(video: Path, taken: "Frames[Kept]") -> str:
 
 
 def as_document(
-    video: Path, sampling: "Sampling", start: float | None, end: float | None, taken: "Frames[Kept]"
+    video: Path,
+    sampling: "Sampling",
+    start: float | None,
+    end: float | None,
+    taken: "Frames[NDArray[np.uint8]]",
 ) -> str:
     """Return the same as JSON; unknown times are null."""
     times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs

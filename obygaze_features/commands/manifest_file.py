@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.options import FILE, Output, completed, output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sized
+    from collections.abc import Mapping
 
     from obygaze_features.manifest import Codebook, Imported, Manifest
 
@@ -35,15 +35,11 @@ def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
     out, force, folder = output.path, output.force, output.path.absolute().parent
     beside = manifests.codebook_file(out)
     if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
-        if codebook is None or codebook.name in manifests.BUILTIN:
+        own = codebook is not None and codebook.name not in manifests.BUILTIN
+        if not (own and force):
             raise ManifestError(
-                f"{beside} would be taken for the codebook of {out.name}, and it is another one; "
-                "choose another --out, or remove it"
-            )
-        if not force:
-            raise ManifestError(
-                f"{beside} is there already and is another codebook than {codebook.name!r}; "
-                "choose another --out, or replace it with --force"
+                f"{beside} would be taken for the codebook of {out.name}, and it is another one; choose "
+                "another --out, or remove it"
             )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
@@ -74,7 +70,8 @@ def write_imported(
     written = manifests.write_manifest(imported.manifest, output.path, beside=beside)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    clips, movies = _count(written, "clip"), _count(written.movies, "movie")
+    clips = manifests.counted(len(written), "clip")
+    movies = manifests.counted(len(written.movies), "movie")
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
     document = {"manifest": str(output.path), "clips": len(written), "movies": len(written.movies)}
     document |= {"levels": level_counts(written, "none"), "notices": imported.notices, **(more or {})}
@@ -89,7 +86,3 @@ def level_counts(manifest: "Manifest", none: str = "without level") -> dict[str,
     for clip in manifest:
         counts[clip.level or none] += 1
     return counts
-
-
-def _count(things: "Sized", noun: str) -> str:
-    return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"

@@ -1,6 +1,5 @@
 """`obygaze manifest inspect | project | sheets`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
 from obygaze_features.options import PATH, Output, json_option, output, show
-from obygaze_features.screen import progress_bar, table
+from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,25 +64,17 @@ def sheets(
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")
-    alone = next((name for name, value in (("model", model), ("task", task)) if value), None)
-    if predictions is None and alone:
-        raise click.UsageError(f"--{alone} is for --predictions")
     clips = manifests.read_manifest(manifest)
-    groups, scores = (
-        (concept_groups(clips, concepts), {})
+    groups = (
+        concept_groups(clips, concepts)
         if predictions is None
         else error_groups(clips, predictions, model, task)
     )
-    with progress_bar("drawing", "sheet") as progress:
-        drawn = write_sheets(clips, groups, scores, output.path, n=n, force=output.force, progress=progress)
-    rows = [
-        (sheet.name, sheet.n_clips, sheet.n_with_video, sheet.n_drawn, sheet.file or "-") for sheet in drawn
-    ]
+    drawn = write_sheets(clips, groups, output.path, n=n, force=output.force)
+    columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
+    rows = [[sheet[column] or "-" for column in columns] for sheet in drawn]
     headers = ("sheet", "clips", "with video here", "drawn", "file")
-    output.show([asdict(sheet) for sheet in drawn], lambda: table(rows, headers, right=range(1, 4)))
-    for sheet in drawn:
-        for problem in sheet.problems:
-            click.echo(f"left out {problem}", err=True)
+    output.show(drawn, lambda: table(rows, headers, right=range(1, 4)))
     click.echo(f"kept in {output.path}", err=True)
 
 

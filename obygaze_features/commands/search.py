@@ -139,12 +139,10 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
-    known = [clips.by_id[hit.clip_id] for hit in ranking if hit.clip_id in clips.by_id]
-    scores = {hit.clip_id: (hit.score, 0.0) for hit in ranking}
-    for drawn in write_sheets(
-        clips, {"found": known}, scores, sheet, n=len(known), force=False, progress=lambda _done, _all: None
-    ):
-        click.echo(f"{drawn.n_drawn} of {drawn.n_clips} clips drawn in {sheet / drawn.file}", err=True)
+    known = {clips.by_id[hit.clip_id]: (hit.score, 0.0) for hit in ranking if hit.clip_id in clips.by_id}
+    for drawn in write_sheets(clips, {"found": known}, sheet, n=len(known), force=False):
+        counts = f"{drawn['n_drawn']} of {drawn['n_clips']} clips"
+        click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 
 
 def _time(seconds: float | None) -> str:

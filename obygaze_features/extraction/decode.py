@@ -5,25 +5,29 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.backbones import Hearing
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.listening import Heard, Listener, SoundRequest
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
     Frames,
     Known,
     Rest,
     Sampling,
+    SoundTrack,
     file_digest,
     probe,
     read_stretch,
     read_windows,
+    sampled_times,
 )
+from obygaze_features.video.sampling import LARGEST_HOLE, LONGEST_HOLE_S
 
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[Pixels], Pixels]
@@ -54,6 +58,27 @@ class Request(NamedTuple):
     sampling: Sampling
     prepare: Prepare
     encode: Encode | None = None
+
+
+class SoundRequest(NamedTuple):
+    """What a backbone needs to hear of a clip.
+
+    Parameters
+    ----------
+    hearing
+        The samples.
+    sampling
+        Frames between whose midpoints the sound is cut.
+    prepare
+        Transform applied to the parts of a clip, `[F, L]` or `[F, L, D]`.
+    encode
+        The backbone's `encode`, if it runs in the decode worker; else None.
+    """
+
+    hearing: Hearing
+    sampling: Sampling
+    prepare: Callable[[NDArray[Any]], NDArray[Any]]
+    encode: Callable[[NDArray[Any]], dict[str, NDArray[Any]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +139,43 @@ class Prepared:
     images: NDArray[Any]
     frame_index: NDArray[np.int64]
     time_s: NDArray[np.float64]
+
+
+class Listener:
+    """Reads the sound of clips; that of clips of one file is decoded once for all of them."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[tuple[Path, str], SoundTrack] = {}
+
+    def hear(
+        self, request: SoundRequest, path: Path, span: tuple[float | None, float | None]
+    ) -> tuple[Prepared, str]:
+        """Read the sound of a span, cut half-way between its sampled frames, and say what is missing of it.
+
+        Raises
+        ------
+        VideoError
+            There is no sound track, or nothing of it in the span; or the file can't be read.
+        """
+        key = path, request.hearing.track
+        if key not in self._tracks:
+            self._tracks = {key: SoundTrack(*key)} | dict(list(self._tracks.items())[:1])
+        index, time_s, end_s = sampled_times(path, request.sampling, *span)
+        start_s = span[0] or 0.0
+        edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
+        hearing = request.hearing
+        parts, missing_s = self._tracks[key].parts(
+            start_s,
+            end_s,
+            edges_s,
+            rate=hearing.rate,
+            measure=hearing.measure,
+            steps_a_second=hearing.steps_a_second,
+        )
+        note = ""
+        if missing_s > min(LONGEST_HOLE_S, LARGEST_HOLE * (end_s - start_s)):
+            note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
+        return Prepared(request.prepare(parts), index, time_s), note
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,23 +276,24 @@ def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> Deco
     """Add what backbones hear; a clip of which none of the backbones has anything has failed."""
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
-    heard: dict[str, Heard] = {}
+    heard: dict[str, Prepared] = {}
+    missing: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, request in task.sounds.items():
         try:
-            heard[name] = listener.hear(request, task.path, (task.start_s, task.end_s))
+            heard[name], note = listener.hear(request, task.path, (task.start_s, task.end_s))
+            missing[note] = None
         except (VideoError, OSError) as error:
             absent[name] = _reason(error)
-    notes = list(dict.fromkeys(each.note for each in heard.values() if each.note))
+    notes = list(filter(None, missing))
     if not (clip.frames or heard) or (task.strict and notes):
         reasons = dict.fromkeys(notes or absent.values())
         return DecodedClip(clip.clip_id, "failed", "; ".join(reasons), source=clip.source)
-    frames = {name: Prepared(each.images, each.frame_index, each.time_s) for name, each in heard.items()}
     return replace(
         clip,
         status="partial" if notes else clip.status,
         reason="; ".join(filter(None, (clip.reason, *notes))),
-        frames={**clip.frames, **frames},
+        frames={**clip.frames, **heard},
         absent=absent,
     )
 

@@ -21,7 +21,6 @@ from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, bar_of_rows, unwatched
 from obygaze_features.extraction.ray_leader import run_ray
-from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
@@ -117,25 +116,12 @@ def prepare(
         text_job = TextJob(texts, corpus, _text_backbones(backbones))
         run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
         return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
-    run = _engine(engine)
     load_decoder(decoder)
     clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
     recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
-    if engine == "ray" and None in recipes:
-        raise ExtractError("the engine 'ray' builds backbones on every node: give their names, or a Recipe")
-    for recipe in recipes if engine == "ray" else ():
-        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
-        if device.startswith("cuda:"):
-            raise ExtractError(
-                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
-                "give --device cuda"
-            )
-    if gpus and (engine == "ray" or None in recipes):
-        raise ExtractError(
-            "--gpus is for the engine local, and for backbones given by their names or a Recipe"
-        )
+    _check_engine(engine, recipes, gpus)
     led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
     built = tuple(
         recipe.build() if recipe else backbone for recipe, backbone in zip(led, backbones, strict=True)
@@ -169,7 +155,7 @@ def prepare(
     }
     return finish(
         job=job,
-        engine=partial(run_gpus if gpus else run, **how),
+        engine=partial(run_gpus if gpus else run_ray if engine == "ray" else run_local, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
 
@@ -345,6 +331,23 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
     return None
 
 
+def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int]) -> None:
+    """Refuse what the engine cannot run, and notice a missing package, before any work."""
+    if engine == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+    if None in recipes and (engine == "ray" or gpus):
+        raise ExtractError("other processes build the backbones: give their names, or a Recipe")
+    if engine == "ray" and gpus:
+        raise ExtractError("--gpus is for the engine local")
+    for recipe in recipes if engine == "ray" else ():
+        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+        if device.startswith("cuda:"):
+            raise ExtractError(
+                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
+                "give --device cuda"
+            )
+
+
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
     names = [_name(backbone) for backbone in backbones]
     if len(set(names)) < len(names):
@@ -357,13 +360,6 @@ def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...
             options = backbone.options if isinstance(backbone, Recipe) else {}
             built.append(load_text_backbone(_name(backbone), **options))
     return tuple(built)
-
-
-def _engine(name: str) -> Callable[..., RunReport]:
-    """Return an engine; a missing package is noticed here, before any work."""
-    if name == "ray" and find_spec("ray") is None:
-        raise ModuleNotFoundError("No module named 'ray'", name="ray")
-    return run_ray if name == "ray" else run_local
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:

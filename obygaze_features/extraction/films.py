@@ -133,7 +133,7 @@ class Films:
 
     def obstacles(self) -> dict[Path, str]:
         """Say of the films that are decoded a second time for their shots why that is."""
-        reasons = {path: _obstacle(path) for path in self.paths.values()}
+        reasons = {path: why_not_in_stretches(path) for path in self.paths.values()}
         return {path: reason for path, reason in reasons.items() if reason}
 
     def keep(self, stretch: Stretch, measured: bytes, n_decoded: int, cpu_s: float) -> None:
@@ -156,7 +156,7 @@ class Films:
             shots = joined_shots([*self._measured(movie)])
             try:
                 if shots is None:
-                    reason = _obstacle(path) or "it could not be decoded without errors"
+                    reason = why_not_in_stretches(path) or "it could not be decoded without errors"
                     note(f"{path.name} is decoded a second time for its shots: {reason}")
                     shots = find_shots(path, DETECTOR)
             except VideoError as error:
@@ -287,13 +287,6 @@ class _Film:
 
 def _end_s(task: DecodeTask) -> float:
     return inf if task.end_s is None else task.end_s
-
-
-def _obstacle(path: Path) -> str:
-    try:
-        return why_not_in_stretches(path)
-    except VideoError as error:
-        return error.reason
 
 
 def _stretches(movie: str, path: Path, starts: Sequence[float]) -> list[Stretch]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask, Request
+from obygaze_features.extraction.decode import DecodeTask, Request, SoundRequest
 from obygaze_features.extraction.decoders import PYAV, decoder_record
-from obygaze_features.extraction.listening import SoundRequest
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip

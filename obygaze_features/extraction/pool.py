@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from obygaze_features.extraction.decode import (
     PASS_CLIPS,
@@ -20,7 +20,7 @@ from obygaze_features.extraction.decode import (
     decode_with_av,
 )
 from obygaze_features.extraction.decoders import PYAV, load_decoder
-from obygaze_features.extraction.films import Films, KeptFrames, Pass, Stretch, WorkQueue
+from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.workers import Event, Parent, WorkerPool
 
@@ -113,8 +113,7 @@ class DecodePool:
         key = next(self._keys)
         kept = Path(self._shared.name, f"frames-{key}")
         self._out[key] = _Attempt(dict(enumerate(work.tasks)), work, kept, number)
-        known = [frames.path for frames in work.known]
-        task = _Task(work.tasks, work.stretch, work.others, kept, known)
+        task = replace(work, known=()), kept, [frames.path for frames in work.known]
         self._pool.put(key, task, self.timeout_s * (PASS_CLIPS if work.stretch else len(work.tasks)))
 
     def _take_rest(self, event: Event, films: Films) -> None:
@@ -172,36 +171,27 @@ class _Attempt:
     known: KeptFrames | None = None
 
 
-class _Task(NamedTuple):
-    """What a worker gets: clips, a file for the frames of a stretch, and files of such frames."""
-
-    tasks: Sequence[DecodeTask]
-    stretch: Stretch | None
-    others: Sequence[DecodeTask]
-    kept: Path
-    known: Sequence[Path]
-
-
-def _decode(task: _Task, parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode clips in a worker."""
+def _decode(task: tuple[Pass, Path, Sequence[Path]], parent: Parent, *, decoder: str, folder: Path) -> None:
+    """Decode a pass in a worker, given a file for the frames of its stretch, and files of such frames."""
+    work, kept, known_files = task
     share_in(folder)
     started, spent_s = time.process_time(), 0.0
     known: dict[int, Known[Pixels]] = {}
-    for path in task.known:
+    for path in known_files:
         known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
     rests: list[Rest[Pixels]] = []
     decode = load_decoder(decoder)
-    if task.stretch is not None:
-        film, ends = task.stretch.path, (task.stretch.start_s, task.stretch.end_s)
-        decode = partial(decode_stretch, path=film, stretch=ends, others=task.others, rests=rests)
-        if task.tasks and not task.tasks[0].requests:  # what hears takes no picture
+    if work.stretch is not None:
+        film, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
+        decode = partial(decode_stretch, path=film, stretch=ends, others=work.others, rests=rests)
+        if work.tasks and not work.tasks[0].requests:  # what hears takes no picture
             list(decode_stretch((), path=film, stretch=ends, others=(), rests=rests))
     elif known:
         decode = partial(decode_with_av, known=known)
-    for number, clip in decode_clips(task.tasks, decode):
+    for number, clip in decode_clips(work.tasks, decode):
         spent_s += clip.cpu_s
         parent.send((number, clip))
     for rest in rests:
-        task.kept.write_bytes(pickle.dumps(rest.known))
+        kept.write_bytes(pickle.dumps(rest.known))
         cpu_s = time.process_time() - started - spent_s
         parent.send((REST, rest.measured.to_bytes(), rest.decoded, cpu_s))

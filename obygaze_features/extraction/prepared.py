@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
@@ -134,10 +134,13 @@ class Extraction:
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):
             return costs
-        room = estimate_disk(clips, self.job.groups(), links=links_work(existing_folder(self.stage_path)))
-        costs = replace(costs, room=room, free=free_space(self.stage_path))
-        if obstacle := costs.obstacle():
-            self.note(obstacle)
+        links = links_work(existing_folder(self.stage_path))
+        costs.room = room = estimate_disk(clips, self.job.groups(), links=links)
+        costs.free = free = free_space(self.stage_path)
+        fits = room.peak_bytes <= free.bytes and (free.files is None or room.files <= free.files)
+        if costs.clips and not fits:
+            needs = ", ".join(f"{name} {value}" for name, value in costs.facts()[-3:])
+            self.note(f"the disk is too small: {needs}")
         if films := self._films():
             for path, reason in films.obstacles().items():
                 self.note(f"{path.name} is decoded a second time for its shots: {reason}")

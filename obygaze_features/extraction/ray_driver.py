@@ -15,8 +15,8 @@ from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.ray_cluster import join, ray
-from obygaze_features.extraction.ray_leader import STOP, Head, Order
 from obygaze_features.extraction.ray_nodes import NodeError, RayDecoders, RayEncoder
+from obygaze_features.extraction.ray_order import STOP, Head, Order
 from obygaze_features.extraction.schedule import ATTEMPTS
 from obygaze_features.workers import Event, Parent
 

@@ -9,7 +9,6 @@ import uuid
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
+from obygaze_features.extraction.ray_order import RUN, Head, Order
 from obygaze_features.extraction.report import OnCommit, RunReport, unwatched
 from obygaze_features.extraction.schedule import LoopWorker, fail, share_out
 from obygaze_features.io import NO_SUCH_FILE
@@ -28,44 +28,6 @@ from obygaze_features.workers import Event, Parent, WorkerPool
 LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
 ANSWER_S = 10.0  # until the head accepts a connection
 JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
-RUN, STOP = "run", "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Everything that the child needs to drive a cluster.
-
-    Parameters
-    ----------
-    worker, mark
-        As for `RayEncoder`.
-    backbones
-        Names of the backbones.
-    on_gpu
-        Whether the backbones use a GPU here.
-    address
-        Address of the cluster; None starts one in `folder`.
-    """
-
-    worker: LoopWorker
-    mark: Path
-    backbones: Sequence[str]
-    decoder: str
-    on_gpu: bool
-    address: str | None
-    folder: str | None
-    workers: int | None
-    timeout_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Message of the child: the address of the cluster's head; empty when it begins to join.
-
-    Its other messages are notes for the user, the number of encoders once they take shares, and events.
-    """
-
-    address: str
 
 
 def run_ray(

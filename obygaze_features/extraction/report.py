@@ -1,15 +1,15 @@
 """Count what a run does, write its clips in a separate thread, and leave a report in the stage."""
 
 import json
-import queue
 import sys
-import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import count
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -159,11 +159,8 @@ class Recording:
         self.report = report
         self._writer = stage.writer(clip_ids)
         self._started = time.perf_counter()
-        self._waiting: queue.Queue[list[ClipResult] | None] = queue.Queue(AHEAD)
-        self._written: queue.SimpleQueue[tuple[list[ClipResult], float]] = queue.SimpleQueue()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._waiting: deque[tuple[list[ClipResult], Future[float]]] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -171,8 +168,7 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._waiting.put(None)
-        self._thread.join()
+        self._thread.shutdown()
         with suppress(*([] if kind is None else [OSError, StoreError])):
             self._writer.close()
 
@@ -184,36 +180,33 @@ class Recording:
         StoreError, OSError
             As in `StageWriter.commit`, for these clips or earlier ones.
         """
-        written = self.written()
-        self._waiting.put(results)
+        written = self.written(AHEAD)
+        self._waiting.append((results, self._thread.submit(self._write, results)))
         return written
 
-    def written(self) -> list[ClipResult]:
-        """Count and return the clips that were written since the last call."""
+    def written(self, waiting: int | None = None) -> list[ClipResult]:
+        """Count and return the clips that were written since the last call.
+
+        Parameters
+        ----------
+        waiting
+            Most batches that may wait to be written on return; None is any number.
+        """
         every: list[ClipResult] = []
-        while not self._written.empty():
-            results, seconds = self._written.get()
-            self.report.write_s += seconds
+        while self._waiting and (self._waiting[0][1].done() or len(self._waiting) > (waiting or inf)):
+            results, seconds = self._waiting.popleft()
+            self.report.write_s += seconds.result()
+            for result in results:
+                self.report.count(result)
             every += results
-        for result in every:
-            self.report.count(result)
         self.report.wall_s = time.perf_counter() - self._started
-        if self._error is not None:
-            raise self._error
         return every
 
-    def _write(self) -> None:
-        """Write queued clips; after an error, only empty the queue, so that the run does not wait."""
-        while (results := self._waiting.get()) is not None:
-            if self._error is not None:
-                continue
-            before = time.perf_counter()
-            try:
-                self._writer.commit(results)
-            except BaseException as error:  # noqa: BLE001 - raised again by the run
-                self._error = error
-            else:
-                self._written.put((results, time.perf_counter() - before))
+    def _write(self, results: list[ClipResult]) -> float:
+        """Write clips; return the seconds it took. After an error the writer takes no more."""
+        before = time.perf_counter()
+        self._writer.commit(results)
+        return time.perf_counter() - before
 
 
 def added(reports: Sequence[RunReport]) -> RunReport:

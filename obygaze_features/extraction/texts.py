@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,13 +90,8 @@ class TextEstimate:
     seconds: float | None
     tried: int
 
-    unit: ClassVar[str] = "text"
-    workers: ClassVar[int] = 1
-
     def facts(self) -> list[tuple[str, object]]:
-        """List the work to be done as pairs of name and value; empty if there is none."""
-        if not self.texts:
-            return []
+        """List the work to be done as pairs of name and value."""
         return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]
 
 

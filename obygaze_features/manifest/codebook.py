@@ -4,8 +4,8 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -47,7 +47,7 @@ MOST_BYTES = 1 << 16
 """Of a codebook's file; the largest of a corpus has a tenth. A TOML reader may take quadratic time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Codebook:
     """Levels in rising order, concepts in canonical order, and the tasks that they make.
 
@@ -97,27 +97,25 @@ class Codebook:
     sub_constructs: tuple[str, ...] = ()
     source: str = ""
     construct: str = ""
-    _ranks: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    _positions: Mapping[str, int] = field(init=False, repr=False, compare=False)
-    _level_spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
-    _concept_spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_ranks", {level.name: rank for rank, level in enumerate(self.levels)})
-        object.__setattr__(
-            self, "_positions", {concept.name: position for position, concept in enumerate(self.concepts)}
-        )
-        object.__setattr__(self, "_level_spellings", spellings_of(self.levels))
-        object.__setattr__(self, "_concept_spellings", spellings_of(self.concepts))
         try:
             _check(self)
         except ManifestError as error:
             raise ManifestError(f"codebook {self.name!r}: {error}") from None
 
+    @cached_property
+    def _level_spellings(self) -> Mapping[str, str]:
+        return spellings_of(self.levels)
+
+    @cached_property
+    def _concept_spellings(self) -> Mapping[str, str]:
+        return spellings_of(self.concepts)
+
     @property
     def level_names(self) -> tuple[str, ...]:
         """All levels, from low to high."""
-        return tuple(self._ranks)
+        return tuple(level.name for level in self.levels)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,7 +125,7 @@ class Codebook:
     @property
     def concept_names(self) -> tuple[str, ...]:
         """All concepts, in canonical order."""
-        return tuple(self._positions)
+        return tuple(concept.name for concept in self.concepts)
 
     @property
     def visual_concepts(self) -> tuple[str, ...]:
@@ -141,17 +139,16 @@ class Codebook:
 
     def rank(self, level: str) -> int:
         """Count the levels below a level."""
-        return self._ranks[self.level_named(level)]
+        return self.level_names.index(self.level_named(level))
 
     def in_order(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Put concepts in canonical order, each once."""
-        return tuple(sorted({self.concept_named(name) for name in concepts}, key=self._positions.__getitem__))
+        named = {self.concept_named(name) for name in concepts}
+        return tuple(name for name in self.concept_names if name in named)
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Keep the visual concepts."""
-        return tuple(
-            name for name in concepts if self.concepts[self._positions[self.concept_named(name)]].visual
-        )
+        return tuple(name for name in concepts if self.concept_named(name) in self.visual_concepts)
 
     def level_named(self, name: str) -> str:
         """Return a level's name if it is exactly one of this codebook's.
@@ -161,7 +158,7 @@ class Codebook:
         ManifestError
             If no level has this name; the message suggests the nearest one.
         """
-        if name not in self._ranks:
+        if name not in self.level_names:
             raise self._unknown("level", name, self._level_spellings, "level")
         return name
 
@@ -178,7 +175,7 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        if name not in self._positions:
+        if name not in self.concept_names:
             raise self._unknown("concept", name, self._concept_spellings, "concepts")
         return name
 

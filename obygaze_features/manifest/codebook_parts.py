@@ -1,11 +1,11 @@
 """Define and check the parts of a codebook: levels, concepts with their instances, scales and tasks."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -170,24 +170,12 @@ class Task:
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
 
 
-class Named(Protocol):
-    """Interface of what has a name and other spellings of it."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """The name and its synonyms."""
-
-
 def plain(text: str) -> str:
     """Fold case and blanks, which spellings may differ in."""
     return " ".join(text.split()).casefold()
 
 
-def spellings_of(named: Iterable[Named]) -> dict[str, str]:
+def spellings_of(named: Sequence[Level | Concept]) -> dict[str, str]:
     """Map every folded spelling to the name it stands for."""
     return {plain(spelling): part.name for part in named for spelling in part.spellings}
 
@@ -208,15 +196,12 @@ def suggestion(text: str, known: Mapping[str, str]) -> str:
     return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
 
 
-def check_named(named: Iterable[Named], key: str) -> None:
+def check_named(named: Sequence[Level | Concept], key: str) -> None:
     """Check names, and that no spelling stands for two of them."""
     meant: dict[str, str] = {}
-    names: set[str] = set()
+    check_once([part.name for part in named], key)
     for part in named:
         check_word(part.name, f"{key}: name")
-        if part.name in names:
-            raise ManifestError(f"{key}: {part.name!r} is there twice")
-        names.add(part.name)
         for spelling in part.spellings:
             check_text(spelling, f"{key}: {part.name}: synonyms", empty=False)
             first = meant.setdefault(plain(spelling), part.name)
@@ -229,8 +214,7 @@ def check_positions(levels: tuple[Level, ...]) -> None:
     positions = [level.position for level in levels if level.position is not None]
     if positions and len(positions) != len(levels):
         raise ManifestError("levels: position: give it for all levels, or for none")
-    if not all(map(math.isfinite, positions)) or any(low >= high for low, high in pairwise(positions)):
-        raise ManifestError(f"levels: position: must rise, found {', '.join(map(str, positions))}")
+    check_rising(positions, "levels: position")
 
 
 def check_scale(scale: Scale) -> None:
@@ -246,8 +230,13 @@ def check_scale(scale: Scale) -> None:
         raise ManifestError(
             f"{key}: cuts: {len(scale.levels)} levels need {len(scale.levels) - 1}, found {len(scale.cuts)}"
         )
-    if not all(map(math.isfinite, scale.cuts)) or any(low >= high for low, high in pairwise(scale.cuts)):
-        raise ManifestError(f"{key}: cuts: must rise, found {', '.join(map(str, scale.cuts))}")
+    check_rising(scale.cuts, f"{key}: cuts")
+
+
+def check_rising(numbers: Sequence[float], key: str) -> None:
+    """Check that numbers are finite, and each is larger than the one before."""
+    if not all(map(math.isfinite, numbers)) or any(low >= high for low, high in pairwise(numbers)):
+        raise ManifestError(f"{key}: must rise, found {', '.join(map(str, numbers))}")
 
 
 def check_once(names: Iterable[str], key: str) -> None:

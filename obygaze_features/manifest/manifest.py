@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import ManifestError
@@ -29,7 +28,6 @@ from obygaze_features.manifest.text_tables import (
     Table,
     delimiter_of,
     read_table,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 FIRST_ROWS = 10
 """Of a manifest, shown in a notebook."""
-FRAME_COLUMNS = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
 
 
 def default_codebook() -> Codebook:
@@ -119,7 +116,7 @@ class Manifest:
         """
         import pandas as pd  # noqa: PLC0415 - reading manifests needs no pandas
 
-        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FRAME_COLUMNS}
+        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FIELDS}
         frame = pd.DataFrame({name.removesuffix("_id"): values for name, values in columns.items()})
         frame = frame.astype({"start_s": "float64", "end_s": "float64", "level": "str"})
         for name in self.clips[0].extras if self.clips else ():
@@ -185,26 +182,10 @@ class Manifest:
         return hashlib.sha256(canonical_bytes(self.clips, self.codebook)).hexdigest()
 
 
-ADVICE = "make a manifest of it with 'obygaze manifest import' (of a table of spans: import folder --spans)"
-KNOWN_FILES: Mapping[str, tuple[frozenset[str], str]] = {
-    "ObyGaze12's annotations": (
-        frozenset({"idx", "util", "overlap_ratio", "graph_number"}),
-        "manifest import obygaze12 {path} --out obygaze12.csv",
-    ),
-    "MObyGaze's annotations": (
-        frozenset({"clip_index", "imdb_key", "start_frame", "framerate"}),
-        "manifest import mobygaze {path} --out segments.csv",
-    ),
-    "a table of spans": (
-        frozenset({"video", "start_s", "end_s"}),
-        "manifest import folder FOLDER --spans {path} --out films.csv",
-    ),
-    "MediaEval's clips": (
-        frozenset({"clip", "movie", "split"}),
-        "manifest import mediaeval15 {path} --out mediaeval15.csv",
-    ),
-}
-"""Tables often taken for manifests: their kind, the columns that identify them, the command to use."""
+ADVICE = (
+    "make a manifest of it with 'obygaze manifest import' (annotations: obygaze12, mobygaze, mediaeval15, "
+    "eaf; a table of spans: folder FOLDER --spans FILE)"
+)
 
 
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
@@ -232,7 +213,6 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     'obygaze12'
     """
     path = local_path(path)
-    _refuse_known_file(path)
     delimiter = delimiter_of(path) if spreadsheet_safe else ","
     table = read_table(path, FIELDS, delimiter, advice=ADVICE)
     codebook = _codebook_of(table)
@@ -243,18 +223,6 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
         collected.add(clip_of(read, problems, codebook, spelled=spreadsheet_safe), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
-
-
-def _refuse_known_file(path: Path) -> None:
-    """Name the importer of a file that is no manifest yet."""
-    header = text_of(path).partition("\n")[0].strip().split(delimiter_of(path))
-    if set(FIELDS) <= set(header):
-        return
-    for what, (columns, command) in KNOWN_FILES.items():
-        if columns <= set(header):
-            raise ManifestError(
-                f"{path} is {what}, not a manifest: obygaze {command.format(path=quote(str(path)))}"
-            )
 
 
 def codebook_file(manifest: Path) -> Path:

@@ -125,7 +125,7 @@ def read_table(
     Raises
     ------
     ManifestError
-        If the file is a folder, empty, not UTF-8, holds a NUL byte or a quote never closed, lacks a column,
+        If the file is a folder, empty, not UTF-8, holds a quote never closed, lacks a column,
         names one twice, or has a row of another length; with the line.
     """
     reader = csv.reader(io.StringIO(text_of(path), newline=""), delimiter=delimiter, strict=True)
@@ -174,23 +174,12 @@ def text_of(path: Path) -> str:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
     if content.startswith(b"PK\3\4"):
         raise ManifestError(f"{path}: an Excel workbook or another zip; save the sheet as CSV (UTF-8)")
-    if (offset := content.find(b"\0")) >= 0:
-        raise ManifestError(
-            f"{path}: line {_line_of(content, offset)}: a NUL byte (offset {offset}): no text, or UTF-16"
-        )
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        offset = error.start + len(content) - len(error.object)  # the mark is not counted in error.start
-        raise ManifestError(
-            f"{path}: line {_line_of(content, offset)}: byte 0x{content[offset]:02x} "
-            f"(offset {offset}) is not UTF-8; save the file as UTF-8"
-        ) from None
-
-
-def _line_of(content: bytes, offset: int) -> int:
-    return content.count(b"\n", 0, offset) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ManifestError(f"{path}: line {line}: not UTF-8; save the file as UTF-8") from None
 
 
 def _check_header(
@@ -205,16 +194,10 @@ def _check_header(
 ) -> None:
     missing = [column for column in needed if column not in header]
     if missing:
-        delimiter_found = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
-        hint = (
-            f"cells seem to be separated by {delimiter_found!r}, not {delimiter!r}"
-            if delimiter_found
-            else advice
-        )
-        raise ManifestError(
-            f"{path}: line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
-            + (f"; {hint}" if hint else "")
-        )
+        other = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
+        hint = other and f"cells seem to be separated by {other!r}, not {delimiter!r}"
+        what = f"line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
+        raise ManifestError("; ".join(filter(None, (f"{path}: {what}", hint, advice))))
     for number, column in enumerate(header, start=1):
         if named and not column:
             raise ManifestError(

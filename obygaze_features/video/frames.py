@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
+PER_FRAME = ("images", "index", "time_s")
 
 
 @dataclass(frozen=True)
@@ -79,25 +80,8 @@ class Frames(Generic[T]):
 
     def record(self) -> dict[str, object]:
         """Return as plain JSON how the frames were read."""
-        names = (
-            "status",
-            "method",
-            "why_sequential",
-            "width",
-            "height",
-            "rotation",
-            "mirrored",
-            "interlaced",
-            "total",
-            "decoded",
-            "distinct",
-            "matrix",
-            "full_range",
-        )
-        return {name: getattr(self, name) for name in names} | {
-            "bars": list(self.bars),
-            "notes": list(self.notes),
-        }
+        record = {name: value for name, value in vars(self).items() if name not in PER_FRAME}
+        return record | {"distinct": self.distinct, "bars": list(self.bars), "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -383,12 +382,7 @@ def share_in(folder: Path | None) -> None:
 
 def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a file, once for all processes that share a cache."""
-    status = path.stat()
-    return _digest(path, status.st_size, status.st_mtime_ns)
 
-
-@lru_cache(maxsize=16)
-def _digest(path: Path, _size: int, _modified_ns: int) -> str:
     def compute() -> bytes:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest().encode()

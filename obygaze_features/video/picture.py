@@ -13,7 +13,7 @@ from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.source import guarded
+from obygaze_features.video.source import guarded, naming_file
 
 # Display matrix, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y -> clockwise quarter turns,
 # and whether the picture is then mirrored left to right. ISO/IEC 14496-12, 6.2.2.
@@ -273,10 +273,8 @@ def pictures(frames: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[t
         The decoder failed, or the colours cannot be converted.
     """
     convert = Converter()
-    try:
+    with naming_file(path):
         yield from guarded(((number, convert(frame)) for number, frame in frames), path)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from error
 
 
 def once(each: Callable[[NDArray[np.uint8]], T], picture: RgbPicture) -> Callable[[], T]:

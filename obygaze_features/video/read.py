@@ -16,7 +16,7 @@ from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
 from obygaze_features.video.sampling import Sampling, TimeSpan, choose
-from obygaze_features.video.source import check_file
+from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
 
 T = TypeVar("T")
@@ -158,10 +158,8 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         check_file(path)
         return Probe(path.stat().st_size, 0.0, math.nan, 1, "")
     table = index_packets(path)
-    try:
+    with naming_file(path):
         frames = table.frame_times.within(start_s, end_s)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated, table.besides)
@@ -193,11 +191,9 @@ def sampled_times(
         The file can't be opened, or can't give these frames.
     """
     every = index_packets(path).frame_times
-    try:
+    with naming_file(path):
         frames = every.within(start_s, end_s)
         index = choose(sampling, frames)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
     last_s = float(np.max(every.time_s)) + every.step_s
     return index, every.time_s[index], last_s if end_s is None else min(end_s, last_s)
 

@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,23 @@ def thumbnail(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def contact_sheet(
-    thumbnails: Sequence[NDArray[np.uint8]], index: NDArray[np.int64], time_s: NDArray[np.float64]
+    thumbnails: Sequence[NDArray[np.uint8]], index: Iterable[int], time_s: Iterable[float]
 ) -> bytes:
     """Arrange thumbnails [H, W, 3] in rows, in their order, and encode them as a PNG file.
 
     The number of each frame, and its time in seconds if known, are written below it, outside the picture.
     """
     font = ImageFont.load_default(LINE_HEIGHT - 4)
-    known = zip(index.tolist(), time_s.tolist(), strict=True)
-    captions = [str(number) if math.isnan(time) else f"{number}  {time:.3f} s" for number, time in known]
+    width = max(THUMBNAIL_WIDTH, *(picture.shape[1] for picture in thumbnails))
     height = max(picture.shape[0] for picture in thumbnails) + LINE_HEIGHT
-    widths = [math.ceil(font.getlength(text)) for text in captions]
-    width = max(*widths, *(picture.shape[1] for picture in thumbnails))
     columns = min(COLUMNS, len(thumbnails))
     sheet = Image.new("RGB", (columns * width, -(-len(thumbnails) // columns) * height))
     draw = ImageDraw.Draw(sheet)
-    for place, (picture, text) in enumerate(zip(thumbnails, captions, strict=True)):
+    for place, (picture, number, time) in enumerate(zip(thumbnails, index, time_s, strict=True)):
         left, top = place % columns * width, place // columns * height
         sheet.paste(Image.fromarray(picture), (left, top))
-        draw.text((left, top + height - 1), text, font=font, anchor="ld")
+        caption = f"{number}" if math.isnan(time) else f"{number}  {time:.3f} s"
+        draw.text((left, top + height - 1), caption, font=font, anchor="ld")
     png = io.BytesIO()
     sheet.save(png, "PNG")
     return png.getvalue()

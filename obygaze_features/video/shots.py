@@ -16,7 +16,7 @@ from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Diffe
 from obygaze_features.video.decode import decode_sequential
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.source import Tally, guarded, opened
+from obygaze_features.video.source import Tally, guarded, naming_file, opened
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -160,10 +160,7 @@ class Meter:
         self._times = table.time_s
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
-        self._black: list[bool] = []
-        self._dark: list[bool] = []
-        self._letters: list[int] = []
-        self._bars: list[tuple[int, int, int, int]] = []
+        self._rows: list[tuple[int, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
@@ -174,15 +171,12 @@ class Meter:
         dark = small <= DARK_LEVEL
         may_be_text = bool(dark.mean() >= CREDITS_DARK)
         rows, columns = np.flatnonzero(~black.all(axis=1)), np.flatnonzero(~black.all(axis=0))
+        letters = text_edges(self._grey(frame, FINE)) if may_be_text and not dark.all() else 0
+        bars = (0, 0, 0, 0)
+        if len(rows):
+            bars = (rows[0], height - 1 - rows[-1], columns[0], width - 1 - columns[-1])
         self._seen.append(number)
-        self._black.append(bool(black.mean() >= FULL))
-        self._dark.append(may_be_text)
-        self._letters.append(text_edges(self._grey(frame, FINE)) if may_be_text and not dark.all() else 0)
-        self._bars.append(
-            (int(rows[0]), height - 1 - int(rows[-1]), int(columns[0]), width - 1 - int(columns[-1]))
-            if len(rows)
-            else (0, 0, 0, 0)
-        )
+        self._rows.append((black.mean() >= FULL, may_be_text, letters, *bars))
 
     def _grey(self, frame: VideoFrame, size: tuple[int, int]) -> NDArray[np.uint8]:
         width, height = size
@@ -193,15 +187,16 @@ class Meter:
 
     def measured(self, differences: Differences) -> Measured:
         """Return the measurements so far."""
+        rows = np.array(self._rows, np.int64).reshape(-1, 7)
         return Measured(
             self._seen[0] if self._seen else 0,
             self.n_frames,
             self.end_s,
             self._times[self._seen],
-            np.array(self._black, np.bool_),
-            np.array(self._dark, np.bool_),
-            np.array(self._letters, np.int64),
-            np.array(self._bars, np.int64).reshape(-1, 4),
+            rows[:, 0] > 0,
+            rows[:, 1] > 0,
+            rows[:, 2],
+            rows[:, 3:],
             differences,
         )
 
@@ -267,10 +262,8 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     [0.0]
     """
     table, finder = index_packets(path), DETECTORS[detector]()
-    try:
+    with naming_file(path):
         meter = Meter(table, finder)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
     with opened(path) as source:
         for number, frame in guarded(decode_sequential(source, table, range(meter.n_frames), Tally()), path):
             meter.add(number, frame)

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -167,6 +166,15 @@ class KeptFile:
                 yield self._source
 
 
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Name the file in a `VideoError` that does not."""
+    try:
+        yield
+    except VideoError as error:
+        raise VideoError(error.reason, path) from None
+
+
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
     """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
 
@@ -237,49 +245,13 @@ def diagnose(path: Path) -> str:
     if not any(head):
         return "the file holds zeros, not video (an unfinished copy or download?)"
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
-        if b"moov" not in top_level_boxes(path):
-            return "the file has no index (MP4 box 'moov'): it was cut off or never finished"
-        return "the header (MP4 box 'moov') is damaged or cut off"
-    if head[:4] in (b"\x1aE\xdf\xa3", b"RIFF", b"FLV\x01"):
+        return "the index (MP4 box 'moov') is missing, damaged or cut off: an unfinished recording or copy?"
+    if not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head):
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        for mark, kind in PLAYLISTS.items():
+            if text.startswith(mark) or (mark.startswith(b"<") and mark in text):
+                return f"this is a list of other files ({kind}), not a video file: name the video itself"
+        return "this is a text file, not a video file"
+    if head.startswith((b"\x1aE\xdf\xa3", b"RIFF", b"FLV\x01", b"G")):
         return "the file ends after its header, or the header is damaged: no picture can be read"
-    return _diagnose_text(head) or (
-        "the file ends after its header, or the header is damaged: no picture can be read"
-        if head[:1] == b"G"
-        else "this is not a video file that can be read (damaged, or no format of video)"
-    )
-
-
-def _diagnose_text(head: bytes) -> str:
-    """Return a note on the kind of text in a text file; empty for other files."""
-    if not is_text(head):
-        return ""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for mark, kind in PLAYLISTS.items():
-        if text.startswith(mark) or (mark.startswith(b"<") and mark in text):
-            return f"this is a list of other files ({kind}), not a video file: name the video itself"
-    return "this is a text file, not a video file"
-
-
-def is_text(head: bytes) -> bool:
-    """Return whether a file's first bytes are text: no control characters except white space and escapes."""
-    return not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head)
-
-
-def top_level_boxes(path: Path) -> set[bytes]:
-    """Return the names of an MP4 file's complete top-level boxes."""
-    names: set[bytes] = set()
-    size = path.stat().st_size
-    position = 0
-    with path.open("rb") as file:
-        while position + 8 <= size:
-            file.seek(position)
-            length, name = struct.unpack(">I4s", file.read(8))
-            if length == 1:
-                length = int.from_bytes(file.read(8), "big")
-            elif length == 0:
-                length = size - position
-            if length < 8 or position + length > size:
-                break
-            names.add(name)
-            position += length
-    return names
+    return "this is not a video file that can be read (damaged, or no format of video)"

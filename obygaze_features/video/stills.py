@@ -1,9 +1,7 @@
 """Read a still image with Pillow, as a video of one frame at time 0."""
 
-import struct
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -15,7 +13,7 @@ from PIL.ExifTags import Base
 from obygaze_features.errors import VideoError
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
-from obygaze_features.video.source import check_file
+from obygaze_features.video.source import check_file, naming_file
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -36,36 +34,11 @@ ORIENTATIONS = {
     7: (270, True),
     8: (270, False),
 }
-# Exceptions of Pillow's readers on damaged data.
-UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 
 
 def is_still(path: str | PurePath) -> bool:
     """Return whether a file is a still image rather than a video, by its suffix."""
     return PurePath(path).suffix.lower() in STILL_SUFFIXES
-
-
-@dataclass(frozen=True, slots=True)
-class Still:
-    """An upright picture, uint8 [H, W, 3], with its rotation, damage and conversion notes."""
-
-    rgb: Pixels
-    rotation: int
-    mirrored: bool
-    losses: tuple[str, ...]
-    remarks: tuple[str, ...]
 
 
 def read_still(
@@ -96,23 +69,23 @@ def read_still(
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
     chosen = [_chosen(sampling, path) for sampling, _ in wishes]
-    still = load_still(path)
-    if strict and still.losses:
-        raise VideoError("; ".join(still.losses), path)
-    height, width, _ = still.rgb.shape
+    rgb, rotation, mirrored, losses, remarks = load_still(path)
+    if strict and losses:
+        raise VideoError("; ".join(losses), path)
+    height, width, _ = rgb.shape
     return tuple(
         Frames(
-            images=[each(still.rgb) for _ in numbers.tolist()],
+            images=[each(rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.full(len(numbers), TIME_S),
-            status="partial" if still.losses else "ok",
-            notes=(*still.losses, *still.remarks),
+            status="partial" if losses else "ok",
+            notes=(*losses, *remarks),
             method="still",
             why_sequential="",
             width=width,
             height=height,
-            rotation=still.rotation,
-            mirrored=still.mirrored,
+            rotation=rotation,
+            mirrored=mirrored,
             interlaced=False,
             total=1,
             decoded=1,
@@ -125,14 +98,12 @@ def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
     if sampling.n is not None and sampling.n > 1:
         raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
     frame = FrameTimes(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
-    try:
+    with naming_file(path):
         return choose(sampling, frame)
-    except VideoError as error:
-        raise VideoError(error.reason, path) from None
 
 
-def load_still(path: Path) -> Still:
-    """Load a complete still image.
+def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...]]:
+    """Load a complete still image: upright pixels [H, W, 3], clockwise degrees, mirroring, damage, remarks.
 
     Transparent pixels are blended with white. Grey is repeated in three channels. Of 16 bits the upper 8 are
     kept, as Pillow does for colours. CMYK is converted without its profile. Animations and multi-page images
@@ -156,17 +127,19 @@ def load_still(path: Path) -> Still:
             raise VideoError(_too_large("several times"), path) from None
         except VideoError:
             raise
-        except UNREADABLE as error:
+        except Exception as error:  # Pillow's readers raise anything on damaged data
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise VideoError(_broken(error), path) from error
-    losses = [
+            is_cut = "truncated" in str(error)
+            damage = "cut off: it ends before its picture does" if is_cut else "damaged: it cannot be read"
+            raise VideoError(f"the image is {damage}", path) from error
+    losses = dict.fromkeys(
         f"Pillow warns: {' '.join(str(warning.message).split())}"
         for warning in caught
         if issubclass(warning.category, UserWarning)  # other categories do not concern the file
-    ]
+    )
     rgb, remarks = _rgb(image, path)
-    return Still(rgb, rotation, mirrored, tuple(dict.fromkeys(losses)), remarks)
+    return rgb, rotation, mirrored, list(losses), remarks
 
 
 def _load(path: Path) -> tuple[Image.Image, int, bool]:
@@ -209,9 +182,3 @@ def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
 
 def _too_large(size: str) -> str:
     return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"
-
-
-def _broken(error: Exception) -> str:
-    if "truncated" in str(error):
-        return "the image is cut off: it ends before its picture does"
-    return "the image is damaged: its picture cannot be read"

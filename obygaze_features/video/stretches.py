@@ -49,7 +49,10 @@ class Rest(Generic[T]):
 
 def why_not_in_stretches(path: Path) -> str:
     """Say why a film cannot be decoded in stretches; empty if it can."""
-    table = index_packets(path)
+    try:
+        table = index_packets(path)
+    except VideoError as error:
+        return error.reason
     return table.unsafe or ("" if np.isfinite(table.time_s).all() else "its frames have no times")
 
 

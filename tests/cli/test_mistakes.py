@@ -147,11 +147,11 @@ MISTAKES = f"""
 1 manifest import folder in/videos --out in/fights-2.csv --force
     in/fights-2.codebook.toml would be taken for the codebook of fights-2.csv, and it is another one
 1 manifest import folder in/videos --codebook in/violence.codebook.toml --out in/fights-2.csv
-    in/fights-2.codebook.toml is there already and is another codebook than 'violence'
+    in/fights-2.codebook.toml would be taken for the codebook of fights-2.csv, and it is another one
 1 manifest inspect in/oby.csv
-    oby.csv is ObyGaze12's annotations, not a manifest: obygaze manifest import obygaze12 'in/oby.csv' --out
+    make a manifest of it with 'obygaze manifest import' (annotations: obygaze12,
 1 manifest inspect in/codes.csv
-    obygaze manifest import folder FOLDER --spans 'in/codes.csv' --out
+    a table of spans: folder FOLDER --spans FILE
 2 manifest project in/segments.csv --out out/out.csv
     either --onto CLIPS or --window SECONDS
 2 manifest agreement in/segments.csv --alpha 1 --window 46

@@ -4,8 +4,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -57,16 +56,6 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
 IMAGE_SUFFIXES: frozenset[str] = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The content of a folder: sorted relative paths of files, and the number of skipped files."""
-
-    files: tuple[PurePosixPath, ...]
-    hidden: int
-    linked_folders: int
-    other_suffixes: Mapping[str, int]
-
-
 def import_folder(
     source: Path | str,
     root: Path | str,
@@ -113,13 +102,11 @@ def import_folder(
     """
     source, root = local_path(source), local_path(root)
     codebook = codebook or default_codebook()
-    listing = list_files(source, VIDEO_SUFFIXES, "video")
-    notices = passed_over(listing, "video")
+    videos, notices = list_files(source, VIDEO_SUFFIXES, "video")
     if spans is None:
-        refuse_none(source, listing, VIDEO_SUFFIXES, "video")
-        clips = whole_files(source, listing.files, root, _movie)
+        clips = whole_files(source, videos, root, _movie)
     else:
-        clips, found_notices = _spans(source, local_path(spans), listing.files, root, codebook, rate=rate)
+        clips, found_notices = _spans(source, local_path(spans), videos, root, codebook, rate=rate)
         notices += found_notices
     return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
 
@@ -144,23 +131,28 @@ def import_images(source: Path, root: Path) -> Imported:
     ManifestError
         If two files would have the same id, a name cannot be one, or there is no image.
     """
-    listing = list_files(source, IMAGE_SUFFIXES, "image")
-    refuse_none(source, listing, IMAGE_SUFFIXES, "image")
+    images, notices = list_files(source, IMAGE_SUFFIXES, "image")
 
     def movie(image: PurePosixPath) -> str:
         return image.parts[0] if len(image.parts) > 1 else absolute(source).name or "images"
 
-    clips = whole_files(source, listing.files, root, movie)
-    return Imported(Manifest(tuple(clips), root), tuple(passed_over(listing, "image")))
+    return Imported(Manifest(tuple(whole_files(source, images, root, movie)), root), tuple(notices))
 
 
-def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
-    """List the files below a folder that have one of these suffixes.
+def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[PurePosixPath], list[str]]:
+    """List the files below a folder that have one of these suffixes, and say what was left out.
 
     Parameters
     ----------
     kind
         What they are, for messages: `video` or `image`.
+
+    Returns
+    -------
+    list of PurePosixPath
+        Paths relative to the folder, sorted.
+    list of str
+        Notices.
 
     Raises
     ------
@@ -173,7 +165,7 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
         raise ManifestError(f"{source}: {problem}, and a folder of {kind}s was expected{hint}")
     wanted: list[PurePosixPath] = []
     hidden = linked = 0
-    others: dict[str, int] = {}
+    others: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
         raise error
@@ -190,37 +182,19 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> Listing:
             if path.suffix.lower() in suffixes:
                 wanted.append(PurePosixPath(path.relative_to(source).as_posix()))
             else:
-                others[path.suffix.lower()] = others.get(path.suffix.lower(), 0) + 1
-    return Listing(tuple(sorted(wanted)), hidden, linked, others)
-
-
-def refuse_none(source: Path, listing: Listing, suffixes: frozenset[str], kind: str) -> None:
-    """Refuse a folder without a single file of the kind."""
-    if not listing.files:
-        raise ManifestError(
-            f"{source}: no {kind} below this folder (looked for {' '.join(sorted(suffixes))})"
-        )
-
-
-def passed_over(listing: Listing, kind: str) -> list[str]:
-    """Describe what in a folder was left out."""
+                others[path.suffix.lower()] += 1
     notices = []
-    if listing.other_suffixes:
+    if others:
         kinds = ", ".join(
-            f"{number} {suffix or 'without suffix'}"
-            for suffix, number in sorted(listing.other_suffixes.items())
+            f"{number} {suffix or 'without suffix'}" for suffix, number in sorted(others.items())
         )
-        total = sum(listing.other_suffixes.values())
-        notices.append(
-            f"left out {counted(total, 'file that is', 'files that are')} no {kind} by name: {kinds}"
-        )
-    if listing.hidden:
-        notices.append(
-            f"left out {counted(listing.hidden, 'hidden file or folder', 'hidden files or folders')}"
-        )
-    if listing.linked_folders:
-        notices.append(f"did not follow {counted(listing.linked_folders, 'linked folder')}")
-    return notices
+        total = counted(others.total(), "file that is", "files that are")
+        notices.append(f"left out {total} no {kind} by name: {kinds}")
+    if hidden:
+        notices.append(f"left out {counted(hidden, 'hidden file or folder', 'hidden files or folders')}")
+    if linked:
+        notices.append(f"did not follow {counted(linked, 'linked folder')}")
+    return sorted(wanted), notices
 
 
 def whole_files(
@@ -231,8 +205,10 @@ def whole_files(
     Raises
     ------
     ManifestError
-        If two files would have the same id, or a name cannot be one.
+        If there is no file, two files would have the same id, or a name cannot be one.
     """
+    if not files:
+        raise ManifestError(f"{source}: no file below this folder has a suffix that is known")
     file_of: dict[str, PurePosixPath] = {}
     clips = []
     for file in files:
@@ -300,7 +276,6 @@ def _spans(
         read = (f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items()))
         notices.append(f"read {', '.join(read)}")
     missing = [path for path in sorted(named) if not path.is_file()]
-    _refuse_manifest(spans, source, table.rows, all_missing=len(missing) == len(named))
     if missing:
         shown = ", ".join(f"{path}{_nearest(path, videos)}" for path in missing[:3])
         shown += ", ..." if len(missing) > 3 else ""
@@ -334,16 +309,6 @@ def _nearest(path: Path, videos: Sequence[PurePosixPath]) -> str:
 
     near = next((video for video in videos if bare(video.stem) == bare(path.stem)), None)
     return f" (did you mean '{near}'?)" if near else ""
-
-
-def _refuse_manifest(spans: Path, source: Path, rows: Sequence[Row], *, all_missing: bool) -> None:
-    """Refuse a manifest in place of a table of spans: its videos are relative to the file."""
-    first = next(row.cells["video"] for row in rows if row.cells["video"])
-    if all_missing and set(FIELDS) <= rows[0].cells.keys() and absolute(spans.parent / first).is_file():
-        raise ManifestError(
-            f"{spans}: is a manifest already ({first} is relative to it, and there is no {source / first}): "
-            "give it to 'obygaze extract' as it is, or name the videos of spans relative to the folder"
-        )
 
 
 def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[str, str]]:

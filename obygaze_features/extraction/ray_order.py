@@ -1,0 +1,46 @@
+"""Define the messages between the process that leads a run on a Ray cluster and its child that drives it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from obygaze_features.extraction.schedule import LoopWorker
+
+RUN, STOP = "run", "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that the child needs to drive a cluster.
+
+    Parameters
+    ----------
+    worker, mark
+        As for `RayEncoder`.
+    backbones
+        Names of the backbones.
+    on_gpu
+        Whether the backbones use a GPU here.
+    address
+        Address of the cluster; None starts one in `folder`.
+    """
+
+    worker: LoopWorker
+    mark: Path
+    backbones: Sequence[str]
+    decoder: str
+    on_gpu: bool
+    address: str | None
+    folder: str | None
+    workers: int | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Message of the child: the address of the cluster's head; empty when it begins to join.
+
+    Its other messages are notes for the user, the number of encoders once they take shares, and events.
+    """
+
+    address: str
