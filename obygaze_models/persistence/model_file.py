@@ -20,7 +20,7 @@ from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
-from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
+from obygaze_models.persistence.archive import MAX_FILE, expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
 from obygaze_models.persistence.estimators import (
     N_LEVELS,
@@ -180,7 +180,10 @@ def audit(where: str, data: bytes) -> ModelFile:
     document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
     about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
-    _check_about(card, about, where)
+    try:
+        _check_about(card, about)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
     return ModelFile(where, card, arrays, about)
 
 
@@ -237,33 +240,20 @@ def _check_size(size: int, where: str) -> None:
         raise ModelError(f"{where}: {size} bytes are more than any model has ({MAX_FILE})")
 
 
-def _check_about(card: Card, about: Mapping[str, NDArray[Any]], name: str) -> None:
+def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays about a model that don't fit its card."""
     k, d = len(card.concepts), card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
     # Models that labs joined from sums (`obygaze_models.joint`) have scores of no clip to tell more by.
-    tells = card.number == PROTOCOL and bool(about or card.calibration or k)
-    if tells:
+    if card.number == PROTOCOL and (about or card.calibration or k):
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
-            draws = about.get("calibration_draws", np.empty(0))
-            shapes["calibration_draws"] = (len(draws), 2)
+            shapes["calibration_draws"] = (len(about.get("calibration_draws", ())), 2)
         if k:
             shapes["concept_sigmoids"] = (k, 2)
-    if about.keys() != shapes.keys():
-        odd = min(about.keys() ^ shapes.keys())
-        raise ModelError(f"{name}: the card and the arrays disagree about {odd!r}")
-    for label, shape in shapes.items():
-        if about[label].shape != shape or about[label].dtype != np.float64:
-            raise ModelError(
-                f"{name}: {label} should be float64 of shape {list(shape)}; "
-                f"found {about[label].dtype} {list(about[label].shape)}"
-            )
-    if tells:
-        if not (about["reach_scale"] > 0).all():
-            raise ModelError(f"{name}: reach_scale holds values that are not above 0")
-        if (np.diff(about["reach_distances"]) < 0).any():
-            raise ModelError(f"{name}: reach_distances are not in rising order")
+    expect(about, **shapes)
+    if (np.diff(about.get("reach_distances", ())) < 0).any():
+        raise ModelError("reach_distances are not in rising order")
 
 
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts
