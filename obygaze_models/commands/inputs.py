@@ -51,6 +51,14 @@ TASK_OPTIONS = join_options(
     removed_option("--test-negative", "--test takes a task of the codebook", value=True),
     removed_option("--test-positive", "--test takes a task of the codebook", value=True),
 )
+POLICY_OPTION = click.option(
+    "--policy",
+    type=click.Choice(["raw", "paper", "released"]),
+    default="raw",
+    help="Label policy, if the codebook has one. raw: as annotated. paper: "
+    "clips without a visual concept become EN. released: "
+    "clips with only non-visual concepts are left out.",
+)
 
 
 def finish(report: "Report", output: Output) -> None:
