@@ -30,7 +30,7 @@ def ls(zoo: str | None) -> Result:
     """
     import msgspec
 
-    from obygaze_models.persistence.model_page import TITLES
+    from obygaze_models.persistence.sharing import TITLES
     from obygaze_models.persistence.zoo_list import Score, default_zoo, read_zoo
 
     def shown(score: Score) -> str:

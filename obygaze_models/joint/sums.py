@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from obygaze_features.io import NO_LICENCE, local_path, make_folder, naming, write_whole
+from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
@@ -240,12 +240,13 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
+    place.stat()  # names a file that is missing, which safetensors does not
     try:
-        with naming(place), safe_open(place, "numpy") as file:
+        with safe_open(place, "numpy") as file:
             about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
         _check(about, arrays)
-    except (SafetensorError, msgspec.MsgspecError, ValueError, TypeError) as error:
+    except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError) as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
     return Sums(about, counts, means, products, arrays)

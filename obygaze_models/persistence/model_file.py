@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle  # nothing is read with it
 import re
 import zipfile
@@ -14,13 +15,13 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError, first_line, install_command
+from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
-from obygaze_features.store.files_remote import as_url, open_url
+from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
-from obygaze_models.persistence.archive import MAX_FILE, expect, pack_archive, unpack_archive
+from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
 from obygaze_models.persistence.estimators import (
     N_LEVELS,
@@ -31,7 +32,7 @@ from obygaze_models.persistence.estimators import (
     StateFunctions,
     is_linear,
 )
-from obygaze_models.persistence.zoo_list import is_name, read_named
+from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
 
 OWN_CLASSES: Mapping[str, tuple[str, str]] = {
     **NETWORKS,
@@ -155,12 +156,17 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    return audit(*_found(source, zoo))
+    return audit(*find_bytes(source, zoo))
 
 
-def read_bytes(source: Path | str) -> bytes:
-    """Read the bytes of a file as `read_model` finds it."""
-    return _found(source)[1]
+def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
+    """Find a file as `read_model` does: its path or URL, and its bytes."""
+    if is_name(str(source)):
+        return read_named(str(source), zoo)
+    where = as_url(source) or str(local_path(source))
+    if Path(where).exists() and not Path(where).is_file():
+        raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
+    return where, read_limited(*os.path.split(where))
 
 
 def audit(where: str, data: bytes) -> ModelFile:
@@ -187,13 +193,6 @@ def audit(where: str, data: bytes) -> ModelFile:
     return ModelFile(where, card, arrays, about)
 
 
-def _found(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
-    if is_name(str(source)):
-        return read_named(str(source), zoo)
-    where = as_url(source) or str(local_path(source))
-    return where, _read(where)
-
-
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     """Make the fitted estimator of an audited file.
 
@@ -215,29 +214,6 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
         return from_state(file.card, arrays)
     except ModelError as error:
         raise ModelError(f"{file.where}: {error}") from error
-
-
-def _read(where: str) -> bytes:
-    """Read a whole file that is no larger than a model's may be."""
-    if as_url(where) is None:
-        path = Path(where)
-        if path.exists() and not path.is_file():
-            raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
-        size = path.stat().st_size
-        _check_size(size, where)
-        return path.read_bytes()
-    above, _, name = where.rpartition("/")
-    try:
-        files = open_url(above)
-        _check_size(files.size(name), where)
-        return files.read(name)
-    except StoreError as error:
-        raise ModelError(str(error)) from error
-
-
-def _check_size(size: int, where: str) -> None:
-    if size > MAX_FILE:
-        raise ModelError(f"{where}: {size} bytes are more than any model has ({MAX_FILE})")
 
 
 def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
