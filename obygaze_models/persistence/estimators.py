@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from obygaze_models.errors import ModelError
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.fusion import LinearFusion, LinearJoin
 from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
+from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import LossCurve, NeuralClassifier
 from obygaze_models.persistence.archive import expect
@@ -26,12 +28,12 @@ N_LEVELS = 201
 
 CLASSES = (0, 1)
 
-NETWORKS: Mapping[str, tuple[str, str]] = {
-    "mlp": ("obygaze_models.models.mlp", "MLPProbe"),
-    "attention": ("obygaze_models.models.attention", "AttentionPooling"),
-    "attentive": ("obygaze_models.models.attentive", "AttentiveProbe"),
+NETWORKS: Mapping[str, type[NeuralClassifier]] = {
+    "mlp": MLPProbe,
+    "attention": AttentionPooling,
+    "attentive": AttentiveProbe,
 }
-"""Module and class of the neural classifiers; a module is imported when a model of it is read."""
+"""The neural classifiers, by kind."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,13 +104,13 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
-    module, name = NETWORKS[card.kind]
-    d, n_epochs = card.n_features, int(card.parameters["n_epochs"])
+    kind, d, n_epochs = NETWORKS[card.kind], card.n_features, int(card.parameters["n_epochs"])
     parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
-    kind: type[NeuralClassifier] = getattr(import_module(module), name)
     wrong = sorted(kind().get_params().keys() ^ parameters.keys())
     if wrong:
-        raise ModelError(f"the card's parameters and those of {name} disagree about {wrong[0]!r:.80}")
+        raise ModelError(
+            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
+        )
     model = kind(**parameters)
     model._validate_params()
     expect(arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))

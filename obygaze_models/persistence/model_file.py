@@ -18,30 +18,29 @@ from numpy.typing import NDArray
 from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
 from obygaze_features.store.files_remote import as_url
+from obygaze_models.concepts.bank import ConceptBank, LinearCAV
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.errors import ModelError
+from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
+from obygaze_models.persistence import concept_estimators, estimators
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
-from obygaze_models.persistence.estimators import (
-    N_LEVELS,
-    NETWORKS,
-    STATES,
-    Arrays,
-    EstimatorState,
-    StateFunctions,
-    is_linear,
-)
+from obygaze_models.persistence.estimators import N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
 
-OWN_CLASSES: Mapping[str, tuple[str, str]] = {
-    **NETWORKS,
-    "pcbm": ("obygaze_models.concepts.bottleneck", "ConceptBottleneck"),
-    "cav": ("obygaze_models.concepts.bank", "LinearCAV"),
-    "bank": ("obygaze_models.concepts.bank", "ConceptBank"),
-    "fused": ("obygaze_models.models.fusion", "LinearFusion"),
+OWN_CLASSES: Mapping[str, type] = {
+    **estimators.NETWORKS,
+    "pcbm": ConceptBottleneck,
+    "cav": LinearCAV,
+    "bank": ConceptBank,
+    "fused": LinearFusion,
 }
-"""Module and class of the zoo's estimators that are no pipelines, by kind."""
+"""The zoo's estimators that are no pipelines, by kind."""
+
+STATES = {**estimators.STATES, **concept_estimators.STATES}
+"""How the estimators of each kind are converted to parameters and arrays, and back."""
 
 ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays that say how the model's scores are read, whatever its estimator is."""
@@ -83,15 +82,11 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         It can't be kept.
     """
-    bases = {(base.__module__, base.__qualname__) for base in type(estimator).__mro__}
-    kind = (
-        "linear"
-        if is_linear(estimator)
-        else next((k for k, own in OWN_CLASSES.items() if own in bases), None)
-    )
+    own = (kind for kind, owner in OWN_CLASSES.items() if isinstance(estimator, owner))
+    kind = "linear" if is_linear(estimator) else next(own, None)
     if kind is None:
         return foreign_to_state(estimator, name)
-    parameters, arrays = _state_functions(kind)[0](estimator)
+    parameters, arrays = STATES[kind][0](estimator)
     return EstimatorState(kind, parameters, arrays)
 
 
@@ -104,21 +99,13 @@ def from_state(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
         They don't fit together.
     """
     try:
-        return _state_functions(card.kind)[1](card, dict(arrays))
+        return STATES[card.kind][1](card, dict(arrays))
     except KeyError as error:
         raise ModelError(f"the card's parameter {error} is missing") from error
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(first_line(error)) from error
-
-
-def _state_functions(kind: str) -> StateFunctions:
-    if kind in STATES:
-        return STATES[kind]
-    from obygaze_models.persistence import concept_estimators  # noqa: PLC0415 - for models with concepts alone
-
-    return concept_estimators.STATES[kind]
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:

@@ -129,7 +129,9 @@ def predict(
             raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
     excluded: dict[str, list[str]] = {}
-    read = read_clips(model.card, stores, excluded, movies, progress)
+    read = read_clips(
+        model.card, stores, excluded, lambda clip: movies is None or clip.movie in movies, progress
+    )
     parts = [_table(model, clips, X, video_of) for clips, X in read]
     if not parts:
         names = ", ".join(store.name for store in stores)
