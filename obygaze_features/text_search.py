@@ -338,16 +338,18 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     where = f"{opened.where}, group {group.name}"
     if group.text is None:
         raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
-    space = embedding_space(group.provenance)
-    if space is None:
-        raise SearchError(f"{where}: its provenance names no space, so nothing says which clips compare")
     rows = [row for row, text in enumerate(group.text) if text == query]
     rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
     if len(rows) != 1:
         what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
-    return Query(group.text[rows[0]], group.read(name, "pooled").astype(np.float64), space, where)
+    return Query(
+        group.text[rows[0]],
+        group.read(name, "pooled").astype(np.float64),
+        str(embedding_space(group.provenance)),
+        where,
+    )
 
 
 def cosines(group: Group, query: Query) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import pickle  # nothing is read with it
 import re
 import zipfile
 from collections.abc import Mapping
@@ -88,24 +87,6 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
         return foreign_to_state(estimator, name)
     parameters, arrays = STATES[kind][0](estimator)
     return EstimatorState(kind, parameters, arrays)
-
-
-def from_state(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Make the fitted estimator of the zoo that a card and arrays are of.
-
-    Raises
-    ------
-    ModelError
-        They don't fit together.
-    """
-    try:
-        return STATES[card.kind][1](card, dict(arrays))
-    except KeyError as error:
-        raise ModelError(f"the card's parameter {error} is missing") from error
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(first_line(error)) from error
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
@@ -194,13 +175,15 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     ModelError
         Card and arrays don't fit together.
     """
-    arrays: Arrays = dict(file.arrays)
+    card, arrays = file.card, dict(file.arrays)
     try:
-        if file.card.kind in ("arrays", "skops"):
-            return foreign_from_state(file.card, arrays, offered or {})
-        return from_state(file.card, arrays)
-    except ModelError as error:
-        raise ModelError(f"{file.where}: {error}") from error
+        if card.kind in ("arrays", "skops"):
+            return foreign_from_state(card, arrays, offered or {})
+        return STATES[card.kind][1](card, arrays)
+    except KeyError as error:
+        raise ModelError(f"{file.where}: the card's parameter {error} is missing") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{file.where}: {first_line(error)}") from error
 
 
 def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
@@ -263,11 +246,10 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
-        remedy = f"one made of scikit-learn's parts can be, with: {install_command('obygaze[skops]')}"
-        if _has_trees(estimator):
-            remedy = "skops does not trust its trees: give it to_arrays and from_arrays (docs/predict.md)"
         raise ModelError(
-            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; {remedy}"
+            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays (docs/predict.md); "
+            "one made of scikit-learn's parts, but for trees, can be, with: "
+            f"{install_command('obygaze[skops]')}"
         ) from None
     try:
         data = skops.dumps(estimator)
@@ -280,15 +262,6 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
     return EstimatorState("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
-
-
-def _has_trees(estimator: Any) -> bool:
-    """Whether an estimator holds trees, which skops would not trust either."""
-    try:
-        state = pickle.dumps(estimator)
-    except Exception:  # noqa: BLE001 - whatever a foreign object raises
-        return False
-    return any(name in state for name in (b"sklearn.tree._tree", b"TreePredictor", b"KDTree", b"BallTree"))
 
 
 def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:

@@ -305,11 +305,6 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
 
 
-def write_frames(table: pd.DataFrame, path: Any) -> None:
-    """Write a table of frames as CSV atomically, numbers unrounded."""
-    write_whole(path, str(table.to_csv(index=False, lineterminator="\n")))
-
-
 def says_when(model: Model) -> bool:
     """Return whether a model has an output for single frames."""
     return isinstance(model.estimator, AttentionPooling) or bool(model.concepts)
