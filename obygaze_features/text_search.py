@@ -298,7 +298,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
-    kind = _kind(group)
+    kind = str(group.provenance.get("name"))
     if kind not in TEXT_HALF:
         raise SearchError(f"group {group.name}: no backbone maps texts to the space of {kind!r}")
     source = weights or named_weights(group)
@@ -378,12 +378,8 @@ def cosines(group: Group, query: Query) -> NDArray[np.float64]:
     return scores
 
 
-def _kind(group: Group) -> str:
-    return str(group.provenance.get("name"))
-
-
 def _has_texts(group: Group) -> bool:
-    return _kind(group) in TEXT_HALF and embedding_space(group.provenance) is not None
+    return group.provenance.get("name") in TEXT_HALF and embedding_space(group.provenance) is not None
 
 
 def named_weights(group: Group) -> str | None:

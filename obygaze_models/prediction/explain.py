@@ -16,14 +16,13 @@ from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.predict import frames_of, reads_frames
+from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
 from obygaze_models.prediction.reading import read_clips
 from obygaze_models.prediction.saved_model import Model
 
 ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
 
-OF_ATTENTION = ("weight", "evidence", "contribution")
 MOST_CONCEPTS = 4
 """Concepts whose frames a terminal shows; JSON has all."""
 
