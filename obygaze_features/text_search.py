@@ -107,7 +107,7 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A text as a vector [D] of a space."""
+    """A text, or a clip, as a vector [D] of a space."""
 
     text: str
     vector: NDArray[np.float64]
@@ -161,10 +161,8 @@ def search(
     """
     if not query.strip():
         raise SearchError("the query is empty")
-    if top < 1:
-        raise SearchError(f"top {top}: expected 1 or more")
     opened = store if isinstance(store, Store) else open_store(store)
-    group = choose_group(opened, backbone)
+    group = choose_group(opened, backbone, by_text=True)
     where = f"{opened.where}, group {group.name}"
     wanted = embedding_space(group.provenance)
     if wanted is None:
@@ -179,23 +177,7 @@ def search(
             f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
             f"{where} of {wanted!r}"
         )
-    scores = cosines(group, encoded)
-    ranked = np.flatnonzero(group.usable)
-    best = ranked[np.argsort(-scores[ranked], kind="stable")[:top]]
-    rows = [opened.clips[row] for row in best]
-    return Ranking(
-        query=encoded.text,
-        hits=tuple(
-            Hit(rank, clip.clip_id, clip.movie, *_span(clip), float(scores[row]))
-            for rank, (row, clip) in enumerate(zip(best, rows, strict=True), start=1)
-        ),
-        backbone=group.name,
-        space=wanted,
-        fingerprint=opened.fingerprint,
-        n_clips=len(ranked),
-        n_without=len(scores) - len(ranked),
-        notes=encoded.notes,
-    )
+    return _ranking(opened, group, cosines(group, encoded), encoded, top)
 
 
 def search_like(
@@ -236,10 +218,8 @@ def search_like(
     >>> [hit.rank for hit in hits]
     [1, 2]
     """
-    if top < 1:
-        raise SearchError(f"top {top}: expected 1 or more")
     opened = store if isinstance(store, Store) else open_store(store)
-    group = pooled_group(opened, backbone)
+    group = choose_group(opened, backbone)
     source = opened if other is None else other if isinstance(other, Store) else open_store(other)
     if group.name not in source.names:
         raise SearchError(
@@ -252,73 +232,60 @@ def search_like(
             f"{', '.join(wrong[:4])}"
         )
     vector = theirs.read(clip_id, "pooled").astype(np.float64)
-    usable = np.flatnonzero(group.usable)
-    X = group.pooled()[usable].astype(np.float64)
+    rows, scores = np.flatnonzero(group.usable), np.full(len(group.clip_ids), np.nan)
+    X = group.pooled()[rows].astype(np.float64)
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    varies = scale > 1e-6 * np.abs(mean)
-    Z = np.where(varies, (X - mean) / np.where(varies, scale, 1), 0)
-    z = np.where(varies, (vector - mean) / np.where(varies, scale, 1), 0)
+    scale = np.where(scale > 1e-6 * np.abs(mean), scale, np.inf)  # what does not vary counts nothing
+    Z, z = (X - mean) / scale, (vector - mean) / scale
     lengths = np.linalg.norm(Z, axis=1) * np.linalg.norm(z)
-    scores = Z @ z / np.where(lengths > 0, lengths, 1)
-    best = [
-        row for row in np.argsort(-scores, kind="stable") if other or group.clip_ids[usable[row]] != clip_id
-    ]
+    scores[rows] = Z @ z / np.where(lengths > 0, lengths, 1)
+    if other is None:
+        scores[group.clip_ids.index(clip_id)] = np.nan
+    query = Query(f"like {clip_id}", vector, embedding_space(group.provenance) or group.name, source.where)
+    return _ranking(opened, group, scores, query, top)
+
+
+def _ranking(store: Store, group: Group, scores: NDArray[np.float64], query: Query, top: int) -> Ranking:
+    """Rank the clips of a group that have a score [N]; those without have NaN."""
+    if top < 1:
+        raise SearchError(f"top {top}: expected 1 or more")
+    rows = np.flatnonzero(~np.isnan(scores))
     hits = []
-    for rank, row in enumerate(best[:top], start=1):
-        clip = opened.clips[usable[row]]
+    for rank, row in enumerate(rows[np.argsort(-scores[rows], kind="stable")[:top]], start=1):
+        clip = store.clips[row]
         hits.append(Hit(rank, clip.clip_id, clip.movie, *_span(clip), float(scores[row])))
     return Ranking(
-        query=f"like {clip_id}",
+        query=query.text,
         hits=tuple(hits),
         backbone=group.name,
-        space=embedding_space(group.provenance) or group.name,
-        fingerprint=opened.fingerprint,
-        n_clips=len(best),
-        n_without=len(group.clip_ids) - len(usable),
+        space=query.space,
+        fingerprint=store.fingerprint,
+        n_clips=len(rows),
+        n_without=len(scores) - int(group.usable.sum()),
+        notes=query.notes,
     )
 
 
-def pooled_group(store: Store, backbone: str | None) -> Group:
-    """Open the named group, or the only one with pooled vectors of clips.
+def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -> Group:
+    """Open the named group, or the only one with pooled vectors of clips (that can be searched by text).
 
     Raises
     ------
     SearchError
         There is none, or there are several.
     """
-    able = [name for name in store.names if "pooled" in store[name].arrays and not store[name].text]
-    there = f"{store.where} has pooled vectors of clips of {', '.join(able) or 'no backbone'}"
-    if backbone is None and len(able) != 1:
-        raise SearchError(f"{there}: choose one with --backbone (backbone=)")
-    if backbone is not None and backbone not in able:
-        raise SearchError(f"{there}, and not of {backbone}")
+    pooled = [name for name in store.names if "pooled" in store[name].arrays]
+    able = [name for name in pooled if not store[name].text and (not by_text or _has_texts(store[name]))]
+    if backbone is None and by_text and not able:
+        raise SearchError(
+            f"{store.where}: no group has a text half ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
+        )
+    if (backbone is None and len(able) != 1) or backbone not in (None, *pooled):
+        raise SearchError(
+            f"{store.where} has pooled vectors of {', '.join(able) or 'no clips'}: "
+            "choose one with --backbone (backbone=)"
+        )
     return store[backbone or able[0]]
-
-
-def choose_group(store: Store, backbone: str | None) -> Group:
-    """Open the named group, or the only one that can be searched by text.
-
-    Raises
-    ------
-    SearchError
-        There is none, or there are several, or the named one has no pooled vectors.
-    """
-    if backbone is None:
-        able = [name for name in store.names if _has_texts(store[name]) and not store[name].text]
-        if not able:
-            raise SearchError(
-                f"{store.where}: no group has a text half ({', '.join(store.names)}); "
-                f"{', '.join(TEXT_HALF)} may"
-            )
-        if len(able) > 1:
-            raise SearchError(
-                f"{store.where} has the groups {', '.join(able)}: choose one with --backbone (backbone=)"
-            )
-        backbone = able[0]
-    group = store[backbone]
-    if "pooled" not in group.arrays:
-        raise SearchError(f"{store.where}, group {backbone}: has no pooled vectors")
-    return group
 
 
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:
@@ -331,7 +298,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
-    kind = _kind(group)
+    kind = str(group.provenance.get("name"))
     if kind not in TEXT_HALF:
         raise SearchError(f"group {group.name}: no backbone maps texts to the space of {kind!r}")
     source = weights or named_weights(group)
@@ -371,16 +338,18 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     where = f"{opened.where}, group {group.name}"
     if group.text is None:
         raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
-    space = embedding_space(group.provenance)
-    if space is None:
-        raise SearchError(f"{where}: its provenance names no space, so nothing says which clips compare")
     rows = [row for row, text in enumerate(group.text) if text == query]
     rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
     if len(rows) != 1:
         what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
-    return Query(group.text[rows[0]], group.read(name, "pooled").astype(np.float64), space, where)
+    return Query(
+        group.text[rows[0]],
+        group.read(name, "pooled").astype(np.float64),
+        str(embedding_space(group.provenance)),
+        where,
+    )
 
 
 def cosines(group: Group, query: Query) -> NDArray[np.float64]:
@@ -409,12 +378,8 @@ def cosines(group: Group, query: Query) -> NDArray[np.float64]:
     return scores
 
 
-def _kind(group: Group) -> str:
-    return str(group.provenance.get("name"))
-
-
 def _has_texts(group: Group) -> bool:
-    return _kind(group) in TEXT_HALF and embedding_space(group.provenance) is not None
+    return group.provenance.get("name") in TEXT_HALF and embedding_space(group.provenance) is not None
 
 
 def named_weights(group: Group) -> str | None:

@@ -356,7 +356,25 @@ def _make(
 ) -> None:
     """Reduce all clips into a folder."""
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    values, positions = _begun(folder, shape, card)
+    empty(folder)  # of a stopped pass
+    node = zarr.open_group(folder, mode="w-", zarr_format=3, attributes={ATTRIBUTE: card})
+    values, positions = (
+        node.create_array(
+            name,
+            shape=own,
+            dtype=dtype,
+            chunks=(min(ROWS, own[0]), *own[1:]),
+            serializer=BytesCodec(endian="little"),
+            compressors=[Crc32cCodec()],
+            fill_value=fill,
+            dimension_names=("clip", "vector", "feature")[: len(own)],
+            config={"write_empty_chunks": True},
+        )
+        for name, own, dtype, fill in (
+            (VALUES, shape, "float32", np.nan),
+            (POSITIONS, shape[:2], "int32", 0),
+        )
+    )
     block, places = np.full((ROWS, *shape[1:]), np.nan, np.float32), np.zeros((ROWS, shape[1]), np.int32)
     for start, tokens in group.blocks("tokens"):
         for row, clip in enumerate(tokens, start=start):
@@ -376,48 +394,19 @@ def _make(
             progress(start + len(tokens), len(group))
 
 
-def _begun(
-    folder: Path, shape: tuple[int, ...], card: dict[str, Any]
-) -> tuple["zarr.Array[Any]", "zarr.Array[Any]"]:
-    """Empty the folder of a stopped pass, and create the arrays."""
-    empty(folder)
-    node = zarr.open_group(folder, mode="w-", zarr_format=3, attributes={ATTRIBUTE: card})
-    for name, dims, dtype, fill in (
-        (VALUES, ("clip", "vector", "feature"), "float32", np.nan),
-        (POSITIONS, ("clip", "vector"), "int32", 0),
-    ):
-        own = shape[: len(dims)]
-        node.create_array(
-            name,
-            shape=own,
-            dtype=dtype,
-            chunks=(min(ROWS, own[0]), *own[1:]),
-            serializer=BytesCodec(endian="little"),
-            compressors=[Crc32cCodec()],
-            fill_value=fill,
-            dimension_names=dims,
-            config={"write_empty_chunks": True},
-        )
-    return _array(node, VALUES), _array(node, POSITIONS)
-
-
 def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:
     """Open a whole folder; refuse it if it was made of something else."""
     try:
         node = zarr.open_group(path, mode="r", zarr_format=3)
         stored: Any = node.attrs.asdict()[ATTRIBUTE]
-        theirs = {field: str(stored[field]) for field in card}
         shapes = {name: _array(node, name).shape for name in (VALUES, POSITIONS)}
     except (OSError, ValueError, LookupError, TypeError):
         raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
-    for field in ("store", "backbone", "rule"):
-        if theirs[field] != card[field]:
-            raise DatasetError(
-                f"{path} was made of another {field} ({theirs[field][:12]}, not {card[field][:12]}): {ANEW}"
-            )
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
     if stored != card or shapes != {VALUES: shape, POSITIONS: shape[:2]}:
-        raise DatasetError(f"{path}: its metadata are not those of a reduction by {card['rule']}: {ANEW}")
+        raise DatasetError(
+            f"{path} was not made of {card['backbone']} of this store by {card['rule']}: {ANEW}"
+        )
     return ReducedTokens(path, card["rule"], group, node)
 
 

@@ -79,8 +79,8 @@ def search(
     from obygaze_features.text_search import COLUMNS
     from obygaze_features.text_search import search as ranked
 
-    if chosen["text_store"] is not None and chosen["weights"] is not None:
-        raise click.UsageError("--weights is for a text that is encoded now; leave it out with --text-store")
+    if chosen["text_store"] is not None and (chosen["weights"] or like):
+        raise click.UsageError("--text-store has the text's vector: leave out --weights and --like")
     if (query is None) == (like is None):
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if (sheet is None) != (manifest is None):
@@ -88,8 +88,7 @@ def search(
     if query is not None:
         ranking = ranked(store, query, **chosen)
     else:
-        if chosen.pop("text_store") is not None:
-            raise click.UsageError("--text-store is for a text")
+        del chosen["text_store"]
         ranking = _alike(store, str(like), **chosen)
     if sheet is not None and manifest is not None:
         _draw(ranking, sheet, manifest)
@@ -117,15 +116,12 @@ def _alike(
     if any(like in opened[name].clip_ids for name in opened.names) or not path.is_file():
         return search_like(opened, like, backbone=backbone, top=top)
     from obygaze_features.backbones.compute import Compute
-    from obygaze_features.text_search import named_weights, pooled_group
+    from obygaze_features.text_search import choose_group, named_weights
 
-    group = pooled_group(opened, backbone)
-    made = of.load_backbone(
-        str(group.provenance["name"]),
-        group.n_frames,
-        **({"weights": source} if (source := weights or named_weights(group)) else {}),
-        **({"compute": Compute(device)} if source else {}),
-    )
+    group = choose_group(opened, backbone)
+    source = weights or named_weights(group)
+    network: dict[str, Any] = {"weights": source, "compute": Compute(device)} if source else {}
+    made = of.load_backbone(str(group.provenance["name"]), group.n_frames, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         with_file = of.extract(

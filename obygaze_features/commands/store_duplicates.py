@@ -1,6 +1,6 @@
 """`obygaze store duplicates`: find clips with the same pictures."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 import click
 
@@ -34,7 +34,7 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
     output.refuse_existing()
     with progress_bar("comparing", "clip") as progress:
         found = find(of.open_store(store), None if other is None else of.open_store(other), progress=progress)
-    rows = [tuple(asdict(pair).values()) for pair in found.pairs]
+    rows = [astuple(pair) for pair in found.pairs]
     names = tuple(Duplicate.__dataclass_fields__)
     if output.out is not None:
         write_whole(output.out, "".join(csv_line([str(cell) for cell in row]) for row in [names, *rows]))
@@ -42,7 +42,6 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
     plain = sum(found.plain) if other is not None else found.plain[0]
     said = f"{len(rows)} pairs of clips with the same pictures among {n[0]}{more}"
     said += f"; {plain} clips show too little to be compared" if plain else ""
-    document = {"pairs": [asdict(pair) for pair in found.pairs], "clips": list(n), "plain": list(found.plain)}
 
     def text() -> str:
         shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]
@@ -50,7 +49,7 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
         rest = [f"and {len(rows) - MOST} more: --out FILE has all"] if len(rows) > MOST else []
         return "\n".join([*listed, *rest, said])
 
-    output.show(document, text)
+    output.show(asdict(found), text)
 
 
 MOST = 40

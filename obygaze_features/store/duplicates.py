@@ -5,7 +5,6 @@ which mirroring leaves alone and compression and cropping change little. Two cli
 frame of each has one like it in the other, wherever in time that is.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,12 +105,20 @@ def duplicates(
     first = _signatures(store)
     second = first if other is None else _signatures(other)
     show = progress_hook(progress, "comparing clips", "clip")
-    pairs = [
-        Duplicate(first.ids[i], first.movies[i], second.ids[j], second.movies[j], round(apart, 4))
-        for i, j in _candidates(first, second, show)
-        if (other is not None or (i < j and first.movies[i] != second.movies[j]))
-        and (apart := distance(first.frames[i], second.frames[j])) <= limit
-    ]
+    pairs = []
+    sizes = (second.means**2).sum(axis=1)
+    for start in range(0, len(first.ids), BLOCK):
+        rows = first.means[start : start + BLOCK]
+        apart = (rows**2).sum(axis=1)[:, None] + sizes - 2 * rows @ second.means.T
+        for place, j in np.argwhere(apart <= 2 * COARSE**2).tolist():
+            i = start + place
+            if other is None and (i >= j or first.movies[i] == second.movies[j]):
+                continue
+            if (far := distance(first.frames[i], second.frames[j])) <= limit:
+                clips = first.ids[i], first.movies[i], second.ids[j], second.movies[j]
+                pairs.append(Duplicate(*clips, round(far, 4)))
+        if show is not None:
+            show(min(start + BLOCK, len(first.ids)), len(first.ids))
     pairs.sort(key=lambda pair: (pair.distance, pair.clip_a, pair.clip_b))
     return Duplicates(tuple(pairs), (len(first.ids), len(second.ids)), (first.plain, second.plain))
 
@@ -126,20 +133,6 @@ def distance(a: NDArray[Any], b: NDArray[Any]) -> float:
     squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * a @ b.T
     apart = np.sqrt(np.maximum(squares, 0) / 2)
     return float(max(np.median(apart.min(axis=1)), np.median(apart.min(axis=0))))
-
-
-def _candidates(
-    first: _Signatures, second: _Signatures, show: Callable[[int, int], object] | None
-) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of clips whose mean frames are near."""
-    sizes = (second.means**2).sum(axis=1)
-    for start in range(0, len(first.ids), BLOCK):
-        rows = first.means[start : start + BLOCK]
-        apart = (rows**2).sum(axis=1)[:, None] + sizes - 2 * rows @ second.means.T
-        for i, j in np.argwhere(apart <= 2 * COARSE**2).tolist():
-            yield start + i, j
-        if show is not None:
-            show(min(start + BLOCK, len(first.ids)), len(first.ids))
 
 
 def has_signatures(store: Store) -> bool:

@@ -12,7 +12,7 @@ from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
-from obygaze_models.commands.inputs import TASK_OPTIONS, complete_model, finish, write_page
+from obygaze_models.commands.inputs import POLICY_OPTION, TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,14 +80,7 @@ GROUPS = {
     "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
     "The result is kept beside STORE.",
 )
-@click.option(
-    "--policy",
-    type=click.Choice(["raw", "paper", "released"]),
-    default="raw",
-    help="Label policy, if the codebook has one. raw: as annotated. paper: "
-    "clips without a visual concept become EN. released: "
-    "clips with only non-visual concepts are left out.",
-)
+@POLICY_OPTION
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option(
     "--seeds",

@@ -51,6 +51,14 @@ TASK_OPTIONS = join_options(
     removed_option("--test-negative", "--test takes a task of the codebook", value=True),
     removed_option("--test-positive", "--test takes a task of the codebook", value=True),
 )
+POLICY_OPTION = click.option(
+    "--policy",
+    type=click.Choice(["raw", "paper", "released"]),
+    default="raw",
+    help="Label policy, if the codebook has one. raw: as annotated. paper: "
+    "clips without a visual concept become EN. released: "
+    "clips with only non-visual concepts are left out.",
+)
 
 
 def finish(report: "Report", output: Output) -> None:
@@ -108,18 +116,17 @@ def read_modalities(
     UsageError
         Several stores and no way to fuse them, or the other way round; or an option of `alone`.
     """
-    titled = [_titled(place) if fuse else ("", place) for place in places]
-    named = [_named(place) for _, place in titled]
-    if (len(named) > 1) != (fuse is not None):
+    parts = [_parted(place) for place in places]
+    if (len(parts) > 1) != (fuse is not None):
         told = "--fuse: give two STORE:BACKBONE" if fuse else "several stores: say how, as in --fuse late"
         raise click.UsageError(told)
     if fuse and (given := [option for option, value in alone.items() if value]):
         raise click.UsageError(f"{', '.join(given)}: not with --fuse {fuse}")
-    clips, stores = read_inputs(manifest, [place for place, _ in named])
-    names = [name for _, name in named]
+    clips, stores = read_inputs(manifest, [path for _, path, _ in parts])
+    names = [backbone for _, _, backbone in parts]
     if fuse is None:
         return clips, stores[0], names[0], []
-    return clips, stores, names, [title for title, _ in titled]
+    return clips, stores, names, [name for name, _, _ in parts]
 
 
 def read_named(
@@ -132,29 +139,23 @@ def read_named(
     UsageError
         One is written otherwise, or a modality is there twice.
     """
-    parts = [place.partition("=")[::2] for place in places]
-    names = [name for name, _ in parts]
-    if not all(fits(name, Name) and store for name, store in parts) or len(set(names)) < len(names):
+    parts = [_parted(Path(place)) for place in places]
+    names = [name for name, _, _ in parts]
+    if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
-    split = [_named(Path(store)) for _, store in parts]
-    clips, stores = read_inputs(manifest, [place for place, _ in split])
-    return clips, {
-        name: (store, backbone) for name, store, (_, backbone) in zip(names, stores, split, strict=True)
-    }
+    clips, stores = read_inputs(manifest, [path for _, path, _ in parts])
+    return clips, {name: (store, backbone) for (name, _, backbone), store in zip(parts, stores, strict=True)}
 
 
-def _titled(place: Path) -> tuple[str, Path]:
-    """Split `NAME=STORE`; a place that is there is a store."""
-    name, _, store = str(place).partition("=")
-    return (name, Path(store)) if store and fits(name, Name) and not place.exists() else ("", place)
-
-
-def _named(place: Path) -> tuple[Path, str | None]:
-    """Split `STORE:BACKBONE`; a place that is there, or whose end is no name, is a store."""
-    before, _, name = str(place).rpartition(":")
-    if len(before) > 1 and fits(name, Name) and not place.exists():
-        return Path(before), name
-    return place, None
+def _parted(place: Path) -> tuple[str, Path, str | None]:
+    """Split `[NAME=]STORE[:BACKBONE]`; a place that is there is a store, as is what follows no name."""
+    name, _, rest = str(place).partition("=")
+    if not (rest and fits(name, Name)) or place.exists():
+        name, rest = "", str(place)
+    before, _, backbone = rest.rpartition(":")
+    if len(before) > 1 and fits(backbone, Name) and not Path(rest).exists():
+        return name, Path(before), backbone
+    return name, Path(rest), None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 
 import obygaze_models as om
 from obygaze_features.options import LOCAL, PATH, Output, output
-from obygaze_models.commands.inputs import read_modalities, under_policy
+from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under_policy
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--at", type=PATH, help="Joint model of the last round: gradients and curvatures there.")
 @click.option("--licence", default="NOASSERTION", help="Licence of the sums, an SPDX expression.")
-@click.option(
-    "--policy",
-    type=click.Choice(["raw", "paper", "released"]),
-    default="raw",
-    help="Label policy, as of `obygaze evaluate`.",
-)
+@POLICY_OPTION
 @output("File of sums to write.", required=True, kind=LOCAL, json=True)
 def sums(
     manifest: Path,
@@ -69,26 +64,18 @@ def sums(
     last = None if at is None else om.load_model(at)
     made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
     write_sums(made, output.path)
-    about = made.about
-    document = {
-        "file": str(output.path),
-        "films": dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True)),
-        "left_out": about.left_out,
-        "cut": _cut(data, made) if last is None else None,
-    }
-
-    def text() -> str:
-        lines = [f"{int(made.counts.sum())} clips of {len(about.movies)} films summed up in {output.path}"]
-        lines += [f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()]
-        few = [movie for movie, n in zip(about.movies, made.counts, strict=True) if n <= about.n_features]
-        if few:
-            lines.append(
-                f"{len(few)} films have no more clips than features ({about.n_features}): who has their "
-                "features can read each label from these sums"
-            )
-        return "\n".join(lines + ([] if document["cut"] is None else [str(document["cut"])]))
-
-    output.show(document, text)
+    about, cut = made.about, _cut(data, made) if last is None else None
+    films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))
+    lines = [f"{sum(films.values())} clips of {len(films)} films summed up in {output.path}"]
+    lines += [f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()]
+    if few := sum(n <= about.n_features for n in films.values()):
+        lines.append(
+            f"{few} films have no more clips than features ({about.n_features}): who has their "
+            "features can read each label from these sums"
+        )
+    lines += [cut] if cut else []
+    document = {"file": str(output.path), "films": films, "left_out": about.left_out, "cut": cut}
+    output.show(document, lambda: "\n".join(lines))
 
 
 def _cut(data: "Dataset", made: "Sums") -> str:
@@ -96,9 +83,7 @@ def _cut(data: "Dataset", made: "Sums") -> str:
     from obygaze_models.joint import join
     from obygaze_models.models.linear import CLIP
 
-    joint = join([made])
-    unit = float(len(data))
-    planes = joint.linear(penalty=unit)
+    planes = join([made]).linear(penalty=float(len(data)))
     Z = (data.X - planes.mean) / planes.scale
     cut = np.clip(Z, -CLIP, CLIP)
     change = np.abs((Z - cut) @ planes.weights[0])
@@ -162,29 +147,26 @@ def join(
         raise click.UsageError(
             "--concept and --penalty are of sums of squares; these are at a model, give --C"
         )
-    step = newton_step(joint, inverse) if rounds else None
-    if step is not None:
-        planes = step.planes
+    what = f"concept {concept}" if concept else about.target["name"]
+    clips, change = int(joint.sums.counts.sum()), None
+    if rounds:
+        step = newton_step(joint, inverse)
+        planes, change = step.planes, step.change
+        end = "this is the last round" if step.is_last else "send it to the labs for another round"
+        told = f"; the weights changed by {change:.2g} of the largest: {end}"
     else:
         planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
+        told = f"; penalty {planes.penalties[0]:.4g}"
+    loss = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
+    told += "" if loss is None else f"; squared error on films left out {loss:.4f}"
     save_joint(joint, planes, output.path, concept=concept, citation=citation)
-    loss = float(planes.losses[0])
     document = {
         "model": str(output.path),
         "films": len(about.movies),
-        "clips": int(joint.sums.counts.sum()),
+        "clips": clips,
         "penalty": float(planes.penalties[0]),
-        "squared_error": None if np.isnan(loss) else loss,
-        "change": None if step is None else step.change,
+        "squared_error": loss,
+        "change": change,
     }
-
-    def text() -> str:
-        what = f"concept {concept}" if concept else about.target["name"]
-        made = f"{what} of {document['clips']} clips of {len(about.movies)} films in {output.path}"
-        if step is not None:
-            end = "this is the last round" if step.is_last else "send it to the labs for another round"
-            return f"{made}; the weights changed by {step.change:.2g} of the largest: {end}"
-        told = "" if np.isnan(loss) else f"; squared error on films left out {loss:.4f}"
-        return f"{made}; penalty {planes.penalties[0]:.4g}{told}"
-
-    output.show(document, text)
+    made = f"{what} of {clips} clips of {len(about.movies)} films in {output.path}"
+    output.show(document, lambda: made + told)

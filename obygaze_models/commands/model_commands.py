@@ -9,6 +9,7 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
+from obygaze_features.io import write_whole
 from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_features.screen import table
 from obygaze_models.commands.model_sharing import zoo_option
@@ -65,7 +66,7 @@ def predict(
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
     from obygaze_models.commands.inputs import reducing
-    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order, write_frames
+    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
@@ -79,7 +80,7 @@ def predict(
     if output.out is not None:
         scored.write(output.out)
     if frames is not None and of_frames is not None:
-        write_frames(of_frames, frames)
+        write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
     if output.as_json:
         click.echo(json_text(document(scored, loaded, opened)))
     elif output.out is None:
@@ -138,12 +139,11 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
             "unlike any that the model was trained on"
         )
     if model.out_of_distribution is None:
-        what, remedy = f"a model file of format {card.number}", "; train it again to have both"
-        if card.number == PROTOCOL:
-            what, remedy = "a model joined from sums over films", ""
+        joined = card.number == PROTOCOL
+        what = "a model joined from sums over films" if joined else f"a model file of format {card.number}"
         notices.append(
             f"{what}: it has no calibration, so p is empty, and does not say how far its training clips "
-            f"reach, so unlike is empty{remedy}"
+            "reach, so unlike is empty"
         )
     elif model.decides and model.calibration is None:
         notices.append(

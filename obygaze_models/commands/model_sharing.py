@@ -30,7 +30,7 @@ def ls(zoo: str | None) -> Result:
     """
     import msgspec
 
-    from obygaze_models.persistence.model_page import TITLES
+    from obygaze_models.persistence.sharing import TITLES
     from obygaze_models.persistence.zoo_list import Score, default_zoo, read_zoo
 
     def shown(score: Score) -> str:
@@ -75,17 +75,9 @@ def card(model: str, zoo: str | None) -> Result:
     """
     from msgspec import structs
 
-    from obygaze_models.errors import ModelError
-    from obygaze_models.persistence.model_file import construct
     from obygaze_models.persistence.sharing import describe_model
 
     file, page = describe_model(model, zoo)
-    try:
-        construct(file)
-    except ModelError as error:  # an estimator of others' needs their package
-        if file.card.kind != "arrays":
-            raise
-        click.echo(str(error), err=True)
     arrays = {
         name: {"dtype": str(array.dtype), "shape": list(array.shape)}
         for name, array in {**file.arrays, **file.about}.items()

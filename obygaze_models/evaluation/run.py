@@ -343,13 +343,16 @@ def record_of(
         models_left_out=dict(left_out),
         folds=folds,
         models={spec.name: spec.settings() for spec in specs},
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("obygaze", "numpy", "scikit-learn")},
-        },
+        versions=software(),
     )
     known = {name: value for name, value in asdict(record).items() if value is not UNSET}
     several = [dataclasses.asdict(dataclasses.replace(each, provenance={})) for each in data.modalities]
     for modality in several:
         del modality["provenance"]
     return {**(origin or {}), **known, **({"modalities": several} if several else {})}
+
+
+def software() -> dict[str, str]:
+    """Return the versions of the software that makes numbers."""
+    names = ("obygaze", "numpy", "scikit-learn")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -3,7 +3,7 @@ from .fits import Bottleneck as Bottleneck
 from .fits import Joint as Joint
 from .fits import Planes as Planes
 from .fits import join as join
-from .rounds import newton_step as newton_step
+from .fits import newton_step as newton_step
 from .sums import Sums as Sums
 from .sums import gram as gram
 from .sums import read_sums as read_sums

@@ -1,21 +1,18 @@
 """Keep joint models as model files, which `obygaze predict` applies as any other."""
 
 import hashlib
-import platform
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from obygaze_features.io import local_path
 from obygaze_models.concepts.bank import LinearCAV
+from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
-from obygaze_models.models.linear import MOST, ClippedScaler, linear_probe
+from obygaze_models.models.linear import MOST
 from obygaze_models.persistence.card import Card, CardTarget
-from obygaze_models.persistence.estimators import fill_linear
-from obygaze_models.persistence.model_file import to_state, write_model
+from obygaze_models.persistence.model_file import write_model
 
 PROTOCOL = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
 
@@ -42,33 +39,45 @@ def save_joint(
     >>> om.load_model("body.model").card.title
     'CAV, joint'
     """
-    about = joint.about
-    place = about.n_features + (1 + about.concepts.index(concept) if concept else 0)
-    counts = joint.sums.counts
-    n_positives = 0 if about.at == "losses" else round(float(counts @ joint.sums.means[:, place]))
-    estimator = _cav(planes) if concept else _linear(planes)
-    kept = to_state(estimator)
+    about, counts = joint.about, joint.sums.counts
+    weights, intercept, loss = planes.weights[0], planes.intercepts, float(planes.losses[0])
+    C, n_clips = float(1 / max(planes.penalties[0], 1e-12)), int(counts.sum())
     asked = about.target["name"].removeprefix("concept:") if about.target["kind"] == "concept" else ""
+    model, title, estimator = "linear", "Linear model, joint", "Pipeline"
     target = CardTarget(**about.target, concept=asked)
+    parameters: dict[str, Any] = {"limit": MOST, "C": C}
+    arrays = {"mean": planes.mean, "scale": planes.scale, "weights": weights, "intercept": intercept}
     if concept:
-        title = f"{concept}, present or not"
-        target = CardTarget(
-            name=f"concept:{concept}", title=title, kind="concept", classes=[], concept=concept
-        )
+        model, title, estimator = "cav", "CAV, joint", "LinearCAV"
+        name, words = f"concept:{concept}", f"{concept}, present or not"
+        target = CardTarget(name=name, title=words, kind="concept", classes=[], concept=concept)
+        parameters = LinearCAV("ridge", C=C, clip=MOST).get_params()
+        length = float(np.linalg.norm(weights)) or 1.0
+        arrays = {"direction": weights / length, "plane": np.array([intercept[0] / length, length])}
+        arrays |= {"feature_mean": planes.mean, "feature_scale": planes.scale}
+    losses = about.at == "losses"
+    measured = {
+        "task": concept or about.target["name"],
+        "metric": "squared_error",
+        "model": "joint",
+        "pooled": loss,
+        "n_movies": len(about.movies),
+        "n_clips": n_clips,
+    }
     card = Card(
-        model="cav" if concept else "linear",
-        title="CAV, joint" if concept else "Linear model, joint",
-        kind=kept.kind,
-        estimator=type(estimator).__name__,
-        parameters=dict(kept.parameters),
-        threshold=0.0 if concept or about.at == "losses" else 0.5,
+        model=model,
+        title=title,
+        kind=model,
+        estimator=estimator,
+        parameters=parameters,
+        threshold=0.0 if concept or losses else 0.5,
         target=target,
         concepts=(),
         backbone=about.backbone,
         features=about.features,
         pool=about.pool,
         n_features=about.n_features,
-        provenance=dict(about.provenance),
+        provenance=about.provenance,
         provenance_sha256=about.provenance_sha256,
         store=hashlib.sha256("".join(about.movies).encode()).hexdigest(),
         codebook=about.codebook,
@@ -77,57 +86,12 @@ def save_joint(
         protocol=PROTOCOL,
         seed=0,
         movies=tuple(about.movies),
-        n_clips=int(counts.sum()),
-        n_positives=n_positives,
+        n_clips=n_clips,
+        n_positives=0 if losses else round(float(counts @ joint.sums.means[:, about.column(concept)])),
         calibration={},
-        metrics=_metrics(planes, concept or about.target["name"], joint),
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("obygaze", "numpy", "scikit-learn")},
-        },
+        metrics=() if np.isnan(loss) else (measured,),
+        versions=software(),
         licence=about.licence,
         citation=citation,
     )
-    write_model(local_path(path), card, kept.arrays, {})
-
-
-def _metrics(planes: Planes, task: str, joint: Joint) -> tuple[dict[str, Any], ...]:
-    """Record the squared error on films left out, beside that of knowing the share of positive clips."""
-    if np.isnan(planes.losses[0]):
-        return ()
-    return (
-        {
-            "task": task,
-            "metric": "squared_error",
-            "model": "joint",
-            "pooled": float(planes.losses[0]),
-            "n_movies": len(joint.about.movies),
-            "n_clips": int(joint.sums.counts.sum()),
-        },
-    )
-
-
-def _scaler(mean: NDArray[np.float64], scale: NDArray[np.float64]) -> ClippedScaler:
-    """Make a scaler that cuts nothing off."""
-    scaler = ClippedScaler(MOST)
-    scaler.mean_, scaler.scale_, scaler.n_features_in_ = mean, scale, len(mean)
-    return scaler
-
-
-def _linear(planes: Planes) -> Any:
-    """Make the zoo's linear probe of a hyperplane."""
-    pipeline = linear_probe(C=float(1 / max(planes.penalties[0], 1e-12)))
-    pipeline.steps[0] = (pipeline.steps[0][0], _scaler(planes.mean, planes.scale))
-    fill_linear(pipeline[-1], planes.weights[0], planes.intercepts)
-    pipeline[-1].n_features_in_ = len(planes.mean)
-    return pipeline
-
-
-def _cav(planes: Planes) -> LinearCAV:
-    cav = LinearCAV("ridge", C=float(1 / max(planes.penalties[0], 1e-12)), clip=MOST)
-    length = float(np.linalg.norm(planes.weights[0])) or 1.0
-    cav.scaler_, cav.n_features_in_ = _scaler(planes.mean, planes.scale), len(planes.mean)
-    cav.classes_, cav.threshold_ = np.array([0, 1]), 0.0
-    cav.direction_ = planes.weights[0] / length
-    cav.offset_, cav.norm_ = float(planes.intercepts[0]) / length, length
-    return cav
+    write_model(local_path(path), card, arrays, {})

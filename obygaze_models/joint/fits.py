@@ -1,8 +1,12 @@
-"""Fit ridge regressions, CAVs and bottlenecks to sums over films: the fits that all clips together give.
+"""Fit linear models, CAVs and bottlenecks to sums over films: the fits that all clips together give.
 
 With N clips of features x and target t, standardised by the mean and deviation of all films, ridge regression
 needs sum(z), sum(z z'), sum(z t) alone, and leaving a film out is leaving out its sums. Features are not cut
 off at 5 deviations, as the zoo's own pipelines do: sums can't say where that would happen.
+
+Logistic regression takes rounds: labs send gradients and curvatures at the last model, and each round is a
+step of Newton's method on the loss of all clips together. Five to ten rounds end at the very minimum that one
+lab with all features would find.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from scipy import linalg
 
@@ -18,21 +23,17 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.errors import ModelError
-from obygaze_models.joint.sums import About, Sums, replace_about
+from obygaze_models.joint.sums import ARRAYS, About, Sums
 
 Floats = NDArray[np.float64]
-ALIKE = (
-    "backbone",
-    "features",
-    "pool",
-    "n_features",
-    "provenance_sha256",
-    "codebook",
-    "target",
-    "concepts",
-    "at",
-)
-"""What must agree between labs."""
+Standard = tuple[Floats, Floats]
+"""Mean and deviation [D] by which features are standardised."""
+
+OWN = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
+"""What may differ between labs; all else must agree."""
+
+TOLERANCE = 1e-9
+"""Largest change of a weight, against the largest weight, after which rounds have ended."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,41 +77,18 @@ class Bottleneck:
     planes : Planes
         The concepts' CAVs.
     concepts : tuple of str
-    value_mean, value_scale : ndarray, shape [K]
-        Moments of the distances to CAVs that were fitted without the clip's film.
-    weights : ndarray, shape [K]
-    intercept : float
+    head : Planes
+        Of the label, in distances to CAVs, standardised by the moments of those to CAVs that were fitted
+        without the clip's film.
     """
 
     planes: Planes
     concepts: tuple[str, ...]
-    value_mean: Floats
-    value_scale: Floats
-    weights: Floats
-    intercept: float
+    head: Planes
 
     def decision_function(self, X: NDArray[Any]) -> Floats:
         """Compute the score [N] of features X [N, D]: near 1 for positive clips, near 0 for others."""
-        values = (self.planes.distances(X) - self.value_mean) / self.value_scale
-        scores: Floats = values @ self.weights + self.intercept
-        return scores
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Whole:
-    """Clips together: their number, mean [P] and products [P, P]."""
-
-    n: float
-    mean: Floats
-    products: Floats
-
-
-def _merged(counts: Floats, means: Floats, products: Floats) -> _Whole:
-    """Put films together (Chan, Golub and LeVeque 1983), which is exact where means are large."""
-    n = counts.sum()
-    mean = counts @ means / n
-    apart = means - mean
-    return _Whole(float(n), mean, products.sum(axis=0) + (apart.T * counts) @ apart)
+        return self.head.decision_function(self.planes.distances(X))[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +108,6 @@ class Joint:
         """What the sums are of."""
         return self.sums.about
 
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {movie: row for row, movie in enumerate(self.about.movies)}
-
     def without(self, movies: Collection[str]) -> "Joint":
         """Leave films out.
 
@@ -142,12 +116,12 @@ class Joint:
         ModelError
             One is not there, or none is left.
         """
-        unknown = sorted(set(movies) - self._rows.keys())
-        kept = [row for movie, row in self._rows.items() if movie not in movies]
+        sums, films = self.sums, self.about.movies
+        unknown = sorted(set(movies) - set(films))
+        kept = [row for row, movie in enumerate(films) if movie not in movies]
         if unknown or not kept:
             raise ModelError(f"film {unknown[0]} is not in these sums" if unknown else "no film is left")
-        sums, films = self.sums, [self.about.movies[row] for row in kept]
-        about = replace_about(self.about, movies=films)
+        about = structs.replace(self.about, movies=[films[row] for row in kept])
         return Joint(Sums(about, sums.counts[kept], sums.means[kept], sums.products[kept], sums.start))
 
     def learnable(self) -> tuple[str, ...]:
@@ -174,11 +148,7 @@ class Joint:
         ModelError
             No such concept, or it is in all clips or in none of the films, or of all but one of them.
         """
-        names = concepts or self.learnable()
-        unknown = [name for name in names if name not in self.about.concepts]
-        if unknown:
-            raise ModelError(f"no concept {unknown[0]} in these sums: {', '.join(self.about.concepts)}")
-        places = [self.about.n_features + 1 + self.about.concepts.index(name) for name in names]
+        places = [self.about.column(name) for name in concepts or self.learnable()]
         return self._ridge(places, penalty, midway=True)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
@@ -189,7 +159,7 @@ class Joint:
         ModelError
             All clips have one label, or all of all films but one.
         """
-        return self._ridge([self.about.n_features], penalty, midway=False)
+        return self._ridge([self.about.column()], penalty, midway=False)
 
     def bottleneck(self, *concepts: str, penalty: float | None = None) -> Bottleneck:
         """Fit a concept bottleneck: ridge CAVs, and ridge regression of the label on their distances.
@@ -203,25 +173,23 @@ class Joint:
             As `cav` and `linear`.
         """
         names = concepts or self.learnable()
-        planes, d, sums = self.cav(*names, penalty=penalty), self.about.n_features, self.sums
-        k = len(names)
+        planes, sums, d, k = self.cav(*names, penalty=penalty), self.sums, self.about.n_features, len(names)
+        standard, places = (planes.mean, planes.scale), [self.about.column(name) for name in names]
         means, products = np.empty((len(sums.counts), k + 1)), np.empty((len(sums.counts), k + 1, k + 1))
-        places = [d + 1 + self.about.concepts.index(name) for name in names]
         with one_blas_thread():
             for row, movie in enumerate(self.about.movies):
                 rest = self.without([movie])
-                left = rest._solved(planes, places, planes.penalties, midway=True)
-                lengths = np.linalg.norm(left[0], axis=1)
+                weights, intercepts = rest._solved(standard, places, planes.penalties, midway=True)
+                lengths = np.linalg.norm(weights, axis=1)
                 lengths[lengths == 0] = 1
                 to_values = np.zeros((k + 1, sums.means.shape[1]))
-                to_values[:k, :d] = left[0] / lengths[:, None] / planes.scale
+                to_values[:k, :d] = weights / lengths[:, None] / planes.scale
                 to_values[k, d] = 1
-                shift = np.append((left[1] - left[0] @ (planes.mean / planes.scale)) / lengths, 0.0)
+                shift = np.append((intercepts - weights @ (planes.mean / planes.scale)) / lengths, 0.0)
                 means[row] = to_values @ sums.means[row] + shift
                 products[row] = to_values @ sums.products[row] @ to_values.T
-        about = replace_about(self.about, n_features=k, concepts=[])
-        head = Joint(Sums(about, sums.counts, means, products, {})).linear()
-        return Bottleneck(planes, names, head.mean, head.scale, head.weights[0], float(head.intercepts[0]))
+        about = structs.replace(self.about, n_features=k, concepts=[])
+        return Bottleneck(planes, names, Joint(Sums(about, sums.counts, means, products, {})).linear())
 
     def film_errors(self, planes: Planes, target: str = "") -> dict[str, float]:
         """Compute the mean squared error of hyperplanes' first on each film, from its sums.
@@ -231,30 +199,43 @@ class Joint:
         target : str
             A concept; "" is the label.
         """
-        place = self.about.n_features + (1 + self.about.concepts.index(target) if target else 0)
-        first = planes.weights[:1], planes.intercepts[:1]
-        errors = [self._errors(planes, *first, [place], row)[0] for row in range(len(self.about.movies))]
+        first = (planes.mean, planes.scale), planes.weights[:1], planes.intercepts[:1]
+        places = [self.about.column(target)]
+        errors = [self._errors(*first, places, row)[0] for row in range(len(self.about.movies))]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
 
     # --- arithmetic
-    def _whole(self) -> _Whole:
-        return _merged(self.sums.counts, self.sums.means, self.sums.products)
+    @cached_property
+    def _whole(self) -> tuple[float, Floats, Floats]:
+        """Put films together: number of clips, mean [P] and products [P, P].
 
-    def _standard(self) -> Planes:
-        """Take mean and deviation [D] of all clips; 1 for constant features."""
-        d, whole = self.about.n_features, self._whole()
-        deviation = np.sqrt(np.diag(whole.products)[:d] / whole.n)
-        mean = whole.mean[:d]
-        constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean)
-        none = np.empty(0)
-        return Planes(mean, np.where(constant, 1.0, deviation), np.empty((0, d)), none, none, none)
+        As Chan, Golub and LeVeque (1983) do, which is exact where means are large.
+        """
+        counts, means = self.sums.counts, self.sums.means
+        n = counts.sum()
+        mean = counts @ means / n
+        apart = means - mean
+        return float(n), mean, self.sums.products.sum(axis=0) + (apart.T * counts) @ apart
+
+    def _standard(self) -> Standard:
+        """Compute mean and deviation of all clips; 1 for constant features."""
+        d, (n, mean, products) = self.about.n_features, self._whole
+        deviation = np.sqrt(np.diag(products)[:d] / n)
+        constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean[:d])
+        return mean[:d], np.where(constant, 1.0, deviation)
+
+    def _refuse_constant(self, places: list[int], where: str) -> None:
+        """Refuse targets that are in all clips or in none."""
+        _, mean, _ = self._whole
+        names = ["the positive class", *(f"concept {name}" for name in self.about.concepts)]
+        for place in places:
+            if not 0 < mean[place] < 1:
+                named = names[place - self.about.n_features]
+                raise ModelError(f"{where}: {named} is in {'all' if mean[place] else 'none'} of the clips")
 
     def _ridge(self, places: list[int], penalty: float | None, *, midway: bool) -> Planes:
-        for place in places:
-            share = self._whole().mean[place]
-            if not 0 < share < 1:
-                raise ModelError(f"{self._name(place)} is in {'all' if share else 'none'} of the clips")
+        self._refuse_constant(places, "these sums")
         with one_blas_thread():
             standard, losses = self._standard(), np.full(len(places), np.nan)
             if penalty is None:
@@ -262,66 +243,57 @@ class Joint:
             else:
                 penalties = np.full(len(places), float(penalty))
             weights, intercepts = self._solved(standard, places, penalties, midway=midway)
-        return Planes(standard.mean, standard.scale, weights, intercepts, penalties, losses)
+        return Planes(*standard, weights, intercepts, penalties, losses)
 
-    def _choose(self, standard: Planes, places: list[int]) -> tuple[Floats, Floats]:
+    def _choose(self, standard: Standard, places: list[int]) -> tuple[Floats, Floats]:
         """Choose each target's penalty [K] by the least squared error on films left out; return both."""
         if len(self.about.movies) < 2:
             raise ModelError(
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
-        d, whole = self.about.n_features, self._whole()
-        unit = float((np.diag(whole.products)[:d] / standard.scale**2).sum()) / min(whole.n, d)
+        d, (n, _, products), (_, scale) = self.about.n_features, self._whole, standard
+        unit = float((np.diag(products)[:d] / scale**2).sum()) / min(n, d)
         candidates, errors = unit * np.array(PENALTIES), np.zeros((len(PENALTIES), len(places)))
         for row, movie in enumerate(self.about.movies):
             rest = self.without([movie])
-            for place in places:
-                if not 0 < rest._whole().mean[place] < 1:
-                    raise ModelError(
-                        f"without film {movie}, {self._name(place)} is in all of the clips or in none"
-                    )
+            rest._refuse_constant(places, f"without film {movie}")
             for index, penalty in enumerate(candidates):
-                planes = rest._solved(standard, places, np.full(len(places), penalty), midway=False)
-                errors[index] += self._errors(standard, *planes, places, row)
-        losses = errors / whole.n
-        best = losses.argmin(axis=0)
-        return candidates[best], losses.min(axis=0)
+                solved = rest._solved(standard, places, np.full(len(places), penalty), midway=False)
+                errors[index] += self._errors(standard, *solved, places, row)
+        losses = errors / n
+        return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
     def _solved(
-        self, standard: Planes, places: list[int], penalties: Floats, *, midway: bool
+        self, standard: Standard, places: list[int], penalties: Floats, *, midway: bool
     ) -> tuple[Floats, Floats]:
         """Solve for weights [K, D] and intercepts [K] in features standardised as `standard` says."""
-        d, whole = self.about.n_features, self._whole()
-        z_mean = (whole.mean[:d] - standard.mean) / standard.scale
-        gram = whole.products[:d, :d] / np.outer(standard.scale, standard.scale)
-        moments = whole.products[:d, places] / standard.scale[:, None]
+        d, (n, mean, products), (centre, scale) = self.about.n_features, self._whole, standard
+        z_mean = (mean[:d] - centre) / scale
+        gram = products[:d, :d] / np.outer(scale, scale)
+        moments = products[:d, places] / scale[:, None]
         weights = np.empty((len(places), d))
         for penalty in np.unique(penalties):
             own = penalties == penalty
             weights[own] = _solve(gram, moments[:, own], float(penalty)).T
-        share = whole.mean[places]
+        share = mean[places]
         if midway:
-            apart = moments / whole.n  # of the class from the mean: share and 1 - share of it either way
+            apart = moments / n  # of the class from the mean: share and 1 - share of it either way
             middle = (apart / share - apart / (1 - share)) / 2 + z_mean[:, None]
             return weights, -np.einsum("kd,dk->k", weights, middle)
         return weights, share - weights @ z_mean
 
     def _errors(
-        self, standard: Planes, weights: Floats, intercepts: Floats, places: list[int], row: int
+        self, standard: Standard, weights: Floats, intercepts: Floats, places: list[int], row: int
     ) -> Floats:
         """Sum the squared errors [K] of w z + b on a film."""
-        d, sums = self.about.n_features, self.sums
-        n, mean, products = sums.counts[row], sums.means[row], sums.products[row]
-        w = weights / standard.scale
-        off = mean[places] - intercepts - w @ (mean[:d] - standard.mean)
+        d, (centre, scale) = self.about.n_features, standard
+        n, mean, products = self.sums.counts[row], self.sums.means[row], self.sums.products[row]
+        w = weights / scale
+        off = mean[places] - intercepts - w @ (mean[:d] - centre)
         spread = np.diag(products)[places] - 2 * np.einsum("kd,dk->k", w, products[:d, places])
         spread = spread + np.einsum("kd,de,ke->k", w, products[:d, :d], w)
         errors: Floats = n * off**2 + spread
         return errors
-
-    def _name(self, place: int) -> str:
-        first = place - self.about.n_features - 1
-        return "the positive class" if first < 0 else f"concept {self.about.concepts[first]}"
 
 
 def _solve(gram: Floats, moments: Floats, penalty: float) -> Floats:
@@ -357,7 +329,7 @@ def join(several: Sequence[Sums]) -> Joint:
     """
     first = several[0].about
     for other in several[1:]:
-        for name in ALIKE:
+        for name in (name for name in About.__struct_fields__ if name not in OWN):
             if getattr(other.about, name) != getattr(first, name):
                 raise ModelError(
                     f"these sums can't be joined: {name} is {getattr(first, name)!s:.80} in one, "
@@ -371,10 +343,67 @@ def join(several: Sequence[Sums]) -> Joint:
     # In the order of films, so that the labs' order changes no byte.
     order = np.argsort(np.array(movies))
     left_out = {movie: n for sums in several for movie, n in sums.about.left_out.items()}
-    about = replace_about(
+    about = structs.replace(
         first, movies=[movies[place] for place in order], left_out=dict(sorted(left_out.items()))
     )
-    counts = np.concatenate([sums.counts for sums in several])[order]
-    means = np.concatenate([sums.means for sums in several])[order]
-    products = np.concatenate([sums.products for sums in several])[order]
+    counts, means, products = (
+        np.concatenate([getattr(sums, name) for sums in several])[order] for name in ARRAYS
+    )
     return Joint(Sums(about, counts, means, products, several[0].start))
+
+
+# --- rounds
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """The model after a round, and the largest change of a weight against the largest weight."""
+
+    planes: Planes
+    change: float
+
+    @property
+    def is_last(self) -> bool:
+        """Whether another round would change nothing that counts."""
+        return self.change <= TOLERANCE
+
+
+def newton_step(joint: Joint, C: float = 1.0) -> Step:
+    """Make the next model of gradients and curvatures at the last: of half ||w||^2 + C sum of log losses.
+
+    Parameters
+    ----------
+    joint : Joint
+        Of sums that `gram(..., at=model)` gave.
+    C : float
+        Inverse strength of the penalty, as in scikit-learn; the same in all rounds.
+
+    Raises
+    ------
+    ModelError
+        The sums are of squares.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> first = om.join([om.gram(data, "hn_s", least=5)])
+    >>> om.save_joint(first, first.linear(), "round-0.model")
+    >>> at = om.load_model("round-0.model")
+    >>> om.newton_step(om.join([om.gram(data, "hn_s", least=5, at=at)]), C=0.1).is_last
+    False
+    """
+    sums = joint.sums
+    if joint.about.at != "losses":
+        raise ModelError("these sums are of squares: rounds need sums at a model (obygaze model sums --at)")
+    w, b = sums.start["start_weights"], float(sums.start["start_intercept"][0])
+    penalised = np.append(np.ones(len(w)), 0.0)
+    now: Floats = np.append(w, b)
+    with one_blas_thread():
+        gradient = penalised * now + C * sums.means.sum(axis=0)
+        curvature = np.diag(penalised) + C * sums.products.sum(axis=0)
+        after = now - linalg.solve(curvature, gradient, assume_a="pos")
+    change = float(np.abs(after - now).max() / max(np.abs(after).max(), np.finfo(np.float64).tiny))
+    standard = sums.start["start_mean"], sums.start["start_scale"]
+    planes = Planes(*standard, after[None, :-1], after[-1:], np.full(1, 1 / C), np.full(1, np.nan))
+    return Step(planes, change)

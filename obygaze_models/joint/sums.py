@@ -20,7 +20,7 @@ from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Tex
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import MAX_FILE
+from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import family
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.protocol import find_target
@@ -48,12 +48,24 @@ class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     codebook: CodebookRecord
     target: TargetRecord
     concepts: list[str]
-    movies: list[str]
+    movies: Annotated[list[str], Meta(min_length=1)]
     left_out: dict[str, Whole]
     least: Count
     licence: Licence
     label_policy: Text
     at: Annotated[str, Meta(description="losses or squares")] = "squares"
+
+    def column(self, concept: str = "") -> int:
+        """Find the place of a concept, or of the label, in a clip's vector.
+
+        Raises
+        ------
+        ModelError
+            No such concept.
+        """
+        if concept and concept not in self.concepts:
+            raise ModelError(f"no concept {concept} in these sums: {', '.join(self.concepts)}")
+        return self.n_features + (1 + self.concepts.index(concept) if concept else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +166,12 @@ def gram(
         least=least,
         licence=licence,
         label_policy=label_policy,
+        at="squares" if at is None else "losses",
     )
+    start = {} if at is None else _start(at)
+    clips = (U[movie_of == film] for film in kept)
     with one_blas_thread():
-        if at is None:
-            parts = [_moments(U[movie_of == film]) for film in kept]
-            start: dict[str, NDArray[np.float64]] = {}
-        else:
-            about = replace_about(about, at="losses")
-            start = _start(at)
-            Z = np.column_stack([(X - start["start_mean"]) / start["start_scale"], np.ones(len(X))])
-            parts = [_losses(Z[rows], U[rows, X.shape[1]], start) for rows in (movie_of == f for f in kept)]
+        parts = [_losses(own, start) if start else _moments(own) for own in clips]
     means, products = (np.stack(each) for each in zip(*parts, strict=True))
     return Sums(about, n[kept].astype(np.float64), means, products, start)
 
@@ -174,9 +182,12 @@ def _moments(U: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def _losses(
-    Z: NDArray[np.float64], y: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
+    U: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    p = expit(Z @ np.append(start["start_weights"], start["start_intercept"]))
+    mean, scale, weights, intercept = (start[name] for name in START)
+    X, y = U[:, : len(mean)], U[:, len(mean)]
+    Z = np.column_stack([(X - mean) / scale, np.ones(len(X))])
+    p = expit(Z @ np.append(weights, intercept))
     return Z.T @ (p - y), (Z.T * (p * (1 - p))) @ Z
 
 
@@ -186,11 +197,6 @@ def _start(model: Model) -> dict[str, NDArray[np.float64]]:
     scaler, head = (step for _, step in model.estimator.steps)
     arrays = (scaler.mean_, scaler.scale_, head.coef_[0], head.intercept_)
     return {name: np.asarray(each, np.float64) for name, each in zip(START, arrays, strict=True)}
-
-
-def replace_about(about: About, **changed: Any) -> About:
-    """Change some fields."""
-    return msgspec.structs.replace(about, **changed)
 
 
 # --- files
@@ -209,12 +215,11 @@ def write_sums(sums: Sums, path: Path | str) -> None:
     """
     from safetensors.numpy import save  # noqa: PLC0415 - for sums alone
 
-    arrays = dict(zip(ARRAYS, (sums.counts, sums.means, sums.products), strict=True)) | dict(sums.start)
-    card = msgspec.json.encode(sums.about, order="sorted").decode()
+    arrays = {name: getattr(sums, name) for name in ARRAYS} | dict(sums.start)
+    whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
     place = local_path(path)
     make_folder(place.parent)
-    whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
-    write_whole(place, save(whole, {"about": card}))
+    write_whole(place, save(whole, {"about": msgspec.json.encode(sums.about, order="sorted").decode()}))
 
 
 def read_sums(path: Path | str) -> Sums:
@@ -235,44 +240,32 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
-    if not place.is_file():
-        raise FileNotFoundError(2, "No such file", str(place))
-    if place.stat().st_size > MAX_FILE:
-        raise ModelError(f"{place}: larger than sums are ({MAX_FILE} bytes)")
+    place.stat()  # names a file that is missing, which safetensors does not
     try:
         with safe_open(place, "numpy") as file:
-            card = (file.metadata() or {}).get("about", "")
+            about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
-        about = msgspec.json.decode(card, type=About)
+        _check(about, arrays)
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError) as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
-    counts, means, products = (arrays.get(name, np.empty(0)) for name in ARRAYS)
-    sums = Sums(about, counts, means, products, {name: arrays[name] for name in START if name in arrays})
-    _check(sums, arrays, str(place))
-    return sums
+    counts, means, products = (arrays.pop(name) for name in ARRAYS)
+    return Sums(about, counts, means, products, arrays)
 
 
-def _check(sums: Sums, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays that no films have: sums of strangers must not upset a joint model unseen."""
-    about, films, d = sums.about, len(sums.about.movies), sums.about.n_features
-    losses = about.at == "losses"
+    films, d, losses = len(set(about.movies)), about.n_features, about.at == "losses"
     p = d + 1 if losses else d + 1 + len(about.concepts)
     shapes: dict[str, tuple[int, ...]] = {"counts": (films,), "means": (films, p), "products": (films, p, p)}
     if losses:
         shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
-    if len(set(about.movies)) < films or not films:
-        raise ModelError(f"{where}: names no films, or one twice")
-    for name in arrays.keys() | shapes.keys():
-        found = arrays.get(name, np.empty(0))
-        if found.shape != shapes.get(name) or found.dtype != np.float64 or not np.isfinite(found).all():
-            raise ModelError(
-                f"{where}: {name} should be finite float64 of shape {list(shapes.get(name, ()))}; "
-                f"found {found.dtype} {list(found.shape)}"
-            )
-    if (sums.counts < about.least).any() or (sums.counts != np.floor(sums.counts)).any():
-        raise ModelError(f"{where}: a film has fewer than the {about.least} clips that it says")
-    if not np.allclose(sums.products, sums.products.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
-        raise ModelError(f"{where}: products are not symmetric")
-    shares = sums.means[:, d:]
-    if not losses and ((shares < 0).any() or (shares > 1).any()):
-        raise ModelError(f"{where}: a share of positive clips is not between 0 and 1")
+    expect(arrays, **shapes)
+    counts, products, shares = arrays["counts"], arrays["products"], arrays["means"][:, d:]
+    for is_wrong, what in (
+        (not all(np.isfinite(array).all() for array in arrays.values()), "a value is not finite"),
+        ((counts < about.least).any() or (counts % 1).any(), f"a film has not {about.least} whole clips"),
+        (not np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9), "products are not symmetric"),
+        (not losses and ((shares < 0) | (shares > 1)).any(), "a share of clips is not between 0 and 1"),
+    ):
+        if is_wrong:
+            raise ModelError(what)

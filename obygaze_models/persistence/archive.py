@@ -122,3 +122,22 @@ def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
     if np.lib.format.read_array_header_1_0(file) != (entry.shape, False, dtype):
         raise ValueError("an array is not what the card says of it")
     return np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape).astype(dtype.newbyteorder("="))
+
+
+def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
+    """Refuse arrays of other names or shapes, that hold no floats, and scales that are not above 0.
+
+    Raises
+    ------
+    ModelError
+        Naming the first.
+    """
+    if odd := sorted(arrays.keys() ^ shapes.keys()):
+        raise ModelError(f"the array {odd[0]!r} is {'missing' if odd[0] in shapes else 'one too many'}")
+    for label, shape in shapes.items():
+        array = arrays[label]
+        if array.shape != shape or array.dtype.kind != "f":
+            found = f"found {array.dtype} {list(array.shape)}"
+            raise ModelError(f"the array {label} should be floats of shape {list(shape)}; {found}")
+        if label.endswith("scale") and not (array > 0).all():
+            raise ModelError(f"the array {label} holds values that are not above 0")

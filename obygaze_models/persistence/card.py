@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
@@ -113,29 +114,7 @@ class Input(TypedDict):
     store: Hex64
 
 
-class _Common(Struct, frozen=True, kw_only=True):
-    """The fields that cards of every format have."""
-
-    estimator: SomeText
-    parameters: Parameters
-    threshold: Number
-    backbone: SomeText
-    features: Annotated[str, one_of(*FEATURE_ARRAYS)]
-    pool: Annotated[str, one_of("max", "mean", "as stored", "none")]
-    n_features: Count
-    provenance: Object
-    provenance_sha256: Hex64
-    store: Hex64
-    protocol: SomeText
-    seed: Whole
-    movies: Texts
-    n_clips: Count
-    n_positives: Whole
-    metrics: Objects
-    versions: TextValues
-
-
-class CardFields(_Common, frozen=True, kw_only=True):
+class CardFields(Struct, frozen=True, kw_only=True):
     """What a model is, what it was trained on, and how well it did.
 
     Attributes
@@ -189,6 +168,23 @@ class CardFields(_Common, frozen=True, kw_only=True):
     citation : str
     """
 
+    estimator: SomeText
+    parameters: Parameters
+    threshold: Number
+    backbone: SomeText
+    features: Annotated[str, one_of(*FEATURE_ARRAYS)]
+    pool: Annotated[str, one_of("max", "mean", "as stored", "none")]
+    n_features: Count
+    provenance: Object
+    provenance_sha256: Hex64
+    store: Hex64
+    protocol: SomeText
+    seed: Whole
+    movies: Texts
+    n_clips: Count
+    n_positives: Whole
+    metrics: Objects
+    versions: TextValues
     model: SomeText
     title: SomeText
     kind: Annotated[str, one_of(*KINDS)]
@@ -217,27 +213,6 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[tuple[Input, ...], Meta(min_length=2, max_length=8, description="a list of modalities")]
         | UnsetType
     ) = UNSET
-
-
-class _OldModelCard(_Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The JSON document of formats 1 and 2, which kept perceptrons alone."""
-
-    format: Literal["obygaze model"]
-    protocol_number: Literal[1, 2]
-    arrays: Any
-    estimator: Annotated[str, one_of("MLPProbe")]
-    n_epochs: Count
-    manifest_sha256: Hex64
-    label_policy: Annotated[str, one_of("raw", "paper", "released")]
-    train_task: SomeText
-    test_task: SomeText
-    n_positives: Count
-
-
-class _ModelCard2(_OldModelCard, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Format 2 added the distance of the farthest training clip."""
-
-    reach: Annotated[float, Meta(ge=0, lt=1e300, description="a finite number, 0 or more")]
 
 
 class Card(CardFields, frozen=True, kw_only=True):
@@ -301,28 +276,24 @@ class Card(CardFields, frozen=True, kw_only=True):
 
         Raises
         ------
-        ValueError
+        ModelError
             It was read from an older format, which is not written any more.
         """
         if self.number != PROTOCOL:
-            raise ValueError(f"a card of format {self.number} can't be written as format {PROTOCOL}")
-        unsaid = {"number", "reach"}
+            raise ModelError(
+                f"a model read from format {self.number} can't be written anew: train it again "
+                "(evaluate --save), which keeps a calibration with it"
+            )
         optional = ("clip_s", "reduced_by", "population", "modalities")
-        unsaid |= {name for name in optional if not getattr(self, name)}
+        unsaid = {"number", "reach", *(name for name in optional if not getattr(self, name))}
         written = {name: value for name, value in asdict(self).items() if name not in unsaid}
-        several = ("movies", "metrics", "concepts", "modalities")
-        listed: dict[str, object] = {name: list(written[name]) for name in several if name in written}
-        return {"format": FORMAT, "protocol_number": PROTOCOL, **written, **listed}
+        return {"format": FORMAT, "protocol_number": PROTOCOL, **written}
 
 
 def family(provenance: Mapping[str, Any]) -> str:
     """Digest (SHA-256) the fields of a provenance that make numbers differ."""
     counting = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
     return hashlib.sha256(json.dumps(counting, sort_keys=True).encode("utf-8")).hexdigest()
-
-
-_OF_THE_FILE = ("format", "protocol_number", "arrays")
-_SCHEMAS: dict[int, type[Struct]] = {1: _OldModelCard, 2: _ModelCard2, PROTOCOL: ModelCard}
 
 
 def parse_card(document: Mapping[str, Any], name: str) -> Card:
@@ -339,31 +310,35 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     ModelError
         It is no card, is of a newer format, or a field is missing, unknown or not what it should be.
     """
-    number = _number(document, name)
-    check(document, (_SCHEMAS[number],), f"{name}: the card", error=ModelError, page="docs/predict.md")
-    several = document.get("modalities", ())
-    for made in (document, *several):
+    number, reach = _number(document, name), None
+    if number < PROTOCOL:
+        reach, document = document.get("reach"), _as_new(document, name)
+    check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
+    card = msgspec.convert(dict(document), ModelCard)
+    inputs: Any = card.modalities or (document,)
+    for made in inputs:
         try:
             validate_provenance(made["provenance"], sealed=True)
         except StoreError as error:
             raise ModelError(f"{name}: the card's {error}") from error
         if family(made["provenance"]) != made["provenance_sha256"]:
             raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
-    if several and sum(each["n_features"] for each in several) != document["n_features"]:
-        raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
-    known = {label: value for label, value in document.items() if label not in _OF_THE_FILE}
-    card = known if number == PROTOCOL else _as_new(known) | {"number": number}
+    if sum(made["n_features"] for made in inputs) != card.n_features:
+        raise ModelError(f"{name}: the card's modalities have not its {card.n_features} features")
     for label, kind, right in (
-        ("parameters", Parameters, all(fits(value, _Scalar) for value in card["parameters"].values())),
-        ("concepts", Names, len(set(card["concepts"])) == len(card["concepts"])),
-        ("calibration", Calibrated, _is_calibrated(card["calibration"])),
+        ("parameters", Parameters, all(fits(value, _Scalar) for value in card.parameters.values())),
+        ("concepts", Names, len(set(card.concepts)) == len(card.concepts)),
+        ("calibration", Calibrated, _is_calibrated(document["calibration"])),
+        ("reach", Number, fits(reach, Number | None)),
     ):
         if not right:
             raise ModelError(
-                f"{name}: the card: {label!r} should be {expected(kind)}; found {card[label]!r:.80}"
+                f"{name}: the card: {label!r} should be {expected(kind)}; found {document[label]!r:.80}"
             )
-    listed = {label: tuple(card.get(label, ())) for label in ("movies", "metrics", "concepts", "modalities")}
-    return Card(**card | listed)
+    known = {label: value for label, value in asdict(card).items() if value is not UNSET}
+    for label in ("format", "protocol_number", "arrays"):
+        del known[label]
+    return Card(**known, number=number, reach=reach)
 
 
 def _number(document: Mapping[str, Any], name: str) -> int:
@@ -382,19 +357,24 @@ def _number(document: Mapping[str, Any], name: str) -> int:
     return int(number)
 
 
-def _as_new(fields: dict[str, Any]) -> dict[str, Any]:
-    """Convert the fields of a card of formats 1 and 2 to format 3."""
-    task, n_epochs = fields.pop("train_task"), fields.pop("n_epochs")
-    del fields["test_task"]
-    # A file that names no `imbalance` is older than it, and had none; nor had any a limit to standardised
-    # features.
-    parameters = {"imbalance": "none", "clip": None} | fields["parameters"] | {"n_epochs": n_epochs}
-    parameters.pop("inner_folds", None)  # perceptrons chose their epochs themselves
-    return fields | {
+def _as_new(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Convert a card of formats 1 and 2, which kept perceptrons alone, to format 3."""
+    old = {"test_task", "train_task", "n_epochs", "reach"}
+    try:
+        task, n_epochs, parameters = (document[label] for label in ("train_task", "n_epochs", "parameters"))
+        # A file that names no `imbalance` is older than it, and had none; nor had any a limit to standardised
+        # features. Perceptrons chose their epochs themselves.
+        parameters = {"imbalance": "none", "clip": None} | parameters | {"n_epochs": n_epochs}
+    except (KeyError, TypeError) as error:
+        raise ModelError(
+            f"{name}: the card is none of format {document['protocol_number']}: {error}"
+        ) from None
+    return {label: value for label, value in document.items() if label not in old} | {
+        "protocol_number": PROTOCOL,
         "model": "mlp",
         "title": "MLP",
         "kind": "mlp",
-        "parameters": parameters,
+        "parameters": {label: value for label, value in parameters.items() if label != "inner_folds"},
         "target": {"name": task, "title": task, "kind": "levels", "classes": [], "concept": ""},
         "codebook": {"name": "obygaze12", "digest": ""},
         "concepts": [],

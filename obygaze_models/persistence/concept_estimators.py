@@ -13,13 +13,13 @@ from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.estimators import (
     CLASSES,
     N_LEVELS,
     Arrays,
     StateFunctions,
-    expect,
     fill_linear,
 )
 
@@ -46,7 +46,7 @@ def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
     scaler, d = ClippedScaler(clip), card.n_features
     scaler._validate_params()
     own = {name: arrays.pop(name) for name in SCALER if name in arrays}
-    expect(card, own, feature_mean=(d,), feature_scale=(d,))
+    expect(own, feature_mean=(d,), feature_scale=(d,))
     scaler.mean_, scaler.scale_, scaler.n_features_in_ = own["feature_mean"], own["feature_scale"], d
     return scaler
 
@@ -54,7 +54,7 @@ def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
 def _bank_from_state(card: Card, arrays: Arrays) -> ConceptBank:
     d, k = card.n_features, len(card.concepts)
     scaler = _scaler_from_state(card, arrays)
-    expect(card, arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
+    expect(arrays, weights=(k, d), intercepts=(k,), value_mean=(k,), value_scale=(k,))
     bank = ConceptBank(
         card.parameters["directions"], concepts=list(card.concepts), clip=card.parameters.get("clip")
     )
@@ -100,11 +100,11 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     model = ConceptBottleneck("tree" if is_tree else "logistic", bank=ConceptBank(bank.kind))
     if is_tree:
         table = arrays.get("tree", np.empty(0))
-        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), tree=(len(table), 6))
+        expect(arrays, values=(N_LEVELS, k), centre=(k,), tree=(len(table), 6))
         _check_tree(table, k)
         model.head_ = StoredTree(table)
     else:
-        expect(card, arrays, values=(N_LEVELS, k), centre=(k,), head=(k + 1,))
+        expect(arrays, values=(N_LEVELS, k), centre=(k,), head=(k + 1,))
         model.head_ = LogisticRegression()
         fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
     model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
@@ -137,7 +137,7 @@ def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
 
 def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     scaler = _scaler_from_state(card, arrays)
-    expect(card, arrays, direction=(card.n_features,), plane=(2,))
+    expect(arrays, direction=(card.n_features,), plane=(2,))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
     cav.scaler_ = scaler

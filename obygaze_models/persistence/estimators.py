@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +11,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from obygaze_models.errors import ModelError
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.fusion import LinearFusion, LinearJoin
 from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
+from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import LossCurve, NeuralClassifier
+from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import Card
 
 Arrays = dict[str, NDArray[Any]]
@@ -25,12 +28,12 @@ N_LEVELS = 201
 
 CLASSES = (0, 1)
 
-NETWORKS: Mapping[str, tuple[str, str]] = {
-    "mlp": ("obygaze_models.models.mlp", "MLPProbe"),
-    "attention": ("obygaze_models.models.attention", "AttentionPooling"),
-    "attentive": ("obygaze_models.models.attentive", "AttentiveProbe"),
+NETWORKS: Mapping[str, type[NeuralClassifier]] = {
+    "mlp": MLPProbe,
+    "attention": AttentionPooling,
+    "attentive": AttentiveProbe,
 }
-"""Module and class of the neural classifiers; a module is imported when a model of it is read."""
+"""The neural classifiers, by kind."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,31 +47,6 @@ class EstimatorState:
 
 StateFunctions = tuple[Callable[[Any], tuple[dict[str, Any], Arrays]], Callable[[Card, Arrays], Any]]
 """From an estimator to parameters and arrays, and from card and arrays to the estimator."""
-
-
-def expect(card: Card, arrays: Arrays, **shapes: tuple[int, ...]) -> None:
-    """Refuse arrays of other names or shapes, and scales that are not above 0.
-
-    Raises
-    ------
-    ModelError
-        Naming the first.
-    """
-    if arrays.keys() != shapes.keys():
-        raise ModelError(
-            f"a model of kind {card.kind} has the arrays {', '.join(sorted(shapes))}; "
-            f"found {', '.join(sorted(arrays)) or 'none'}"
-        )
-    for label, shape in shapes.items():
-        if arrays[label].shape != shape:
-            raise ModelError(
-                f"{card.n_features} features need {label} of shape {list(shape)}; "
-                f"found {list(arrays[label].shape)}"
-            )
-        if arrays[label].dtype.kind != "f":
-            raise ModelError(f"array {label} holds {arrays[label].dtype}; expected floats")
-        if label.endswith("scale") and not (arrays[label] > 0).all():
-            raise ModelError(f"{label} holds values that are not above 0")
 
 
 # --- linear
@@ -94,7 +72,7 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     d = card.n_features
-    expect(card, arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
+    expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
     C, frames = card.parameters["C"], card.parameters.get("frames")
     pipeline = (
         linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(ridgelogistic__C=C)
@@ -126,16 +104,16 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
-    module, name = NETWORKS[card.kind]
-    d, n_epochs = card.n_features, int(card.parameters["n_epochs"])
+    kind, d, n_epochs = NETWORKS[card.kind], card.n_features, int(card.parameters["n_epochs"])
     parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
-    kind: type[NeuralClassifier] = getattr(import_module(module), name)
     wrong = sorted(kind().get_params().keys() ^ parameters.keys())
     if wrong:
-        raise ModelError(f"the card's parameters and those of {name} disagree about {wrong[0]!r:.80}")
+        raise ModelError(
+            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
+        )
     model = kind(**parameters)
     model._validate_params()
-    expect(card, arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))
+    expect(arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
     model.classes_, model.n_features_in_ = np.array(CLASSES), d
@@ -174,7 +152,7 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
             own = dict(zip(JOIN, (d, d, d, m, m, (1,)), strict=True))
             shapes |= {f"{label}_{name}": shape for name, shape in own.items()}
             joins[pattern] = label
-    expect(card, arrays, **shapes)
+    expect(arrays, **shapes)
     columns = tuple(place for _, place in card.input_columns())
     made = {}
     for pattern, label in joins.items():

@@ -2,7 +2,7 @@
 
 import io
 import json
-import pickle  # nothing is read with it
+import os
 import re
 import zipfile
 from collections.abc import Mapping
@@ -14,33 +14,32 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError, first_line, install_command
+from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
-from obygaze_features.store.files_remote import as_url, open_url
+from obygaze_features.store.files_remote import as_url
+from obygaze_models.concepts.bank import ConceptBank, LinearCAV
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.errors import ModelError
+from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
-from obygaze_models.persistence.archive import MAX_FILE, pack_archive, unpack_archive
+from obygaze_models.persistence import concept_estimators, estimators
+from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
-from obygaze_models.persistence.estimators import (
-    N_LEVELS,
-    NETWORKS,
-    STATES,
-    Arrays,
-    EstimatorState,
-    StateFunctions,
-    is_linear,
-)
-from obygaze_models.persistence.zoo_list import is_name, read_named
+from obygaze_models.persistence.estimators import N_LEVELS, Arrays, EstimatorState, is_linear
+from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
 
-OWN_CLASSES: Mapping[str, tuple[str, str]] = {
-    **NETWORKS,
-    "pcbm": ("obygaze_models.concepts.bottleneck", "ConceptBottleneck"),
-    "cav": ("obygaze_models.concepts.bank", "LinearCAV"),
-    "bank": ("obygaze_models.concepts.bank", "ConceptBank"),
-    "fused": ("obygaze_models.models.fusion", "LinearFusion"),
+OWN_CLASSES: Mapping[str, type] = {
+    **estimators.NETWORKS,
+    "pcbm": ConceptBottleneck,
+    "cav": LinearCAV,
+    "bank": ConceptBank,
+    "fused": LinearFusion,
 }
-"""Module and class of the zoo's estimators that are no pipelines, by kind."""
+"""The zoo's estimators that are no pipelines, by kind."""
+
+STATES = {**estimators.STATES, **concept_estimators.STATES}
+"""How the estimators of each kind are converted to parameters and arrays, and back."""
 
 ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays that say how the model's scores are read, whatever its estimator is."""
@@ -82,42 +81,12 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         It can't be kept.
     """
-    bases = {(base.__module__, base.__qualname__) for base in type(estimator).__mro__}
-    kind = (
-        "linear"
-        if is_linear(estimator)
-        else next((k for k, own in OWN_CLASSES.items() if own in bases), None)
-    )
+    own = (kind for kind, owner in OWN_CLASSES.items() if isinstance(estimator, owner))
+    kind = "linear" if is_linear(estimator) else next(own, None)
     if kind is None:
         return foreign_to_state(estimator, name)
-    parameters, arrays = _state_functions(kind)[0](estimator)
+    parameters, arrays = STATES[kind][0](estimator)
     return EstimatorState(kind, parameters, arrays)
-
-
-def from_state(card: Card, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Make the fitted estimator of the zoo that a card and arrays are of.
-
-    Raises
-    ------
-    ModelError
-        They don't fit together.
-    """
-    try:
-        return _state_functions(card.kind)[1](card, dict(arrays))
-    except KeyError as error:
-        raise ModelError(f"the card's parameter {error} is missing") from error
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(first_line(error)) from error
-
-
-def _state_functions(kind: str) -> StateFunctions:
-    if kind in STATES:
-        return STATES[kind]
-    from obygaze_models.persistence import concept_estimators  # noqa: PLC0415 - for models with concepts alone
-
-    return concept_estimators.STATES[kind]
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
@@ -155,12 +124,17 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    return audit(*_found(source, zoo))
+    return audit(*find_bytes(source, zoo))
 
 
-def read_bytes(source: Path | str) -> bytes:
-    """Read the bytes of a file as `read_model` finds it."""
-    return _found(source)[1]
+def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
+    """Find a file as `read_model` does: its path or URL, and its bytes."""
+    if is_name(str(source)):
+        return read_named(str(source), zoo)
+    where = as_url(source) or str(local_path(source))
+    if Path(where).exists() and not Path(where).is_file():
+        raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
+    return where, read_limited(*os.path.split(where))
 
 
 def audit(where: str, data: bytes) -> ModelFile:
@@ -180,15 +154,11 @@ def audit(where: str, data: bytes) -> ModelFile:
     document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
     about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
-    _check_about(card, about, where)
+    try:
+        _check_about(card, about)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
     return ModelFile(where, card, arrays, about)
-
-
-def _found(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
-    if is_name(str(source)):
-        return read_named(str(source), zoo)
-    where = as_url(source) or str(local_path(source))
-    return where, _read(where)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
@@ -205,65 +175,31 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     ModelError
         Card and arrays don't fit together.
     """
-    arrays: Arrays = dict(file.arrays)
+    card, arrays = file.card, dict(file.arrays)
     try:
-        if file.card.kind in ("arrays", "skops"):
-            return foreign_from_state(file.card, arrays, offered or {})
-        return from_state(file.card, arrays)
-    except ModelError as error:
-        raise ModelError(f"{file.where}: {error}") from error
+        if card.kind in ("arrays", "skops"):
+            return foreign_from_state(card, arrays, offered or {})
+        return STATES[card.kind][1](card, arrays)
+    except KeyError as error:
+        raise ModelError(f"{file.where}: the card's parameter {error} is missing") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{file.where}: {first_line(error)}") from error
 
 
-def _read(where: str) -> bytes:
-    """Read a whole file that is no larger than a model's may be."""
-    if as_url(where) is None:
-        path = Path(where)
-        if path.exists() and not path.is_file():
-            raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
-        size = path.stat().st_size
-        _check_size(size, where)
-        return path.read_bytes()
-    above, _, name = where.rpartition("/")
-    try:
-        files = open_url(above)
-        _check_size(files.size(name), where)
-        return files.read(name)
-    except StoreError as error:
-        raise ModelError(str(error)) from error
-
-
-def _check_size(size: int, where: str) -> None:
-    if size > MAX_FILE:
-        raise ModelError(f"{where}: {size} bytes are more than any model has ({MAX_FILE})")
-
-
-def _check_about(card: Card, about: Mapping[str, NDArray[Any]], name: str) -> None:
+def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays about a model that don't fit its card."""
     k, d = len(card.concepts), card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
     # Models that labs joined from sums (`obygaze_models.joint`) have scores of no clip to tell more by.
-    tells = card.number == PROTOCOL and bool(about or card.calibration or k)
-    if tells:
+    if card.number == PROTOCOL and (about or card.calibration or k):
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
-            draws = about.get("calibration_draws", np.empty(0))
-            shapes["calibration_draws"] = (len(draws), 2)
+            shapes["calibration_draws"] = (len(about.get("calibration_draws", ())), 2)
         if k:
             shapes["concept_sigmoids"] = (k, 2)
-    if about.keys() != shapes.keys():
-        odd = min(about.keys() ^ shapes.keys())
-        raise ModelError(f"{name}: the card and the arrays disagree about {odd!r}")
-    for label, shape in shapes.items():
-        if about[label].shape != shape or about[label].dtype != np.float64:
-            raise ModelError(
-                f"{name}: {label} should be float64 of shape {list(shape)}; "
-                f"found {about[label].dtype} {list(about[label].shape)}"
-            )
-    if tells:
-        if not (about["reach_scale"] > 0).all():
-            raise ModelError(f"{name}: reach_scale holds values that are not above 0")
-        if (np.diff(about["reach_distances"]) < 0).any():
-            raise ModelError(f"{name}: reach_distances are not in rising order")
+    expect(about, **shapes)
+    if (np.diff(about.get("reach_distances", ())) < 0).any():
+        raise ModelError("reach_distances are not in rising order")
 
 
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts
@@ -310,11 +246,10 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
-        remedy = f"one made of scikit-learn's parts can be, with: {install_command('obygaze[skops]')}"
-        if _has_trees(estimator):
-            remedy = "skops does not trust its trees: give it to_arrays and from_arrays (docs/predict.md)"
         raise ModelError(
-            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays; {remedy}"
+            f"model {name} can't be kept: its {type(estimator).__name__} has no to_arrays (docs/predict.md); "
+            "one made of scikit-learn's parts, but for trees, can be, with: "
+            f"{install_command('obygaze[skops]')}"
         ) from None
     try:
         data = skops.dumps(estimator)
@@ -327,15 +262,6 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
     return EstimatorState("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
-
-
-def _has_trees(estimator: Any) -> bool:
-    """Whether an estimator holds trees, which skops would not trust either."""
-    try:
-        state = pickle.dumps(estimator)
-    except Exception:  # noqa: BLE001 - whatever a foreign object raises
-        return False
-    return any(name in state for name in (b"sklearn.tree._tree", b"TreePredictor", b"KDTree", b"BallTree"))
 
 
 def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:

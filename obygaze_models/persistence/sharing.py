@@ -2,25 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+
+import msgspec
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, file_sha256, local_path, naming, remove_tree, sync
 from obygaze_features.locks import alone_in
 from obygaze_features.store.objects import download_file, files_in, put_objects
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.model_file import ModelFile, audit, construct, read_bytes
-from obygaze_models.persistence.model_page import model_page
+from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
 from obygaze_models.persistence.zoo_list import (
     LIST,
     Entry,
     default_zoo,
     entry_of,
     find_entry,
-    is_listed,
     is_name,
-    listable,
-    read_named,
+    read_entry,
     read_page,
     read_zoo,
     write_list,
@@ -57,18 +57,21 @@ def push_model(
     >>> om.load_model(om.pull_model("hn-linear", "copies", zoo="zoo")).card.model
     'linear'
     """
-    data = read_bytes(model)
-    file = audit(str(model), data)
+    where, data = find_bytes(model)
+    file = audit(where, data)
     construct(file)
     if file.card.licence == NO_LICENCE:
         raise ModelError(
             f"{name}: no licence is recorded in the model, without one others may not use it; "
             "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
         )
-    entry = listable(entry_of(file.card, data, name, version))
-    listed = read_zoo(zoo) if is_listed(zoo) else []
-    there = [each for each in listed if each.label == entry.label]
-    if there and there[0].sha256 != entry.sha256:
+    entry = entry_of(file.card, data, name, version)
+    try:
+        msgspec.convert(msgspec.to_builtins(entry), Entry)
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{entry.label}: can't be listed: {error}") from None
+    listed = read_zoo(zoo, missing_ok=True)
+    if any(each.label == entry.label and each.sha256 != entry.sha256 for each in listed):
         raise ModelError(
             f"{zoo}: another model is {entry.label} there, and a version is never replaced: "
             "give another --version"
@@ -111,7 +114,7 @@ def pull_model(
     >>> om.pull_model("lab-attention", "pulled", zoo="lists/lab").name
     'lab-attention-1.0.0.model'
     """
-    place = default_zoo() if zoo is None else zoo
+    place = zoo or default_zoo()
     entry, path = find_entry(name, read_zoo(place), place), local_path(folder)
     target = path / entry.file
     if target.exists():
@@ -149,13 +152,52 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
         There is no such model, or the file is not what a model is.
     """
     if not is_name(model):
-        data = read_bytes(model)
-        file = audit(model, data)
+        where, data = find_bytes(model)
+        file = audit(where, data)
         return file, model_page(entry_of(file.card, data, file.card.model, ""), file, where=model)
-    place = default_zoo() if zoo is None else zoo
+    place = zoo or default_zoo()
     entry = find_entry(model, read_zoo(place), place)
-    file = audit(*read_named(entry.label, place))
+    file = audit(*read_entry(entry, place))
     return file, read_page(entry, place) or model_page(entry, file)
+
+
+TITLES = {
+    "within_movie_auc": "AUC within a film",
+    "average_precision": "average precision",
+    "qwk": "quadratic weighted kappa",
+}
+"""Metrics of a list in words."""
+
+
+def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") -> str:
+    """Write a model's page as Markdown, with the front matter that the Hub reads.
+
+    Parameters
+    ----------
+    entry : Entry
+        Of the list that it is in.
+    file : ModelFile
+    notes : str
+        What its makers say of it, as Markdown: the first thing on the page.
+    where : str
+        Of a model that is in no list, its file.
+    """
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - reading models needs no templates
+
+    markdown = Environment(  # noqa: S701 - Markdown, which is no HTML
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    markdown.filters["number"] = lambda value: "" if value is None else f"{value:.3f}"
+    template = files("obygaze_models.persistence").joinpath("model.md.jinja").read_text("utf-8")
+    return markdown.from_string(template).render(
+        entry=entry,
+        card=file.card,
+        reach=file.about.get("reach_distances"),
+        notes=notes.strip(),
+        where=where,
+        titles=TITLES,
+        sides=" against ".join(" or ".join(side) for side in file.card.target["classes"][::-1]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +223,12 @@ def verify_models(zoo: Path | str | None = None) -> list[Verified]:
     >>> [(each.entry.label, each.problem) for each in om.verify_models("lists/own")]
     [('lab-linear@1.0.0', '')]
     """
-    place = default_zoo() if zoo is None else zoo
+    place = zoo or default_zoo()
     found = []
     for entry in read_zoo(place):
         problem = ""
         try:
-            where, data = read_named(entry.label, place)
+            where, data = read_entry(entry, place)
             file = audit(where, data)
             construct(file)
             if entry_of(file.card, data, entry.name, entry.version) != entry:

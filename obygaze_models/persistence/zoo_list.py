@@ -112,15 +112,19 @@ def default_zoo() -> str:
     return os.environ.get(WHERE) or str(package_files("obygaze_models") / "zoo")
 
 
-def read_zoo(place: Path | str) -> list[Entry]:
+def read_zoo(place: Path | str, *, missing_ok: bool = False) -> list[Entry]:
     """Read the list of a folder or URL, in the order of names and versions.
+
+    Without one it is empty, where that is all right.
 
     Raises
     ------
     ModelError
         There is none, or it is not what `model push` writes.
     """
-    data = _read(place, LIST)
+    data = _read_or_none(place, LIST)
+    if data is None and missing_ok:
+        return []
     if data is None:
         raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
     try:
@@ -133,20 +137,11 @@ def read_zoo(place: Path | str) -> list[Entry]:
     return sorted(listed, key=lambda entry: (entry.name, _rank(entry.version)))
 
 
-def is_listed(place: Path | str) -> bool:
-    """Whether there is a list in a folder or at a URL."""
-    return _read(place, LIST) is not None
-
-
 def write_list(entries: Sequence[Entry]) -> bytes:
     """Write a list as `read_zoo` reads it, in the order of names and versions."""
     import tomli_w  # noqa: PLC0415 - only where a list is written
 
-    ordered = sorted(entries, key=lambda entry: (entry.name, _rank(entry.version)))
-    records = [
-        {field: value for field, value in msgspec.to_builtins(entry).items() if value is not None}
-        for entry in ordered
-    ]
+    records = msgspec.to_builtins(sorted(entries, key=lambda entry: (entry.name, _rank(entry.version))))
     for record in records:
         record["scores"] = [
             {field: value for field, value in score.items() if value is not None}
@@ -180,17 +175,21 @@ def is_name(text: str) -> bool:
 
 
 def read_named(wanted: str, place: Path | str | None = None) -> tuple[str, bytes]:
-    """Read a model of a list (`default_zoo` for None): where it is, and its bytes, which are checked.
+    """Read a model of a list (`default_zoo` for None) by its name, as `read_entry` does."""
+    place = place or default_zoo()
+    return read_entry(find_entry(wanted, read_zoo(place), place), place)
+
+
+def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
+    """Read a model of a list: where it is, and its bytes.
 
     Raises
     ------
     ModelError
-        It is not in the list, or its file is not the one that was listed.
+        It is not there, or not the file that was listed.
     """
-    place = default_zoo() if place is None else place
-    entry = find_entry(wanted, read_zoo(place), place)
     where = f"{place}/{entry.file}"
-    data = _read(place, entry.file, most=entry.octets)
+    data = _read_or_none(place, entry.file, entry.octets)
     if data is None:
         raise ModelError(f"{where}: is listed, but not there")
     if sha256_of(data) != entry.sha256:
@@ -200,8 +199,7 @@ def read_named(wanted: str, place: Path | str | None = None) -> tuple[str, bytes
 
 def read_page(entry: Entry, place: Path | str) -> str:
     """Read a model's page; "" without one."""
-    data = _read(place, entry.page)
-    return "" if data is None else data.decode("utf-8", "replace")
+    return (_read_or_none(place, entry.page) or b"").decode("utf-8", "replace")
 
 
 def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
@@ -225,20 +223,6 @@ def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
         clips=card.n_clips,
         scores=sorted(scores, key=lambda score: SHOWN.index(score.metric)),
     )
-
-
-def listable(entry: Entry) -> Entry:
-    """Return an entry that a list can have.
-
-    Raises
-    ------
-    ModelError
-        The name, the version or another field can't be in one.
-    """
-    try:
-        return msgspec.convert(msgspec.to_builtins(entry), Entry)
-    except msgspec.ValidationError as error:
-        raise ModelError(f"{entry.label}: can't be listed: {error}") from None
 
 
 def _score(row: Any) -> Score | None:
@@ -266,14 +250,27 @@ def _rank(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _read(place: Path | str, name: str, most: int = MAX_FILE) -> bytes | None:
-    """Read a file of a folder or URL; None if it is not there."""
+def _read_or_none(place: Path | str, name: str, most: int = MAX_FILE) -> bytes | None:
     try:
-        files = files_in(place)
-        if files.size(name) > most:
-            raise ModelError(f"{files.where}/{name}: is larger than it is said to be")
-        return files.read(name)
+        return read_limited(place, name, most)
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def read_limited(place: Path | str, name: str, most: int = MAX_FILE) -> bytes:
+    """Read a file of a folder or URL that has no more bytes than it may have.
+
+    Raises
+    ------
+    ModelError
+        It is larger, or the server does not give it.
+    FileNotFoundError
+        It is not there.
+    """
+    try:
+        files = files_in(place)
+        if (size := files.size(name)) > most:
+            raise ModelError(f"{files.where}/{name}: {size} bytes are more than it may have ({most})")
+        return files.read(name)
     except StoreError as error:
         raise ModelError(str(error)) from None

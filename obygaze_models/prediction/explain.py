@@ -10,22 +10,19 @@ from numpy.typing import NDArray
 
 from obygaze_features.screen import probability, table
 from obygaze_features.store import Store
-from obygaze_features.store.records import StoredClip
 from obygaze_models.concepts.heads import Explanation
-from obygaze_models.dataset import unusable
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
-from obygaze_models.prediction.predict import frames_of, reads_frames
-from obygaze_models.prediction.reading import find_group, read_modalities, read_rows
+from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
+from obygaze_models.prediction.reading import read_clips
 from obygaze_models.prediction.saved_model import Model
 
 ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
 
-OF_ATTENTION = ("weight", "evidence", "contribution")
 MOST_CONCEPTS = 4
 """Concepts whose frames a terminal shows; JSON has all."""
 
@@ -117,27 +114,19 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     ConceptError
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
-    store = _holding(stores, clip_id)
-    row = [clip.clip_id for clip in store.clips].index(clip_id)
+    store, row = _holding(stores, clip_id)
+    excluded: dict[str, list[str]] = {}
+    read = list(read_clips(model.card, stores, excluded, lambda clip: clip.clip_id == clip_id))
+    if not read:
+        raise ModelError(f"clip {clip_id} has no features ({next(iter(excluded))})")
+    ((clip,), X), card = read[0], model.card
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
-    if fusion is not None:
-        clip, X = _read_joined(model.card, stores, clip_id)
-        if set_to:
-            raise ConceptError(f"--set: model {model.card.model} decides by no concepts")
-    else:
-        clip, reason = store.clips[row], unusable(store, find_group(model.card, store), row)
-        if reason is not None:
-            raise ModelError(f"clip {clip_id} of store {store.name} has no features ({reason})")
-        X = read_rows(model.card, store, np.array([row]))
+    if fusion is not None and set_to:
+        raise ConceptError(f"--set: model {card.model} decides by no concepts")
     weighs = isinstance(model.estimator, AttentionPooling)
     parts = None if weighs or fusion is not None else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    concept_p, thresholds = model.concept_probabilities(X)[0], model.concept_thresholds
-    seen = [name for name, there in zip(model.concepts, concept_p >= thresholds, strict=True) if there]
     far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
-    threshold_p = None
-    if model.calibration is not None:
-        threshold_p = float(model.calibration.probability(np.array([model.card.threshold]))[0])
     explained = Explained(
         clip_id=clip_id,
         movie=clip.movie,
@@ -145,37 +134,31 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         end_s=clip.end_s,
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
-        trained_on=clip.movie in model.card.movies,
-        threshold=model.card.threshold,
-        threshold_p=threshold_p,
+        trained_on=clip.movie in card.movies,
+        threshold=card.threshold,
+        threshold_p=_decide(model, np.array([card.threshold])).p,
         decision=_decide(model, model.logits(X), known=not far),
         set_to=dict(set_to),
         frames=_frames(model, store, row),
     )
     if far:
         return explained
+    concept_p, thresholds = model.concept_probabilities(X)[0].tolist(), model.concept_thresholds.tolist()
+    of_concepts = zip(model.concepts, concept_p, thresholds, strict=True)
     low, high = ([_decide(model, model.intervene(X, {name: end})) for name in model.concepts] for end in ENDS)
     return replace(
         explained,
         parts=parts,
-        modalities={} if fusion is None else _by_modality(model.card, fusion, X),
-        concept_p=tuple(concept_p.tolist()),
-        concept_thresholds=tuple(thresholds.tolist()),
-        seen=tuple(seen),
+        modalities={} if fusion is None else _by_modality(card, fusion, X),
+        concept_p=tuple(concept_p),
+        concept_thresholds=tuple(thresholds),
+        seen=tuple(name for name, p, threshold in of_concepts if p >= threshold),
         ends=tuple(zip(low, high, strict=True)),
         changed=changed,
     )
 
 
-def _read_joined(card: Card, stores: Sequence[Store], clip_id: str) -> tuple[StoredClip, NDArray[np.float32]]:
-    """Read the modalities of one clip, which is in a store."""
-    excluded: dict[str, list[str]] = {}
-    for (clip,), X in read_modalities(card, stores, excluded, clip_id=clip_id):
-        return clip, X
-    raise ModelError(f"clip {clip_id} has no features ({next(iter(excluded))})")
-
-
-def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[np.float32]) -> dict[str, float | None]:
+def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str, float | None]:
     """Decompose the score of one clip [1, D] by modality."""
     base, parts = fusion.contributions(X)
     values = {each["name"]: float(value) for each, value in zip(card.modalities, parts[0], strict=True)}
@@ -275,12 +258,13 @@ def lines(explained: Explained, model: Model) -> list[str]:
     return text
 
 
-def _holding(stores: Sequence[Store], clip_id: str) -> Store:
+def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
+    """Find the store that has a clip, and its row."""
     known: list[str] = []
     for store in stores:
         ids = [clip.clip_id for clip in store.clips]
         if clip_id in ids:
-            return store
+            return store, ids.index(clip_id)
         known += ids
     near = get_close_matches(clip_id, known, n=1)
     hint = f": did you mean {near[0]!r}?" if near else f" among their {len(known)}: see obygaze store inspect"

@@ -209,21 +209,18 @@ def train_final(
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     in_task = y != NOT_ASKED
-    inner = getattr(fitted.estimator, "inner_scores_", None)
-    inside = (inner, y[in_task], movies[in_task], data.clip_ids[own])
+    inside = {"label": y[in_task], "movie": movies[in_task], "clip_id": data.clip_ids[own]}
+    inside["score"] = getattr(fitted.estimator, "inner_scores_", None)
     calibration, population = _calibrated(run, data, target, spec.name, inside)
-    estimator = _inner(fitted)
-    kept, pooled = to_state(estimator, spec.name), spec.reads == "pooled"
+    estimator, pooled = _inner(fitted), spec.reads == "pooled"
     card = _card(
         data,
         run,
+        estimator,
         licence=licence,
         citation=citation,
         model=spec.name,
         title=spec.title,
-        kind=kept.kind,
-        estimator=type(estimator).__name__,
-        parameters=dict(kept.parameters),
         threshold=fitted.threshold,
         target=CardTarget(**target.record(), concept=target.concept),
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
@@ -231,7 +228,7 @@ def train_final(
         reduced_by="" if data.reduction is None or pooled else data.reduction.rule,
         pool=data.pool if pooled else "none",
         n_features=int(X.shape[-1]),
-        movies=tuple(sorted(set(movies.tolist()))),
+        movies=tuple(np.unique(movies).tolist()),
         n_clips=int(in_task.sum()),
         n_positives=int((y == 1).sum()),
         calibration={} if calibration is None else calibration.to_json(),
@@ -262,24 +259,21 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
     bank.rescale(bank.cross_distances_)
-    kept = to_state(bank, BANK)
     card = _card(
         data,
         run,
+        bank,
         licence=licence,
         citation=citation,
         model=BANK,
         title="Concepts",
-        kind=kept.kind,
-        estimator=type(bank).__name__,
-        parameters=dict(kept.parameters),
         threshold=0.0,
         target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
         concepts=tuple(concepts),
         features=data.features,
         pool=data.pool,
         n_features=int(data.X.shape[1]),
-        movies=tuple(sorted(set(data.movies.tolist()))),
+        movies=tuple(np.unique(data.movies).tolist()),
         n_clips=len(data),
         n_positives=0,
         calibration={},
@@ -289,7 +283,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
     return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), fit_sigmoids(values, present))
 
 
-def _card(data: Dataset, run: Run, *, licence: str, **own: Any) -> Card:
+def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, **own: Any) -> Card:
     """Make a card of a model's own fields and those shared by all models of a run."""
     several = tuple(
         Input(
@@ -309,8 +303,12 @@ def _card(data: Dataset, run: Run, *, licence: str, **own: Any) -> Card:
     if data.group is None and not several:
         raise ModelError("these features are of no store, so that nobody could make others like them")
     provenance = several[0]["provenance"] if data.group is None else data.group.provenance
-    record = run.record
+    record, kept = run.record, to_state(estimator, model)
     return Card(
+        model=model,
+        kind=kept.kind,
+        estimator=type(estimator).__name__,
+        parameters=dict(kept.parameters),
         backbone=data.backbone,
         provenance=provenance,
         provenance_sha256=family(provenance),
@@ -358,27 +356,24 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
 
 
 def _calibrated(
-    run: Run, data: Dataset, target: Target, model: str, inside: tuple[Any, ...]
+    run: Run, data: Dataset, target: Target, model: str, held_out: Mapping[Any, Any]
 ) -> tuple[Calibration | None, Population | None]:
     """Calibrate a model on out-of-fold scores: of a test that is wider than the task, or of inner folds.
 
-    `inside` are the inner scores, or None, with labels, movies and ids of their clips. A model whose scores
+    `held_out` has the inner scores, or None, with labels, movies and ids of their clips. A model whose scores
     rank no better than chance has none: its probabilities would be upside down.
     """
     wider = _wider_test(run, data, target.of(data.labels))
-    scores, labels, movies, clip_ids = inside
     if wider is not None:
         table, task = run.predictions.table, f"{target.name}>{wider.name}"
         kept_with = (table["model"] == model) & (table["seed"] == _seed(run))
-        held_out = table[kept_with & (table["task"] == task)]
-        scores, labels, movies = held_out["score"], held_out["label"], held_out["movie"]
-        clip_ids = held_out["clip_id"]
-    if scores is None:
+        held_out = table[kept_with & (table["task"] == task)].to_dict("series")
+    if held_out["score"] is None:
         return None, None
-    calibration = Calibration.fit(scores, labels, movies, seed=_seed(run))
+    calibration = Calibration.fit(held_out["score"], held_out["label"], held_out["movie"], seed=_seed(run))
     if calibration.slope <= 0:
         return None, None
-    return calibration, _population(data, wider or target, clip_ids)
+    return calibration, _population(data, wider or target, held_out["clip_id"])
 
 
 def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:

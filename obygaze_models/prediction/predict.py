@@ -129,7 +129,9 @@ def predict(
             raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
     excluded: dict[str, list[str]] = {}
-    read = read_clips(model.card, stores, excluded, movies, progress)
+    read = read_clips(
+        model.card, stores, excluded, lambda clip: movies is None or clip.movie in movies, progress
+    )
     parts = [_table(model, clips, X, video_of) for clips, X in read]
     if not parts:
         names = ", ".join(store.name for store in stores)
@@ -149,21 +151,14 @@ def _table(model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, s
     if model.calibration is not None:
         p, (low, high) = model.calibration.probability(logits), model.calibration.band(logits)
     called = (logits >= model.card.threshold).astype(np.float64) if model.decides else empty
-    flags = [
-        ";".join(
-            [
-                name
-                for name, is_so in (
-                    (OUT_OF_DISTRIBUTION, is_far),
-                    (TRAINED_ON, clip.movie in trained_on),
-                    (PARTIAL, clip.status == "partial"),
-                )
-                if is_so
-            ]
-            + lacks
-        )
-        for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True)
-    ]
+    flags = []
+    for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True):
+        own = {
+            OUT_OF_DISTRIBUTION: is_far,
+            TRAINED_ON: clip.movie in trained_on,
+            PARTIAL: clip.status == "partial",
+        }
+        flags.append(";".join([*(name for name, holds in own.items() if holds), *lacks]))
 
     def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(far, np.nan, values)
@@ -251,7 +246,10 @@ def json_text(document: object) -> str:
 
 # --- frames
 # ---------------------------------------------------------------------------
-FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "weight", "evidence", "contribution")
+OF_ATTENTION = ("weight", "evidence", "contribution")
+"""Columns of models that weigh frames; empty for others."""
+
+FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", *OF_ATTENTION)
 """Columns of every table of frames, followed by two per concept."""
 
 
@@ -303,11 +301,6 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
 
 
-def write_frames(table: pd.DataFrame, path: Any) -> None:
-    """Write a table of frames as CSV atomically, numbers unrounded."""
-    write_whole(path, str(table.to_csv(index=False, lineterminator="\n")))
-
-
 def says_when(model: Model) -> bool:
     """Return whether a model has an output for single frames."""
     return isinstance(model.estimator, AttentionPooling) or bool(model.concepts)
@@ -337,10 +330,9 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     ModelError
         The store lacks what the model reads of frames.
     """
-    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
     times, vectors = _read_frames(model, store, rows)
     blocks = [
-        _of_clip(model, attention, store.clips[row], frames, moments)
+        _of_clip(model, store.clips[row], frames, moments)
         for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
     ]
     return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=list(FRAME_COLUMNS))
@@ -368,28 +360,23 @@ def _read_frames(
 
 
 def _of_clip(
-    model: Model,
-    attention: AttentionPooling | None,
-    clip: StoredClip,
-    frames: NDArray[Any],
-    times: NDArray[np.float64],
+    model: Model, clip: StoredClip, frames: NDArray[Any], times: NDArray[np.float64]
 ) -> pd.DataFrame:
+    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
     wide = frames.astype(np.float32)
     columns: dict[str, Any] = {
         "clip_id": clip.clip_id,
         "movie": clip.movie,
         "frame": np.arange(len(wide)),
         "time_s": times,
-        "weight": np.nan,
-        "evidence": np.nan,
-        "contribution": np.nan,
+        **dict.fromkeys(OF_ATTENTION, np.nan),
     }
     far = bool(model.is_out_of_distribution(wide[None] if attention else wide.mean(axis=0)[None])[0])
     if attention is not None and not far:
         weights, evidence = attention.weights(wide[None])[0], attention.evidence(wide[None])[0]
-        of_frames = {"weight": weights, "evidence": evidence, "contribution": weights * evidence}
         # One type, whatever clips are joined: those without a weight have NaN of float64.
-        columns |= {name: frame_values.astype(np.float64) for name, frame_values in of_frames.items()}
+        of_frames = (each.astype(np.float64) for each in (weights, evidence, weights * evidence))
+        columns |= zip(OF_ATTENTION, of_frames, strict=True)
     values, shares = model.concept_values(wide), model.concept_probabilities(wide)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]

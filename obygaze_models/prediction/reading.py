@@ -1,7 +1,7 @@
 """Read what a model takes of clips from stores whose features are of the kind that it was trained on."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,44 +24,38 @@ WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
 
 
+Wanted = Callable[[StoredClip], bool]
+"""Whether a clip is to be read."""
+
+
 def read_clips(
     card: Card,
     stores: Sequence[Store],
     excluded: dict[str, list[str]],
-    movies: Collection[str] | None = None,
+    wanted: Wanted,
     progress: Progress | bool | None = None,
 ) -> Iterator[tuple[Clips, NDArray[Any]]]:
     """Yield clips with what a model reads of them, as much as is in memory at a time.
+
+    Of a model of several modalities, the clips of all stores at once; features that a clip lacks are NaN.
 
     Parameters
     ----------
     excluded
         Receives the clips without features, by reason.
-    movies
-        Read clips of these movies alone.
 
     Raises
     ------
     ModelError
-        A store's features are not of the kind that the model reads, or a clip is in two stores.
+        A store's features are not of the kind that the model reads, a clip is in two stores, or a modality is
+        in none.
     """
     if card.modalities:
-        yield from read_modalities(card, stores, excluded, movies)
-    else:
-        yield from _read_each(card, stores, excluded, movies, progress)
-
-
-def _read_each(
-    card: Card,
-    stores: Sequence[Store],
-    excluded: dict[str, list[str]],
-    movies: Collection[str] | None,
-    progress: Progress | bool | None,
-) -> Iterator[tuple[Clips, NDArray[Any]]]:
-    """Yield the clips of each store with what the model reads of them."""
+        yield from _read_joined(card, stores, excluded, wanted)
+        return
     seen: dict[str, str] = {}
     for store in stores:
-        rows = _usable(store, find_group(card, store), lambda clip: _is_wanted(clip, movies), seen, excluded)
+        rows = _usable(store, find_group(card, store), wanted, seen, excluded)
         size = len(rows)
         if rows and _reads_tokens(card):
             _, *shape = store[card.backbone].shape("tokens")
@@ -76,37 +70,15 @@ def _reads_tokens(card: Card) -> bool:
     return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
-def _is_wanted(clip: StoredClip, movies: Collection[str] | None) -> bool:
-    return movies is None or clip.movie in movies
-
-
-def read_modalities(
-    card: Card,
-    stores: Sequence[Store],
-    excluded: dict[str, list[str]],
-    movies: Collection[str] | None = None,
-    clip_id: str | None = None,
+def _read_joined(
+    card: Card, stores: Sequence[Store], excluded: dict[str, list[str]], wanted: Wanted
 ) -> Iterator[tuple[Clips, NDArray[np.float32]]]:
-    """Yield the clips of all stores, if any, with the features of all modalities; NaN where a clip lacks one.
-
-    Parameters
-    ----------
-    excluded
-        Receives the clips without any features, by the first reason.
-    movies, clip_id
-        Read clips of these movies, or this clip, alone.
-
-    Raises
-    ------
-    ModelError
-        A store has no modality of the model, a modality is in no store, or a clip has it in two.
-    """
+    """Yield the clips of all stores, if any, with the features of all modalities."""
     held = _find_modalities(card, stores)
     clips: dict[str, StoredClip] = {}
     for store in dict.fromkeys(store for stored in held for store, _ in stored):
-        for clip in store.clips:
-            wanted = _is_wanted(clip, movies) and clip_id in (None, clip.clip_id)
-            if wanted and (clip.clip_id not in clips or clip.status == "partial"):
+        for clip in filter(wanted, store.clips):
+            if clip.clip_id not in clips or clip.status == "partial":
                 clips[clip.clip_id] = clip
     place_of = {known: place for place, known in enumerate(clips)}
     X = np.full((len(clips), card.n_features), np.nan, np.float32)
@@ -133,7 +105,7 @@ def read_modalities(
 def _usable(
     store: Store,
     group: Group,
-    wanted: Callable[[StoredClip], bool],
+    wanted: Wanted,
     seen: dict[str, str],
     without: dict[str, list[str]],
 ) -> list[int]:

@@ -249,19 +249,15 @@ def save_model(model: Model, path: Path) -> None:
     ModelError
         Its estimator cannot be saved, or it was read from an older format.
     """
-    card = model.card
-    if model.out_of_distribution is None:
-        raise ModelError(
-            f"a model read from format {card.number} can't be written anew: train it again "
-            "(evaluate --save), which keeps a calibration with it"
-        )
-    about = {
-        "reach_mean": model.out_of_distribution.mean,
-        "reach_scale": model.out_of_distribution.scale,
-        "reach_distances": model.out_of_distribution.distances,
-    }
+    about = {}
+    if model.out_of_distribution is not None:
+        about = {
+            "reach_mean": model.out_of_distribution.mean,
+            "reach_scale": model.out_of_distribution.scale,
+            "reach_distances": model.out_of_distribution.distances,
+        }
     if model.calibration is not None:
         about["calibration_draws"] = model.calibration.draws
     if model.concepts:
         about["concept_sigmoids"] = model.concept_sigmoids
-    write_model(path, card, to_state(model.estimator, card.model).arrays, about)
+    write_model(path, model.card, to_state(model.estimator, model.card.model).arrays, about)

@@ -117,16 +117,16 @@ def test_a_bottleneck_is_that_of_all_clips(joint, together):
     Z = StandardScaler().fit_transform(X)
     tuned = tuned_ridge(Z, present.astype(bool), movies)
     values = StandardScaler().fit(tuned.distances)
-    head = joint.bottleneck()
-    close(head.value_mean, values.mean_)
-    close(head.value_scale, values.scale_)
+    found = joint.bottleneck()
+    close(found.head.mean, values.mean_)
+    close(found.head.scale, values.scale_)
     V = values.transform(tuned.distances)
     rest = tuned_ridge(V, (y == 1)[:, None], movies)
     unit = (V**2).sum() / min(V.shape)
     penalty = np.array([100.0, 10.0, 1.0, 0.1, 0.01])[rest.chosen[0]] * unit
     expected = Ridge(alpha=penalty).fit(V, y)
-    close(head.weights, expected.coef_)
-    close(head.decision_function(X), expected.predict(values.transform(tuned.planes.distances(Z))))
+    close(found.head.weights[0], expected.coef_)
+    close(found.decision_function(X), expected.predict(values.transform(tuned.planes.distances(Z))))
 
 
 def test_leaving_a_film_out_is_never_having_had_it(joint, labs, together):
