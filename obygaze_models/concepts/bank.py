@@ -13,14 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.cav_fitting import (
-    KINDS,
-    Floats,
-    Hyperplanes,
-    Kind,
-    fit_hyperplanes,
-    refuse_constant,
-)
+from obygaze_models.concepts.cav_fitting import KINDS, Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
@@ -216,12 +209,8 @@ class ConceptBank(TransformerMixin, BaseEstimator):
             raise ConceptError(
                 "C can be chosen (None) where every clip says of each concept whether it is there"
             )
-        movies = np.asarray(groups)
-        for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
-            refuse_constant(name, column)
-            for movie in np.unique(movies):
-                refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-        self.tuned_ = tuned_ridge(X, present == 1, movies, self.clip)
+        names = self.concepts_.tolist()
+        self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
 

@@ -128,7 +128,7 @@ def fit_hyperplanes(
     )
 
 
-def refuse_constant(name: str, column: NDArray[np.float64]) -> None:
+def refuse_constant(name: str, column: NDArray[Any]) -> None:
     """Refuse a concept that is in all the clips it is fitted on, or in none."""
     used = column[~np.isnan(column)]
     if not used.size or used.min() == used.max():
@@ -170,8 +170,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = 
     with one_blas_thread():
         gram = wide @ wide.T
         for number, problem in enumerate(problems):
-            if problem.present.all() or not problem.present.any():
-                raise ConceptError(f"SVM {number} has clips of one class only: nothing to tell apart")
+            refuse_constant(f"of SVM {number}", problem.present)
             machine = SVC(
                 kernel="precomputed",
                 C=problem.C,
