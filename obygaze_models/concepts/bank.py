@@ -17,7 +17,7 @@ from obygaze_models.concepts.cav_fitting import KINDS, Floats, Hyperplanes, Kind
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
@@ -154,11 +154,16 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         self.rescale(self._distances(self._scaled(features)))
         return self
 
-    def rescale(self, distances: NDArray[np.float64]) -> None:
-        """Take mean and deviation of distances [N, K] for those by which values are standardised."""
+    def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standardise distances [N, K] by their own mean and deviation, as all values from now on."""
         self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
         # Rounding leaves a constant column a tiny deviation.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
+        return self._standardised(distances)
+
+    def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
+        return standard
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
@@ -168,10 +173,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
             with one_blas_thread():
                 return self.hyperplanes_.decisions(features)
         distances = self._distances(features)
-        if self.values == "distance":
-            return distances
-        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
-        return standard
+        return distances if self.values == "distance" else self._standardised(distances)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: the concepts."""
@@ -430,10 +432,7 @@ class LinearCAV(BinaryClassifier):
             tuned = bank.tuned_
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)
-            self.candidates_ = tuple(
-                Candidate(f"penalty={penalty:g}", float(loss), index == int(tuned.chosen[0]))
-                for index, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
-            )
+            self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         self.norm_ = float(planes.norms[0])
         length = self.norm_ or 1.0
         self.direction_ = planes.weights[0] / length

@@ -320,3 +320,8 @@ LEVEL_METRICS: dict[str, Metric] = {
     )
 }
 """Metrics of ordered levels, the headline first."""
+
+
+def metrics_of(n_classes: int) -> dict[str, Metric]:
+    """Return the metrics of two classes or of ordered levels."""
+    return METRICS if n_classes == 2 else LEVEL_METRICS

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import StoredClips
 from obygaze_models.models.binary import Floats, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, log_loss
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
 from obygaze_models.models.linear import FrameReader, check_frames, safe_scale
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
@@ -229,12 +229,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         self.threshold_ = best_threshold(y, self.inner_scores_)
         self.curve_ = LossCurve(train_loss, np.array(held_losses)[:, penalty], self.n_epochs_)
         self.curves_ = (self.curve_,)
-        self.candidates_ = tuple(
-            Candidate(f"penalty={value:g}", float(loss), index == penalty)
-            for index, (value, loss) in enumerate(
-                zip(probes.penalties, np.min(held_losses, axis=0), strict=True)
-            )
-        )
+        self.candidates_ = candidates("penalty", probes.penalties, np.min(held_losses, axis=0), penalty)
 
 
 # --- training

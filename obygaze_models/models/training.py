@@ -362,9 +362,6 @@ class NetworkClassifier(NeuralClassifier):
         **NeuralClassifier._parameter_constraints,
     }
 
-    def _network(self, n_features: int) -> Network:
-        raise NotImplementedError
-
     def _keeps_best(self) -> bool:
         """Whether the epoch of the lowest validation loss is kept, and not the last."""
         return True
