@@ -1,6 +1,6 @@
 """Fit a CAV per concept, and project clips on them; fit the CAV of one concept as a classifier."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -33,9 +33,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):
     ----------
     kind : {"svm", "logistic", "ridge", "mean_difference"}
         How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
-    C : float, mapping of str to float, or None
-        Inverse strength of the penalty, for all concepts or for each. None, for ``ridge``: chosen for each
-        concept by leaving one movie out at a time, in closed form (`tuned_ridge`).
+    C : float, optional
+        Inverse strength of the penalty. None, for ``ridge``: chosen for each concept by leaving one movie out
+        at a time, in closed form (`tuned_ridge`).
     balanced : bool
         Whether SVMs and logistic regressions weigh clips with and without a concept alike.
     values : {"standardised", "distance", "decision"}
@@ -78,7 +78,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither"), Mapping, None],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
         "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
@@ -87,7 +87,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
 
     kind: Kind = "svm"
     _: KW_ONLY
-    C: float | Mapping[str, float] | None = 1.0
+    C: float | None = 1.0
     balanced: bool = True
     values: Values = "standardised"
     concepts: Sequence[str] | None = None
@@ -148,7 +148,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
                 present,
                 names=self.concepts_.tolist(),
                 kind=self.kind,
-                C=self._penalties(self.C),
+                C=float(self.C),
                 balanced=self.balanced,
             )
         self.rescale(self._distances(self._scaled(features)))
@@ -215,14 +215,6 @@ class ConceptBank(TransformerMixin, BaseEstimator):
         self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
-
-    def _penalties(self, C: float | Mapping[str, float]) -> list[float]:
-        if not isinstance(C, Mapping):
-            return [float(C)] * len(self.concepts_)
-        missing = [name for name in self.concepts_.tolist() if name not in C]
-        if missing:
-            raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(C)}")
-        return [float(C[name]) for name in self.concepts_.tolist()]
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ from typing import Any
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import BASELINES, ENTRY_POINTS, HOMES
-from obygaze_models.models.spec import Kind, ModelSpec
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.targets import Kind
 
 SEEDS = ("seed", "random_state")
 """Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
