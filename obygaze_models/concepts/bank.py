@@ -1,6 +1,6 @@
 """Fit a CAV per concept, and project clips on them; fit the CAV of one concept as a classifier."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -13,18 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.cav_fitting import (
-    KINDS,
-    Floats,
-    Hyperplanes,
-    Kind,
-    fit_hyperplanes,
-    refuse_constant,
-)
+from obygaze_models.concepts.cav_fitting import KINDS, Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
@@ -40,9 +33,9 @@ class ConceptBank(TransformerMixin, BaseEstimator):
     ----------
     kind : {"svm", "logistic", "ridge", "mean_difference"}
         How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
-    C : float, mapping of str to float, or None
-        Inverse strength of the penalty, for all concepts or for each. None, for ``ridge``: chosen for each
-        concept by leaving one movie out at a time, in closed form (`tuned_ridge`).
+    C : float, optional
+        Inverse strength of the penalty. None, for ``ridge``: chosen for each concept by leaving one movie out
+        at a time, in closed form (`tuned_ridge`).
     balanced : bool
         Whether SVMs and logistic regressions weigh clips with and without a concept alike.
     values : {"standardised", "distance", "decision"}
@@ -85,7 +78,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither"), Mapping, None],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
         "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
@@ -94,7 +87,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
 
     kind: Kind = "svm"
     _: KW_ONLY
-    C: float | Mapping[str, float] | None = 1.0
+    C: float | None = 1.0
     balanced: bool = True
     values: Values = "standardised"
     concepts: Sequence[str] | None = None
@@ -155,17 +148,22 @@ class ConceptBank(TransformerMixin, BaseEstimator):
                 present,
                 names=self.concepts_.tolist(),
                 kind=self.kind,
-                C=self._penalties(self.C),
+                C=float(self.C),
                 balanced=self.balanced,
             )
         self.rescale(self._distances(self._scaled(features)))
         return self
 
-    def rescale(self, distances: NDArray[np.float64]) -> None:
-        """Take mean and deviation of distances [N, K] for those by which values are standardised."""
+    def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standardise distances [N, K] by their own mean and deviation, as all values from now on."""
         self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
         # Rounding leaves a constant column a tiny deviation.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
+        return self._standardised(distances)
+
+    def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
+        return standard
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
@@ -175,10 +173,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
             with one_blas_thread():
                 return self.hyperplanes_.decisions(features)
         distances = self._distances(features)
-        if self.values == "distance":
-            return distances
-        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
-        return standard
+        return distances if self.values == "distance" else self._standardised(distances)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: the concepts."""
@@ -216,22 +211,10 @@ class ConceptBank(TransformerMixin, BaseEstimator):
             raise ConceptError(
                 "C can be chosen (None) where every clip says of each concept whether it is there"
             )
-        movies = np.asarray(groups)
-        for name, column in zip(self.concepts_.tolist(), present.T, strict=True):
-            refuse_constant(name, column)
-            for movie in np.unique(movies):
-                refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-        self.tuned_ = tuned_ridge(X, present == 1, movies, self.clip)
+        names = self.concepts_.tolist()
+        self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
         return self.tuned_.planes
-
-    def _penalties(self, C: float | Mapping[str, float]) -> list[float]:
-        if not isinstance(C, Mapping):
-            return [float(C)] * len(self.concepts_)
-        missing = [name for name in self.concepts_.tolist() if name not in C]
-        if missing:
-            raise ConceptError(f"C has no value for concept {missing[0]}: it has {', '.join(C)}")
-        return [float(C[name]) for name in self.concepts_.tolist()]
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -441,10 +424,7 @@ class LinearCAV(BinaryClassifier):
             tuned = bank.tuned_
             self.inner_scores_ = tuned.distances[:, 0]
             self.threshold_ = best_threshold(labels, self.inner_scores_)
-            self.candidates_ = tuple(
-                Candidate(f"penalty={penalty:g}", float(loss), index == int(tuned.chosen[0]))
-                for index, (penalty, loss) in enumerate(zip(PENALTIES, tuned.losses[:, 0], strict=True))
-            )
+            self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         self.norm_ = float(planes.norms[0])
         length = self.norm_ or 1.0
         self.direction_ = planes.weights[0] / length

@@ -302,9 +302,8 @@ class ConceptBottleneck(LogitClassifier):
             distances = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
-        self.bank_.rescale(distances)
-        standard: NDArray[np.float64] = (distances - self.bank_.mean_) / self.bank_.scale_
-        return standard
+        values: NDArray[np.float64] = self.bank_.rescale(distances)
+        return values
 
     def _values(self, X: Floats) -> NDArray[np.float64]:
         values: NDArray[np.float64] = X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)

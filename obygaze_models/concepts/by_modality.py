@@ -128,9 +128,8 @@ class ConceptsByModality(LogitClassifier):
             if known:
                 bank = ConceptBank("ridge", C=None, clip=CLIP)
                 bank.fit(features[there][:, own], marked[:, known], groups=movies[there])
-                bank.rescale(bank.cross_distances_)
                 crossed = np.full((len(features), len(known)), np.nan)
-                crossed[there] = (bank.cross_distances_ - bank.mean_) / bank.scale_
+                crossed[there] = bank.rescale(bank.cross_distances_)
                 self.banks_.append((own, bank))
                 values.append(crossed)
         if not values:

@@ -77,7 +77,7 @@ def fit_hyperplanes(
     *,
     names: Sequence[str],
     kind: Kind,
-    C: Sequence[float],
+    C: float,
     balanced: bool = True,
 ) -> Hyperplanes:
     """Fit the hyperplane of each of K concepts.
@@ -90,8 +90,8 @@ def fit_hyperplanes(
     names : sequence of str
         The concepts, for messages.
     kind : {"svm", "logistic", "ridge", "mean_difference"}
-    C : sequence of float
-        Inverse strength of the penalty for each concept; `mean_difference` has none.
+    C : float
+        Inverse strength of the penalty; `mean_difference` has none.
     balanced : bool
         Whether an SVM or a logistic regression weighs the two classes alike; the others do by their offset.
 
@@ -104,22 +104,22 @@ def fit_hyperplanes(
         refuse_constant(name, column)
     if kind == "svm":
         problems = []
-        for column, price in zip(present.T, C, strict=True):
+        for column in present.T:
             rows = np.flatnonzero(~np.isnan(column))
-            problems.append(SVMTask(rows, column[rows] == 1, price))
+            problems.append(SVMTask(rows, column[rows] == 1, C))
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
     with one_blas_thread():
-        for column, price in zip(present.T, C, strict=True):
+        for column in present.T:
             used = ~np.isnan(column)
             own, marked = X[used], column[used] == 1
             if kind == "ridge":
-                planes.append(ridge_hyperplanes(own, marked[:, None], price))
+                planes.append(ridge_hyperplanes(own, marked[:, None], C))
             elif kind == "mean_difference":
                 planes.append(mean_difference_hyperplanes(own, marked[:, None]))
             else:
                 weight = "balanced" if balanced else None
-                model = LogisticRegression(C=price, class_weight=weight, tol=1e-8, max_iter=10_000)
+                model = LogisticRegression(C=C, class_weight=weight, tol=1e-8, max_iter=10_000)
                 model.fit(own.astype(np.float64), marked)
                 planes.append(Hyperplanes(model.coef_, model.intercept_))
     return Hyperplanes(
@@ -128,7 +128,7 @@ def fit_hyperplanes(
     )
 
 
-def refuse_constant(name: str, column: NDArray[np.float64]) -> None:
+def refuse_constant(name: str, column: NDArray[Any]) -> None:
     """Refuse a concept that is in all the clips it is fitted on, or in none."""
     used = column[~np.isnan(column)]
     if not used.size or used.min() == used.max():
@@ -170,8 +170,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = 
     with one_blas_thread():
         gram = wide @ wide.T
         for number, problem in enumerate(problems):
-            if problem.present.all() or not problem.present.any():
-                raise ConceptError(f"SVM {number} has clips of one class only: nothing to tell apart")
+            refuse_constant(f"of SVM {number}", problem.present)
             machine = SVC(
                 kernel="precomputed",
                 C=problem.C,

@@ -11,7 +11,7 @@ Only training clips are passed in, so that nothing depends on a test movie.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy import linalg
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes
+from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.linear import ClippedScaler
 
@@ -59,7 +59,12 @@ class Tuned:
 
 
 def tuned_ridge(
-    X: Floats, present: NDArray[np.bool_], movies: NDArray[np.generic], clip: float | None = None
+    X: Floats,
+    present: NDArray[np.bool_],
+    movies: NDArray[np.generic],
+    clip: float | None = None,
+    *,
+    names: Sequence[str] | None = None,
 ) -> Tuned:
     """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
 
@@ -72,42 +77,45 @@ def tuned_ridge(
     movies : ndarray, shape [N]
     clip : float, optional
         Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
+    names : sequence of str, optional
+        The concepts, for messages; by default their places.
 
     Raises
     ------
     ConceptError
         Without some movie a concept has clips of one class only, or the features are constant.
     """
-    names, movie_of = np.unique(movies, return_inverse=True)
+    for name, column in zip(names or range(present.shape[1]), present.T, strict=True):
+        refuse_constant(f"{name}", column)
+        for movie in np.unique(movies):
+            refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
+    movie_of = np.unique(movies, return_inverse=True)[1]
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
         known = _axes_of(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         if key not in known.tuned:
-            known.tuned[key] = _tuned(known, present, names, movie_of)
+            known.tuned[key] = _tuned(known, present, movie_of)
         known.tuned.move_to_end(key)
         while len(known.tuned) > N_TUNED:
             known.tuned.popitem(last=False)
         return known.tuned[key]
 
 
-def _tuned(
-    known: "_Axes", present: NDArray[np.bool_], names: NDArray[np.generic], movie_of: NDArray[np.intp]
-) -> Tuned:
+def _tuned(known: "_Axes", present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
     y = present.astype(np.float64)
     centre, axes, spread, T = known.centre, known.axes, known.spread, known.T
     shrink = 1 / (spread + known.unit * np.array(PENALTIES)[:, None])
     moments, share = T.T @ y, y.mean(axis=0)
     whole = shrink[:, :, None] * moments
     errors = np.empty((len(PENALTIES), *y.shape))
-    rows = [movie_of == movie for movie in range(names.size)]
+    rows = [movie_of == movie for movie in range(movie_of.max() + 1)]
     parts = [T[out] for out in rows]
-    for out, name in zip(rows, names, strict=True):
-        _refuse_constant(present[~out], str(name))
-    for out, part, roots in zip(rows, parts, known.left_out(parts, movie_of, shrink), strict=True):
-        for index, root in enumerate(roots):
+    for out, part in zip(rows, parts, strict=True):
+        rest = np.eye(len(part)) - 1 / len(T)
+        for index, factors in enumerate(shrink):
             left = y[out] - share - part @ whole[index]
-            errors[index, out] = dpotrs(root, left)[0]
+            errors[index, out] = dpotrs(_root(part * np.sqrt(factors), rest), left)[0]
     losses = np.mean(errors * errors, axis=1)
     chosen = np.argmin(losses, axis=0)
     each = np.arange(y.shape[1])
@@ -126,20 +134,13 @@ def _tuned(
     )
 
 
-MOST_BYTES = 16 << 20
-"""Largest factors of the movies' hat matrices that are kept for one decomposition."""
-
-Roots = list[NDArray[np.float64]]
-
-
 @dataclass(eq=False, slots=True)
 class _Axes:
     """X's scaler, if there is one; the scaled X's mean [D], axes V [D, R], and X in them, T [N, R].
 
     `spread` [R] is the sum of squares along each axis.
 
-    `unit` is that of the penalties. `roots` are the factors of `left_out` for the movies in `movies`: they
-    know no concept, so that all concepts share them. `tuned` are results for presences and movies.
+    `unit` is that of the penalties. `tuned` are results for presences and movies.
     """
 
     scaler: ClippedScaler | None
@@ -148,27 +149,7 @@ class _Axes:
     axes: NDArray[np.float64]
     spread: NDArray[np.float64]
     T: NDArray[np.float64]
-    movies: bytes = b""
-    roots: list[Roots] = field(default_factory=list)
     tuned: OrderedDict[bytes, Tuned] = field(default_factory=OrderedDict)
-
-    def left_out(
-        self, parts: Sequence[Floats], movie_of: NDArray[np.intp], shrink: NDArray[np.float64]
-    ) -> Iterator[Roots]:
-        """Yield for each movie, whose rows of T are `parts`, the Cholesky factors of I - H_gg by penalty."""
-        if self.movies == movie_of.tobytes():
-            yield from self.roots
-            return
-        keeps = 8 * len(shrink) * sum(len(part) ** 2 for part in parts) <= MOST_BYTES
-        roots = []
-        for part in parts:
-            rest = np.eye(len(part)) - 1 / len(self.T)
-            own = [_root(part * np.sqrt(factors), rest) for factors in shrink]
-            if keeps:
-                roots.append(own)
-            yield own
-        if keeps:
-            self.movies, self.roots = movie_of.tobytes(), roots
 
 
 def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -251,11 +232,3 @@ def _midway(
     middle = (moments / n_with + (total[:, None] - moments) / (len(y) - n_with)) / 2
     offsets: NDArray[np.float64] = -np.einsum("rk,rk->k", weights, middle)
     return offsets
-
-
-def _refuse_constant(present: NDArray[np.bool_], movie: str) -> None:
-    constant = present.all(axis=0) | ~present.any(axis=0)
-    if constant.any():
-        raise ConceptError(
-            f"without movie {movie} concept {int(np.argmax(constant))} has clips of one class only"
-        )

@@ -1,6 +1,6 @@
 """Combine stores and a manifest into features, labels and movies of the same clips."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -191,10 +191,6 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         made = {} if part.group is None else part.group.provenance
         modalities.append(Modality(label, *own, start, stop, missing, made))
         start = stop
-    reasons: dict[str, Exclusion] = {}
-    for part in parts:
-        for exclusion in part.excluded:
-            reasons.setdefault(exclusion.clip_id, exclusion)
     first, title = parts[0], " + ".join(modality.name for modality in modalities)
     labels = labels.take(index)
     # What no picture shows another modality may convey: concepts of all kinds can be learnt.
@@ -210,7 +206,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
         label=title,
         untrained=any(part.untrained for part in parts),
-        excluded=tuple(reasons[clip_id] for clip_id in sorted(reasons.keys() - rows.keys())),
+        excluded=_excluded(parts, rows),
         counts={
             **first.counts,
             "with_features": len(index),
@@ -238,19 +234,22 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
     if not common:
         raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
-    reasons: dict[str, Exclusion] = {}
-    for _, data in loaded:
-        for exclusion in data.excluded:
-            reasons.setdefault(exclusion.clip_id, exclusion)
+    excluded = _excluded([data for _, data in loaded], common)
     names = [data.backbone for _, data in loaded]
     return tuple(
         replace(
             data.take(np.flatnonzero(np.isin(data.clip_ids, sorted(common)))),
             label=f"{store.name}-{data.backbone}" if names.count(data.backbone) > 1 else data.backbone,
-            excluded=tuple(reasons[name] for name in sorted(reasons) if name not in common),
+            excluded=excluded,
         )
         for store, data in loaded
     )
+
+
+def _excluded(parts: Sequence[Dataset], kept: Container[str]) -> tuple[Exclusion, ...]:
+    """List the clips that a part excludes and that are not kept, with the first part's reason, by name."""
+    reasons = {each.clip_id: each for part in reversed(parts) for each in part.excluded}
+    return tuple(reasons[name] for name in sorted(reasons) if name not in kept)
 
 
 def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
+from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
@@ -104,16 +104,12 @@ def compare(a: Side, b: Side) -> Comparison:
     ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)
-    levels = a.predictions.n_classes > 2
     movies = by_movie(a.predictions).rename(columns={"value": "a"})
     movies["b"] = by_movie(b.predictions)["value"]
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
     for metric, part in movies.groupby("metric", sort=False):
-        models, method = (
-            t_interval(part["difference"]),
-            t_interval(part["difference"], covers="method"),
-        )
+        models, method = t_interval(part["difference"]), t_interval(part["difference"], covers="method")
         test = sign_flip(part["difference"])
         rows.append(
             {
@@ -132,7 +128,8 @@ def compare(a: Side, b: Side) -> Comparison:
                 "exact": test.exact,
             }
         )
-    metrics, family = pd.DataFrame(rows), "levels" if levels else "two classes"
+    metrics = pd.DataFrame(rows)
+    family = "two classes" if a.predictions.n_classes == 2 else "levels"
     names = metrics["metric"].tolist()
     for p in ("p", "method_p"):
         metrics[f"{p}_holm"] = in_family(names, metrics[p], family)
@@ -141,8 +138,6 @@ def compare(a: Side, b: Side) -> Comparison:
 
 def by_movie(predictions: Predictions, metrics: Mapping[str, Metric] | None = None) -> pd.DataFrame:
     """Compute metrics of every movie: columns metric, movie and value, the mean over seeds."""
-    if metrics is None:
-        metrics = LEVEL_METRICS if predictions.n_classes > 2 else METRICS
     table = predictions.table.assign(called=predictions.called)
     seeds_of = {
         movie: [
@@ -153,7 +148,7 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric] | None = No
     }
     return pd.DataFrame(
         {"metric": name, "movie": movie, "value": float(np.mean([metric(*seed) for seed in seeds]))}
-        for name, metric in metrics.items()
+        for name, metric in (metrics or metrics_of(predictions.n_classes)).items()
         for movie, seeds in seeds_of.items()
     )
 

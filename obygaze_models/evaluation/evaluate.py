@@ -11,7 +11,7 @@ from obygaze_features.screen import Progress, progress_hook
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.run import (
     SELECTION,
     Run,
@@ -165,7 +165,7 @@ def evaluate(
     blocks += _of_others(data, folds, asked, test_codes, train)
     yardstick = {OTHER: "the other annotators"} if asked.others else {}
     predictions = gather(blocks, [*(spec.name for spec in specs), *yardstick], train.n_classes)
-    metrics = summarise(predictions, LEVEL_METRICS if train.kind == "ordinal" else METRICS)
+    metrics = summarise(predictions, metrics_of(train.n_classes))
     record = record_of(
         data,
         train,

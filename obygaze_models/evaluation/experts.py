@@ -15,7 +15,6 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
 Experts = Literal["merged", "each", "soft"]
-EXPERTS: tuple[Experts, ...] = ("merged", "each", "soft")
 
 Codes = NDArray[np.int64]
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 LabelArray = NDArray[Any]
 ScoreArray = NDArray[np.floating[Any]]
@@ -84,24 +85,8 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     negatives = len(positive) - positives
     if not positives or not negatives:
         return NAN
-    ranks = mean_ranks(scores)
+    ranks = rankdata(scores)
     return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
-
-
-def mean_ranks(values: LabelArray) -> NDArray[np.float64]:
-    """Rank values [N] from 1, equal ones at their mean rank.
-
-    Examples
-    --------
-    >>> mean_ranks(np.array([0.5, 0.1, 0.5])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    order = np.argsort(values, kind="stable")
-    ranked = np.asarray(values)[order]
-    starts = np.concatenate([[0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, [len(ranked)]])
-    ranks = np.empty(len(ranked))
-    ranks[order] = np.repeat((starts[:-1] + 1 + starts[1:]) / 2, np.diff(starts))
-    return ranks
 
 
 def average_precision(y: LabelArray, scores: ScoreArray) -> float:
@@ -188,7 +173,7 @@ def spearman(y: LabelArray, scores: ScoreArray) -> float:
     """
     if not len(y):
         return NAN
-    label, score = mean_ranks(y), mean_ranks(scores)
+    label, score = rankdata(y), rankdata(scores)
     label, score = label - label.mean(), score - score.mean()
     scale = float(np.sqrt((label @ label) * (score @ score)))
     return float(np.clip(label @ score / scale, -1.0, 1.0)) if scale > 0 else NAN
@@ -335,3 +320,8 @@ LEVEL_METRICS: dict[str, Metric] = {
     )
 }
 """Metrics of ordered levels, the headline first."""
+
+
+def metrics_of(n_classes: int) -> dict[str, Metric]:
+    """Return the metrics of two classes or of ordered levels."""
+    return METRICS if n_classes == 2 else LEVEL_METRICS

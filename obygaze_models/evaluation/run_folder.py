@@ -12,7 +12,7 @@ import pandas as pd
 from obygaze_features.io import local_path, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_models.errors import ObygazeError, RunError
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import Run, check_document
 from obygaze_models.evaluation.summary import by_seed
@@ -169,8 +169,7 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
     if len(run.curves):
         tables["curves.csv"] = run.curves
     if len(run.record["seeds"]) > 1:
-        known = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
-        tables["seeds.csv"] = by_seed(run.predictions, known)
+        tables["seeds.csv"] = by_seed(run.predictions, metrics_of(run.predictions.n_classes))
     if run.record["excluded"]:
         tables["excluded.csv"] = pd.DataFrame(run.record["excluded"])
     with whole_folder(folder) as partial:

@@ -75,11 +75,11 @@ class UnitGamma:
     """
 
     n_units: tuple[int, int]
-    n_aligned: int
-    observed: float | None
-    expected: float | None
-    value: float | None
-    standard_error: float | None
+    n_aligned: int = 0
+    observed: float | None = None
+    expected: float | None = None
+    value: float | None = None
+    standard_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def unitised_gamma(
     """
     n, m = len(first.ranks), len(second.ranks)
     if not n + m:
-        return UnitGamma((n, m), 0, None, None, None, None)
+        return UnitGamma((n, m))
     alignment = best_alignment(first, second, apart, alpha=alpha, beta=beta)
     rng = np.random.default_rng(seed)
     start, end = film
@@ -183,14 +183,12 @@ def unitised_gamma(
             units.moved(by % (end - start), start, end) for units, by in zip(pair, offsets, strict=True)
         )
         chance.append(best_alignment(left, right, apart, alpha=alpha, beta=beta).disorder)
-    expected = float(np.mean(chance))
+    expected, observed, n_aligned = float(np.mean(chance)), alignment.disorder, len(alignment.pairs)
     if expected == 0:
-        return UnitGamma((n, m), len(alignment.pairs), alignment.disorder, expected, None, None)
+        return UnitGamma((n, m), n_aligned, observed, expected)
     # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
-    error = alignment.disorder / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
-    return UnitGamma(
-        (n, m), len(alignment.pairs), alignment.disorder, expected, 1 - alignment.disorder / expected, error
-    )
+    error = observed / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
+    return UnitGamma((n, m), n_aligned, observed, expected, 1 - observed / expected, error)
 
 
 def unitised_agreement(

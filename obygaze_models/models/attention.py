@@ -7,16 +7,22 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
-from obygaze_models.models.linear import PENALTIES, check_frames, make_frames_probe, safe_scale, standardise
+from obygaze_models.models.linear import (
+    PENALTIES,
+    FrameReader,
+    check_frames,
+    make_frames_probe,
+    safe_scale,
+    standardise,
+)
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import NeuralClassifier, TrainingJob, join_validation
+from obygaze_models.models.training import NetworkClassifier
 
 Disturb = Literal["none", "exchange", "shuffle"]
 
@@ -272,7 +278,7 @@ class AttentionNetwork:
 
 
 @dataclass(eq=False, repr=False)
-class AttentionPooling(NeuralClassifier):
+class AttentionPooling(FrameReader, NetworkClassifier):
     """Weigh a clip's frames by gated attention (Ilse et al. 2018), and decide by their weighted evidence.
 
     What a frame adds to the logit is its weight times its evidence; `weights` and `evidence` give both. A
@@ -292,7 +298,7 @@ class AttentionPooling(NeuralClassifier):
         of the same movie and label; "shuffle" puts each clip's frames in random order, so that time says
         nothing.
     learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
-        Of the training, see `NeuralClassifier`.
+        Of the training, see `NetworkClassifier`.
 
     Attributes
     ----------
@@ -328,15 +334,8 @@ class AttentionPooling(NeuralClassifier):
         "attention": [StrOptions({"gated", "uniform"})],
         "timed": ["boolean"],
         "disturb": [StrOptions({"none", "exchange", "shuffle"})],
-        **NeuralClassifier._parameter_constraints,
+        **NetworkClassifier._parameter_constraints,
     }
-
-    def __sklearn_tags__(self) -> Tags:
-        """Clips of several frames."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
 
     def fit(
         self,
@@ -365,22 +364,15 @@ class AttentionPooling(NeuralClassifier):
         ValueError
             X has no frames, a clip has no present frame, or one of X_val and y_val is missing.
         """
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
         self._validate_params()
         frames = check_frames(X)
         check_consistent_length(frames, y)
         classes, labels = encode_labels(y, type(self).__name__)
         self.n_features_in_ = frames.shape[2]
         frames = self._disturbed(frames, labels, groups)
-        train, validation = np.arange(len(labels)), None
         if X_val is not None:
-            held_out = self._alike(X_val, frames.dtype)
-            frames, labels, validation = join_validation(frames, labels, held_out, y_val, classes)
-        job = TrainingJob(train, validation, (int(self.random_state), 0))
-        self._take(*self._train(frames, labels, [job]))
-        self.classes_ = classes
-        return self
+            X_val = np.asarray(self._frames(X_val), frames.dtype)
+        return self._fit(frames, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, F, D]."""
@@ -399,7 +391,10 @@ class AttentionPooling(NeuralClassifier):
 
     def _pool(self, X: ArrayLike) -> PooledFrames:
         check_is_fitted(self)
-        network, frames = self._network(self.n_features_in_), self._alike(X, self.mean_.dtype)
+        network, frames = (
+            self._network(self.n_features_in_),
+            self._frames(X).astype(self.mean_.dtype, copy=False),
+        )
         layer = network.views(self.parameters_)
         # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
         with one_blas_thread():
@@ -407,15 +402,6 @@ class AttentionPooling(NeuralClassifier):
                 network.pool(layer, network.prepare(clip[None], self.mean_, self.scale_)) for clip in frames
             ]
         return PooledFrames(*(np.concatenate(parts) for parts in zip(*pooled, strict=True)))
-
-    def _alike(self, X: ArrayLike, dtype: Any) -> Floats:
-        frames = check_frames(X).astype(dtype, copy=False)
-        if frames.shape[2] != self.n_features_in_:
-            raise ValueError(
-                f"X has {frames.shape[2]} features a frame; {type(self).__name__} was fitted with "
-                f"{self.n_features_in_}"
-            )
-        return frames
 
     def _network(self, n_features: int) -> AttentionNetwork:
         n_hidden = self.n_hidden if self.attention == "gated" else 0

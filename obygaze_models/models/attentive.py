@@ -12,17 +12,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import StoredClips
-from obygaze_models.models.binary import Floats, LogitClassifier, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, log_loss
-from obygaze_models.models.linear import check_frames, safe_scale
+from obygaze_models.models.binary import Floats, encode_labels
+from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
+from obygaze_models.models.linear import FrameReader, check_frames, safe_scale
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Adam, LossCurve, adam_step
+from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
 from obygaze_models.protocol.selection import best_threshold, inner_folds
 
 PENALTIES = (10.0, 1.0, 0.1, 0.01)
@@ -77,7 +76,7 @@ class AttentiveNetwork:
 
 
 @dataclass(eq=False, repr=False)
-class AttentiveProbe(LogitClassifier):
+class AttentiveProbe(FrameReader, NeuralClassifier):
     """Decide by what several queries find among a clip's frames or tokens.
 
     Every query q_m weighs the standardised tokens x_t by a softmax of q_m . x_t, without a key projection
@@ -100,12 +99,8 @@ class AttentiveProbe(LogitClassifier):
         M.
     penalty : float, optional
         Weight of half the evidence's squares in the loss; None is chosen among `PENALTIES`.
-    learning_rate, batch_size
-        Of Adam, in clips a step.
-    max_epochs, patience : int
-        Most epochs, and those without a lower loss on held-out clips after which training stops.
-    random_state : int
-        Seed of queries and of the order of clips.
+    learning_rate, batch_size, max_epochs, patience, random_state
+        Of the training, see `NeuralClassifier`.
 
     Attributes
     ----------
@@ -138,28 +133,14 @@ class AttentiveProbe(LogitClassifier):
     n_queries: int = 8
     _: KW_ONLY
     penalty: float | None = None
-    learning_rate: float = 1e-3
     batch_size: int = 32
     max_epochs: int = 40
-    patience: int = 5
-    random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_queries": [Interval(Integral, 1, None, closed="left")],
         "penalty": [Interval(Real, 0, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        **NeuralClassifier._parameter_constraints,
     }
-
-    def __sklearn_tags__(self) -> Tags:
-        """Clips of several frames."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
 
     def fit(self, X: ArrayLike | StoredClips, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose and train.
@@ -207,12 +188,7 @@ class AttentiveProbe(LogitClassifier):
     def _pool(self, X: ArrayLike | StoredClips) -> Iterator[tuple[Floats, Floats]]:
         """Yield weights [T, M], and the queries' shares of the logit and the bias [M + 1], clip by clip."""
         check_is_fitted(self)
-        clips = X if isinstance(X, StoredClips) else check_frames(X)
-        if clips.shape[2] != self.n_features_in_:
-            raise ValueError(
-                f"X has {clips.shape[2]} features a frame; {type(self).__name__} was fitted with "
-                f"{self.n_features_in_}"
-            )
+        clips = self._frames(X)
         projection = self._network(self.n_features_in_).projection(self.parameters_)
         with one_blas_thread():
             for place in range(len(clips)):
@@ -253,12 +229,7 @@ class AttentiveProbe(LogitClassifier):
         self.threshold_ = best_threshold(y, self.inner_scores_)
         self.curve_ = LossCurve(train_loss, np.array(held_losses)[:, penalty], self.n_epochs_)
         self.curves_ = (self.curve_,)
-        self.candidates_ = tuple(
-            Candidate(f"penalty={value:g}", float(loss), index == penalty)
-            for index, (value, loss) in enumerate(
-                zip(probes.penalties, np.min(held_losses, axis=0), strict=True)
-            )
-        )
+        self.candidates_ = candidates("penalty", probes.penalties, np.min(held_losses, axis=0), penalty)
 
 
 # --- training

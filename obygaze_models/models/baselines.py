@@ -17,8 +17,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
-from obygaze_models.models.spec import Kind, ModelSpec
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
+from obygaze_models.protocol.targets import Kind
 
 TWO_CLASSES: tuple[Kind, ...] = ("levels", "concept")
 

@@ -13,9 +13,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.dataset import Dataset
@@ -316,7 +317,8 @@ class PenaltyPerModality(LogitClassifier):
         tried = {}
         for relative in product((1.0,), *[RELATIVE] * (len(self.widths) - 1)):
             weights = np.repeat(np.sqrt(relative), self.widths)
-            pipeline = make_pipeline(ClippedScaler(), Weights(weights), RidgeLogistic())
+            weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
+            pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
             tried[relative] = GroupedSelection(pipeline, PENALTIES).fit(X, y, groups=groups)
         losses = {key: min(one.inner_loss for one in fit.candidates_) for key, fit in tried.items()}
         self.relative_ = min(losses, key=lambda key: losses[key])  # of equals the first
@@ -331,21 +333,9 @@ class PenaltyPerModality(LogitClassifier):
         return np.asarray(self.selection_.decision_function(X), np.float64)
 
 
-class Weights(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multiply standardised features [N, D] by weights [D], which makes their penalties differ."""
-
-    def __init__(self, weights: NDArray[np.float64]) -> None:
-        self.weights = weights
-
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn nothing."""
-        del y
-        self.n_features_in_ = np.shape(X)[1]
-        return self
-
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Multiply."""
-        return np.asarray(X) * self.weights
+    return np.asarray(X) * weights
 
 
 def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]:
@@ -354,10 +344,10 @@ def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any],
     pipeline = getattr(chosen, "estimator_", None)
     steps = [step for _, step in pipeline.steps] if isinstance(pipeline, Pipeline) else []
     kinds = [type(step) for step in steps]
-    if kinds not in ([ClippedScaler, RidgeLogistic], [ClippedScaler, Weights, RidgeLogistic]):
+    if kinds not in ([ClippedScaler, RidgeLogistic], [ClippedScaler, FunctionTransformer, RidgeLogistic]):
         raise ModelError(f"of fused models linear probes can be kept in files, and no {type(model).__name__}")
     scaler, *between, head = steps
-    weights = head.coef_[0] * (between[0].weights if between else 1)
+    weights = head.coef_[0] * (between[0].kw_args["weights"] if between else 1)
     return scaler.mean_, scaler.scale_, weights, float(head.intercept_[0])
 
 

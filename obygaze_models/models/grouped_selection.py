@@ -1,6 +1,6 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -83,6 +83,17 @@ class Candidate:
     name: str
     inner_loss: float
     chosen: bool
+
+
+def candidates(
+    parameter: str, values: Iterable[Any], losses: Iterable[float], best: int
+) -> tuple[Candidate, ...]:
+    """List what was tried of a parameter, numbers in short, and the place of the best."""
+    names = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
+    return tuple(
+        Candidate(f"{parameter}={name}", float(loss), index == best)
+        for index, (name, loss) in enumerate(zip(names, losses, strict=True))
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -208,11 +219,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 scores = self._held_out(tried, inner, parameter)
                 losses = [log_loss(inner.y, logits) for logits in scores]
                 best = int(np.argmin(losses))
-                short = parameter.rsplit("__", maxsplit=1)[-1]
-                self.candidates_ = tuple(
-                    Candidate(f"{short}={_plain(value)}", loss, index == best)
-                    for index, (value, loss) in enumerate(zip(values, losses, strict=True))
-                )
+                self.candidates_ = candidates(parameter.rsplit("__", maxsplit=1)[-1], values, losses, best)
                 self.inner_scores_ = scores[best]
                 return clone(tried[best])
             case EarlyStopping(parameter, fitted):
@@ -338,8 +345,3 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
 def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
     """Mean log loss of logits [N] for labels y [N], 0 or 1."""
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
-
-
-def _plain(value: Any) -> str:
-    """Write a candidate's value: numbers short, whatever else as it is."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from obygaze_models.dataset import StoredClips
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.ridge_logistic import RidgeLogistic
@@ -162,6 +163,29 @@ def check_frames(X: ArrayLike) -> Floats:
     if whole.all(axis=1).any():
         raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
     return frames  # type: ignore[no-any-return]  # check_array is untyped
+
+
+class FrameReader(BaseEstimator):
+    """Base class of the classifiers of clips' frames or tokens [N, F, D]."""
+
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        """Clips of several frames."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _frames(self, X: ArrayLike | StoredClips) -> Any:
+        """Take clips of as many features as those fitted on; those of a store stay unread."""
+        clips = X if isinstance(X, StoredClips) else check_frames(X)
+        if clips.shape[2] != self.n_features_in_:
+            raise ValueError(
+                f"X has {clips.shape[2]} features a frame; {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}"
+            )
+        return clips
 
 
 class FramePool(TransformerMixin, BaseEstimator):

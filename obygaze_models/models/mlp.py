@@ -16,7 +16,7 @@ from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_l
 from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
 from obygaze_models.models.linear import moments, standardise
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import NeuralClassifier, TrainingJob, join_validation
+from obygaze_models.models.training import NetworkClassifier, train_many
 
 
 class PerceptronLayers(NamedTuple):
@@ -168,7 +168,7 @@ class Perceptron:
 
 
 @dataclass(eq=False, repr=False)
-class MLPProbe(NeuralClassifier):
+class MLPProbe(NetworkClassifier):
     """A perceptron with one hidden layer of rectifiers and one logit, trained with Adam on cross-entropy.
 
     With ``X_val, y_val`` the epoch with the lowest loss on them is kept; without, `max_epochs` epochs are run
@@ -188,7 +188,7 @@ class MLPProbe(NeuralClassifier):
     variant : {"strict", "paper"}
         One logit, or the paper's model.
     learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
-        Of the training, see `NeuralClassifier`.
+        Of the training, see `NetworkClassifier`.
     imbalance : {"none", "weights", "subsample"}
         What is done about the larger class, in the clips a model is trained on and in no others: nothing but
         the threshold; losses weighed by n / (2 n_class), scikit-learn's ``"balanced"``; or clips of the
@@ -223,7 +223,7 @@ class MLPProbe(NeuralClassifier):
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "variant": [StrOptions({"strict", "paper"})],
         "imbalance": [StrOptions(set(IMBALANCES))],
-        **NeuralClassifier._parameter_constraints,
+        **NetworkClassifier._parameter_constraints,
     }
 
     def fit(
@@ -250,22 +250,12 @@ class MLPProbe(NeuralClassifier):
         ValueError
             One of X_val and y_val is missing, or an imbalance is given to the paper variant.
         """
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
+        self._check_settings()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         classes, labels = encode_labels(y, type(self).__name__)
-        train = np.arange(len(labels))
-        validation = None
         if X_val is not None:
-            X_val, y_val = validate_data(self, X_val, y_val, dtype=features.dtype, reset=False)
-            strange = np.setdiff1d(y_val, classes)
-            if strange.size:
-                raise ValueError(f"y_val holds the label {strange.tolist()[0]!r}, which y does not")
-            features, labels, held_out = join_validation(features, labels, X_val, y_val, classes)
-            validation = [held_out]
-        _fit([self], features, labels, [train], validation=validation)
-        self.classes_ = classes
-        return self
+            X_val = validate_data(self, X_val, dtype=features.dtype, reset=False)
+        return self._fit(features, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
@@ -280,6 +270,17 @@ class MLPProbe(NeuralClassifier):
     def _network(self, n_features: int) -> Perceptron:
         paper = self.variant == "paper"
         return Perceptron(n_features, self.n_hidden, 2 if paper else 1, not paper, self.clip)
+
+    def _keeps_best(self) -> bool:
+        return self.variant == "strict"
+
+    def _check_settings(self) -> None:
+        self._validate_params()
+        if self.imbalance != "none" and self.variant == "paper":
+            raise ValueError(
+                "the paper variant balances classes by its folds: imbalance must be 'none', "
+                f"not {self.imbalance!r}"
+            )
 
 
 def fit_many(
@@ -323,51 +324,12 @@ def fit_many(
     for number, rows in enumerate(validation or ()):
         if np.intersect1d(train[number], rows).size:
             raise ValueError("a probe's validation rows must not be among those it is trained on")
-    _fit(probes, features, labels, train, validation=validation, progress=progress)
     for probe in probes:
+        probe._check_settings()
+        if probe.get_params() | {"random_state": 0} != probes[0].get_params() | {"random_state": 0}:
+            raise ValueError("probes fitted together must be alike in every parameter but random_state")
         probe.classes_, probe.n_features_in_ = classes, features.shape[1]
-
-
-def _fit(
-    probes: Sequence[MLPProbe],
-    X: Floats,
-    labels: NDArray[np.int64],
-    train: Sequence[NDArray[np.intp]],
-    *,
-    validation: Sequence[NDArray[np.intp]] | None,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    for probe in probes:
-        probe._validate_params()
-    if not probes:
-        return
-    first = probes[0]
-    if not all(
-        probe.get_params() | {"random_state": 0} == first.get_params() | {"random_state": 0}
-        for probe in probes
-    ):
-        raise ValueError("probes fitted together must be alike in every parameter but random_state")
-    if first.imbalance != "none" and first.variant == "paper":
-        raise ValueError(
-            "the paper variant balances classes by its folds: imbalance must be 'none', "
-            f"not {first.imbalance!r}"
-        )
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, len(probes))
-
-    jobs = [
-        TrainingJob(rows, None if validation is None else validation[number], (int(probe.random_state), 0))
-        for number, (probe, rows) in enumerate(zip(probes, train, strict=True))
-    ]
-    keep: Literal["best", "last"] = "last" if first.variant == "paper" else "best"
-    trained = first._train(X, labels, jobs, imbalance=first.imbalance, keep=keep, progress=count)
-    for probe, model in zip(probes, trained, strict=True):
-        probe._take(model)
+    train_many(probes, features, labels, train, validation, progress=progress)
 
 
 def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:

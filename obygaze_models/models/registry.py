@@ -14,7 +14,8 @@ from typing import Any
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import BASELINES, ENTRY_POINTS, HOMES
-from obygaze_models.models.spec import Kind, ModelSpec
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.targets import Kind
 
 SEEDS = ("seed", "random_state")
 """Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
@@ -72,27 +73,23 @@ def models_for(
     ModelError
         A model that can't be found, an estimator without a name, or two of one name.
     """
-    changed = {}
-    if imbalance != "none":
-        from obygaze_models.models.mlp import make_mlp  # noqa: PLC0415 - for this model alone
-
-        changed = {"mlp": partial(make_mlp, imbalance=imbalance)}
     if isinstance(wanted, Mapping):
         specs = [replace(as_spec(name, given), name=name) for name, given in wanted.items()]
-    elif wanted is None:
-        specs = find_models(
-            [spec.name for spec in default_models(kind) if spec.looks_at_features], BUILTIN_MODELS, **changed
-        )
     else:
-        listed: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted)
-        for item in listed:
+        listed: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted or ())
+        if wanted is None:
+            listed = [spec for spec in default_models(kind) if spec.looks_at_features]
+        specs = []
+        for item in dict.fromkeys(listed):
             if not isinstance(item, str | ModelSpec):
                 given = type(item).__name__
                 raise ModelError(f"a {given} has no name here: give models={{'my_model': {given}(...)}}")
-        specs = [
-            item if isinstance(item, ModelSpec) else find_models([item], BUILTIN_MODELS, **changed)[0]
-            for item in dict.fromkeys(listed)
-        ]
+            specs += [item] if isinstance(item, ModelSpec) else find_models([item], BUILTIN_MODELS)
+    if imbalance != "none":
+        from obygaze_models.models.mlp import SPECS, make_mlp  # noqa: PLC0415 - for this model alone
+
+        changed = replace(SPECS[0], make=partial(make_mlp, imbalance=imbalance))
+        specs = [changed if spec is SPECS[0] else spec for spec in specs]
     named = {spec.name for spec in specs}
     for name in dict.fromkeys(name for spec in specs for name in spec.beside):
         if name not in named:
@@ -107,17 +104,13 @@ def models_for(
 
 # --- others
 # ---------------------------------------------------------------------------
-def find_models(
-    names: Iterable[str], builtin: Mapping[str, ModelSpec], **changed: Callable[[int], Any]
-) -> list[ModelSpec]:
+def find_models(names: Iterable[str], builtin: Mapping[str, ModelSpec]) -> list[ModelSpec]:
     """Find models by the names of built-in ones and of entry points, or as ``module:factory``.
 
     Parameters
     ----------
     names : iterable of str
     builtin : mapping of str to ModelSpec
-    **changed : callable
-        Another ``make`` for a built-in model.
 
     Raises
     ------
@@ -127,8 +120,7 @@ def find_models(
     specs = []
     for name in names:
         if name in builtin:
-            spec = builtin[name]
-            specs.append(replace(spec, make=changed[name]) if name in changed else spec)
+            specs.append(builtin[name])
         elif ":" in name:
             specs.append(_from_module(name))
         else:

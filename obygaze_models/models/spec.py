@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ from obygaze_models.models.grouped_selection import (
     refuse_without_scores,
     scores_of,
 )
-
-Kind = Literal["levels", "concept", "ordinal"]
+from obygaze_models.protocol.targets import Kind
 
 NEAREST_THRESHOLD = 0.5
 """The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""

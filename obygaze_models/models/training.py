@@ -5,17 +5,18 @@ in their validation clips alone are one training. A model's bytes depend on its 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import Floats, Imbalance, LogitClassifier, balanced_weights, even_rows
+from obygaze_models.models.binary import Floats, LogitClassifier, balanced_weights, even_rows
 from obygaze_models.models.linear import CLIP, MOST
 
 N_TRIAL_EPOCHS = 4
@@ -62,68 +63,6 @@ class Network(Protocol):
         ...
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class TrainingLength:
-    """How long and in which steps a network is trained: parameters of every neural classifier.
-
-    Attributes
-    ----------
-    learning_rate : float
-        Adam's step size.
-    batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
-    min_epochs, max_epochs : int
-        Fewest and most epochs. `max_epochs` wins where it is the smaller.
-    patience : int
-        Epochs without a lower validation loss after which training stops.
-    """
-
-    learning_rate: float = 1e-3
-    batch_size: int = 16
-    min_epochs: int = 5
-    max_epochs: int = 100
-    patience: int = 5
-
-
-@dataclass(eq=False, kw_only=True)
-class TrainingSettings(TrainingLength):
-    """What a model is, and how long and in which steps it is trained.
-
-    Attributes
-    ----------
-    network : Network
-        Its arithmetic.
-    imbalance : {"none", "weights", "subsample"}
-        What is done to the clips trained on, and to no others (`obygaze_models.models.binary`).
-    keep : {"best", "last"}
-        The epoch whose parameters are kept: that of the lowest validation loss, or the one training ended
-        with.
-    """
-
-    network: Network
-    imbalance: Imbalance
-    keep: Literal["best", "last"]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TrainingJob:
-    """One model to train.
-
-    Attributes
-    ----------
-    train : ndarray of int, shape [N]
-        Rows to learn from.
-    validation : ndarray of int, shape [V], optional
-        Rows that say when to stop.
-    seed : tuple of int
-        Of the model's own stream of random numbers.
-    """
-
-    train: NDArray[np.intp]
-    validation: NDArray[np.intp] | None
-    seed: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class LossCurve:
     """What a training looked like, epoch by epoch.
@@ -147,143 +86,129 @@ class LossCurve:
     start_losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Trained:
-    """A trained model: parameters [P], and the mean and scale [D] that standardise features first."""
-
-    parameters: Floats
-    mean: Floats
-    scale: Floats
-    curve: LossCurve
-
-
 # --- training
 # ---------------------------------------------------------------------------
 
 
 def train_many(
+    models: Sequence["NetworkClassifier"],
     X: Floats,
-    y: Floats,
-    jobs: Sequence[TrainingJob],
-    settings: TrainingSettings,
+    labels: NDArray[np.int64],
+    train: Sequence[NDArray[np.intp]],
+    validation: Sequence[NDArray[np.intp]] | None = None,
     *,
-    progress: Callable[[int], None] | None = None,
-) -> list[Trained]:
-    """Train a model for each job on rows of X [N, ...] and y [N] (0. or 1.).
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Train models, alike but for their seeds, each on its rows of X [N, ...] and labels [N], 0 or 1.
 
-    A model stops after `patience` epochs without a lower validation loss, not before `min_epochs`. Of equal
-    losses the first is the lowest. Without validation rows nothing can be chosen: `max_epochs` epochs are run
-    and the last is kept. Jobs that differ in their validation rows alone are one training, which goes on
-    until the last of them stops.
+    A model stops after `patience` epochs without a lower loss on its validation rows, not before
+    `min_epochs`. Of equal losses the first is the lowest. Without validation rows nothing can be chosen:
+    `max_epochs` epochs are run and the last is kept. Models that differ in their validation rows alone are
+    one training, which goes on until the last of them stops. Each has the same bytes as if trained alone.
 
     Parameters
     ----------
     progress : callable, optional
-        Called now and then with the number of models trained since the last call.
-
-    Returns
-    -------
-    list of Trained
-        In the order of the jobs, and the same bytes as if each were trained alone.
+        Called now and then with the numbers of models trained and of all.
     """
-    alike: dict[tuple[bytes, tuple[int, ...]], list[int]] = {}
-    for index, job in enumerate(jobs):
-        alike.setdefault((job.train.tobytes(), job.seed), []).append(index)
-    trained: dict[int, Trained] = {}
+    alike: dict[tuple[bytes, int], list[int]] = {}
+    for index, (model, rows) in enumerate(zip(models, train, strict=True)):
+        alike.setdefault((rows.tobytes(), int(model.random_state)), []).append(index)
+    done, y = 0, labels.astype(X.dtype)
     # One after the other: threads pass the interpreter's lock to and fro at each of a step's thirty short
     # operations, which on two cores costs half as much CPU again and saves no time.
     with one_blas_thread():
         for indices in alike.values():
-            done = _train(X, y, [jobs[index] for index in indices], settings)
-            trained |= dict(zip(indices, done, strict=True))
+            held_out = [None if validation is None else validation[index] for index in indices]
+            _train([models[index] for index in indices], X, y, train[indices[0]], held_out)
+            done += len(indices)
             if progress is not None:
-                progress(len(indices))
-    return [trained[index] for index in range(len(jobs))]
+                progress(done, len(models))
 
 
 @dataclass(eq=False)
-class _StopState:
-    """Early stopping of one job: when training ends, and which epoch is kept."""
+class _Stopping:
+    """Early stopping of one model: when its training ends, and which epoch is kept."""
 
-    job: TrainingJob
+    model: "NetworkClassifier"
     held_out: tuple[Floats, Floats] | None
     kept: int = 0
     best: Floats | None = None
     best_loss: float = np.inf
     losses: list[float] = field(default_factory=list)
-    ended: tuple[Floats, LossCurve] | None = None
 
-    def after_epoch(
-        self, parameters: Floats, layer: Any, train_loss: Sequence[float], settings: TrainingSettings
-    ) -> None:
-        """Compute the validation loss after an epoch; at the end, take the parameters [P] to keep."""
-        epoch = len(train_loss)
-        done = epoch >= settings.max_epochs
-        if self.held_out is not None:
-            X, y = self.held_out
-            loss = settings.network.loss(settings.network.logits(layer, X), y)
-            self.losses.append(loss)
-            if loss < self.best_loss:
-                self.best_loss, self.kept = loss, epoch
-                self.best = parameters.copy() if settings.keep == "best" else None
-            done |= epoch >= settings.min_epochs and epoch - self.kept >= settings.patience
-        if done:
-            curve = LossCurve(
-                np.array(train_loss),
-                np.array(self.losses or [float("nan")] * epoch),
-                epoch if self.best is None else self.kept,
-            )
-            self.ended = (parameters.copy() if self.best is None else self.best, curve)
+    def ends(self, learner: "_Learner", epoch: int) -> bool:
+        """Compute the validation loss after an epoch, and return whether training ends."""
+        done = epoch >= self.model.max_epochs
+        if self.held_out is None:
+            self.losses.append(float("nan"))
+            return done
+        X, y = self.held_out
+        loss = learner.network.loss(learner.network.logits(learner.layer, X), y)
+        self.losses.append(loss)
+        if loss < self.best_loss:
+            self.best_loss, self.kept = loss, epoch
+            self.best = learner.parameters.copy() if self.model._keeps_best() else None
+        return done or (epoch >= self.model.min_epochs and epoch - self.kept >= self.model.patience)
 
 
-def _train(X: Floats, y: Floats, jobs: Sequence[TrainingJob], settings: TrainingSettings) -> list[Trained]:
-    """Train a model for jobs that differ only in their validation rows."""
-    job = jobs[0]
-    rng, rows = np.random.default_rng(job.seed), job.train
-    if settings.imbalance == "subsample":
+def _train(
+    models: Sequence["NetworkClassifier"],
+    X: Floats,
+    y: Floats,
+    rows: NDArray[np.intp],
+    validation: Sequence[NDArray[np.intp] | None],
+) -> None:
+    """Train models that differ only in their validation rows."""
+    model = models[0]
+    network, rng = model._network(X.shape[-1]), np.random.default_rng((int(model.random_state), 0))
+    if model.imbalance == "subsample":
         # From a stream of its own: the rest is as if the clips drawn were all there are.
         rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
-    own, labels, network = X[rows], y[rows], settings.network
-    weights = balanced_weights(labels) if settings.imbalance == "weights" else np.ones_like(labels)
+    own, labels = X[rows], y[rows]
+    weights = balanced_weights(labels) if model.imbalance == "weights" else np.ones_like(labels)
     mean, scale = network.moments(own)
-    own = network.prepare(own, mean, scale)
-    stops = []
-    for member in jobs:
-        seen = member.validation
+    clips = network.prepare(own, mean, scale), labels, weights
+    running = []
+    for each, seen in zip(models, validation, strict=True):
         held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
-        stops.append(_StopState(member, held_out))
-    starts: Floats = network.starts(rng, own, labels).astype(X.dtype)
+        running.append(_Stopping(each, held_out))
+    starts: Floats = network.starts(rng, clips[0], labels).astype(X.dtype)
     best, start_losses = 0, np.empty(0)
     if len(starts) > 1:
-        trials = [_Learner(start.copy(), own, labels, weights, settings) for start in starts]
+        trials = [_Learner(model, network, start.copy(), clips) for start in starts]
         start_losses = np.array([[trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)][-1] for trial in trials])
         best = int(start_losses.argmin())
-    learner = _Learner(starts[best].copy(), own, labels, weights, settings)
+    learner = _Learner(model, network, starts[best].copy(), clips)
     train_loss: list[float] = []
-    while any(stop.ended is None for stop in stops):
+    while running:
         train_loss.append(learner.epoch(rng))
-        for stop in stops:
-            if stop.ended is None:
-                stop.after_epoch(learner.parameters, learner.layer, train_loss, settings)
-    ends = [stop.ended for stop in stops if stop.ended is not None]
-    return [Trained(kept, mean, scale, replace(curve, start_losses=start_losses)) for kept, curve in ends]
+        for stopping in [each for each in running if each.ends(learner, len(train_loss))]:
+            running.remove(stopping)
+            each, kept = stopping.model, len(train_loss) if stopping.best is None else stopping.kept
+            each.parameters_ = learner.parameters.copy() if stopping.best is None else stopping.best
+            each.mean_, each.scale_, each.threshold_, each.n_epochs_ = mean, scale, 0.0, kept
+            each.curve_ = LossCurve(np.array(train_loss), np.array(stopping.losses), kept, start_losses)
 
 
 class _Learner:
-    """Parameters [P] under training by Adam on prepared clips X [N, ...], y [N] and their weights [N]."""
+    """Parameters [P] under training by Adam on `clips`: prepared X [N, ...], labels [N] and weights [N]."""
 
     def __init__(
-        self, parameters: Floats, X: Floats, y: Floats, weights: Floats, settings: TrainingSettings
+        self,
+        model: "NetworkClassifier",
+        network: Network,
+        parameters: Floats,
+        clips: tuple[Floats, Floats, Floats],
     ) -> None:
-        self.parameters, self.settings = parameters, settings
-        self.layer = settings.network.views(parameters)
-        self._clips = X, y, weights
+        self.model, self.network, self.parameters, self._clips = model, network, parameters, clips
+        self.layer = network.views(parameters)
         self._state, self._gradient = Adam.start(parameters), np.empty_like(parameters)
-        self._slope = settings.network.views(self._gradient)
+        self._slope = network.views(self._gradient)
 
     def epoch(self, rng: np.random.Generator) -> float:
         """Step once through the clips in random order; return their mean loss meanwhile."""
-        (X, y, weights), size, network = self._clips, self.settings.batch_size, self.settings.network
+        (X, y, weights), size, network = self._clips, self.model.batch_size, self.network
         shuffled = np.empty((min(size, len(X)), *X.shape[1:]), X.dtype)
         order, scores = rng.permutation(len(y)), np.empty_like(y)
         targets, shares = y[order], weights[order]
@@ -293,7 +218,7 @@ class _Learner:
             rows = order[batch]
             clips = X.take(rows, axis=0, out=shuffled[: len(rows)], mode="clip")
             scores[batch] = network.backward(self.layer, clips, targets[batch], self._slope, shares[batch])
-            adam_step(self.parameters, self._gradient, self._state, self.settings.learning_rate)
+            adam_step(self.parameters, self._gradient, self._state, self.model.learning_rate)
         return network.loss(scores, targets)
 
 
@@ -358,15 +283,19 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
 # --- estimators
 # ---------------------------------------------------------------------------
 @dataclass(eq=False, repr=False, kw_only=True)
-class NeuralClassifier(LogitClassifier, TrainingLength):
-    """Base class of the neural classifiers.
+class NeuralClassifier(LogitClassifier):
+    """Base class of the neural classifiers, which Adam trains in batches of clips, epoch by epoch.
 
     Parameters
     ----------
-    learning_rate, batch_size, min_epochs, max_epochs, patience
-        Of the training, see `TrainingLength`.
-    clip : float, optional
-        Deviations at which standardised features are cut off; None for no limit.
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Clips a step; an epoch's last batch may be smaller.
+    max_epochs : int
+        Most epochs.
+    patience : int
+        Epochs without a lower loss on clips held out after which training stops.
     random_state : int
         Seed of all that is drawn: the same seed gives the same bytes, whatever the number of threads
         (training and prediction hold BLAS to one; the products are too small to gain from more).
@@ -382,54 +311,76 @@ class NeuralClassifier(LogitClassifier, TrainingLength):
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised.
     threshold_ : float
-        The logit from which on a clip is called positive: 0.
+        The logit from which on a clip is called positive.
     n_epochs_ : int
         Epochs that made the kept parameters.
     curve_ : LossCurve
         Losses epoch by epoch.
     """
 
-    clip: float | None = CLIP
+    learning_rate: float = 1e-3
+    batch_size: int = 16
+    max_epochs: int = 100
+    patience: int = 5
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "min_epochs": [Interval(Integral, 1, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def _network(self, n_features: int) -> Network:
+    def _network(self, n_features: int) -> Any:
         """Make the network for vectors of so many features."""
         raise NotImplementedError
 
-    def _train(
-        self,
-        X: Floats,
-        y: NDArray[np.int64],
-        jobs: Sequence[TrainingJob],
-        *,
-        imbalance: Imbalance = "none",
-        keep: Literal["best", "last"] = "best",
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Trained]:
-        """Train the network by jobs on rows of X [N, ...] and y [N], 0 or 1."""
-        length = {parameter.name: getattr(self, parameter.name) for parameter in fields(TrainingLength)}
-        network = self._network(X.shape[-1])
-        settings = TrainingSettings(network=network, imbalance=imbalance, keep=keep, **length)
-        return train_many(X, y.astype(X.dtype), jobs, settings, progress=progress)
 
-    def _take(self, model: Trained) -> None:
-        self.parameters_, self.mean_, self.scale_ = model.parameters, model.mean, model.scale
-        self.threshold_, self.curve_, self.n_epochs_ = 0.0, model.curve, model.curve.kept
+@dataclass(eq=False, repr=False, kw_only=True)
+class NetworkClassifier(NeuralClassifier):
+    """Base class of the classifiers that train a `Network` by `train_many`.
 
+    Parameters
+    ----------
+    learning_rate, batch_size, max_epochs, patience, random_state
+        See `NeuralClassifier`.
+    min_epochs : int
+        Fewest epochs. `max_epochs` wins where it is the smaller.
+    clip : float, optional
+        Deviations at which standardised features are cut off; None for no limit.
+    """
 
-def join_validation(
-    X: Floats, labels: NDArray[np.int64], X_val: Any, y_val: Any, classes: NDArray[Any]
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.intp]]:
-    """Append clips to choose the epoch on to those trained on; return both, and the rows of the former."""
-    labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
-    return np.concatenate([X, X_val]), labels, np.arange(len(X), len(labels))
+    min_epochs: int = 5
+    clip: float | None = CLIP
+
+    imbalance = "none"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_epochs": [Interval(Integral, 1, None, closed="left")],
+        "clip": [Interval(Real, 0, MOST, closed="right"), None],
+        **NeuralClassifier._parameter_constraints,
+    }
+
+    def _keeps_best(self) -> bool:
+        """Whether the epoch of the lowest validation loss is kept, and not the last."""
+        return True
+
+    def _fit(
+        self, X: Floats, classes: NDArray[Any], labels: NDArray[np.int64], X_val: Any, y_val: Any
+    ) -> Self:
+        """Train on X [N, ...] and labels [N], 0 or 1; choose the epoch on X_val and y_val, if given."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together: give both or neither")
+        train, validation = np.arange(len(X)), None
+        if X_val is not None:
+            check_consistent_length(X_val, y_val)
+            strange = np.setdiff1d(y_val, classes)
+            if strange.size:
+                raise ValueError(f"y_val holds the label {strange.tolist()[0]!r}, which y does not")
+            X = np.concatenate([X, X_val])
+            labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
+            validation = [np.arange(len(train), len(X))]
+        train_many([self], X, labels, [train], validation)
+        self.classes_ = classes
+        return self

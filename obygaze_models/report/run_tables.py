@@ -9,7 +9,7 @@ from typing import Any
 
 from obygaze_models.evaluation.compare import Comparison, Side, by_movie
 from obygaze_models.evaluation.intervals import CAPTIONS, Interval, t_interval
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import SEEN, Run
@@ -58,7 +58,7 @@ def run_report(run: Run) -> Report:
     >>> report.blocks[0].title
     'AP by movie, mean of 6'
     """
-    metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
+    metrics = metrics_of(run.predictions.n_classes)
     blocks = []
     for before, models in _tasks(run):
         blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
@@ -81,7 +81,7 @@ def run_report(run: Run) -> Report:
 
 def short_report(run: Run) -> Report:
     """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
-    metrics = LEVEL_METRICS if run.predictions.n_classes > 2 else METRICS
+    metrics = metrics_of(run.predictions.n_classes)
     first, *others = [name for name in SHORT if name in metrics]
     headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
     blocks = []
@@ -91,12 +91,12 @@ def short_report(run: Run) -> Report:
             (
                 name,
                 interval(*(values[first][key] for key in ("movie_mean", "movie_low", "movie_high"))),
-                *(number(values[metric]["movie_mean"]) for metric in others),
+                *_numbers(values, others, "movie_mean"),
             )
             for name, values in shown.items()
         ]
         any_model = next(iter(models.values()))
-        rows.append(("(chance)", *(number(any_model[name]["movie_chance"]) for name in (first, *others))))
+        rows.append(("(chance)", *_numbers(any_model, [first, *others], "movie_chance")))
         title = f"{before}by movie, mean of {int(any_model[first]['n_movies'])}"
         blocks.append(Block(title, headers, tuple(rows)))
     return replace(run_report(run), notes=tuple(_warnings(run)), blocks=tuple(blocks))
@@ -168,13 +168,16 @@ def _answers(run: Run) -> list[str]:
     return answers
 
 
+def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:
+    """Write one number of each of some metrics."""
+    return [number(by_metric[name][key]) for name in names]
+
+
 def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
     names = [name for name in POOLED if name in metrics] or list(metrics)
-    rows = [
-        (model, *(number(by_metric[name]["pooled"]) for name in names)) for model, by_metric in models.items()
-    ]
+    rows = [(model, *_numbers(by_metric, names, "pooled")) for model, by_metric in models.items()]
     first = next(iter(models.values()))
-    rows.append(("(chance)", *(number(first[name]["pooled_chance"]) for name in names)))
+    rows.append(("(chance)", *_numbers(first, names, "pooled_chance")))
     marked = [metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names]
     notes = []
     if any(title.endswith("*") for title in marked):
@@ -210,7 +213,7 @@ def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     rows = tuple(
         (
             f"{model}" if run.metrics["task"].nunique() == 1 else f"{task}: {model}",
-            *tuple(number(part.set_index("metric")["seed_sd"].to_dict()[name]) for name in names),
+            *_numbers(part.set_index("metric").to_dict(orient="index"), names, "seed_sd"),
         )
         for (task, model), part in drawn.groupby(["task", "model"], sort=False)
     )

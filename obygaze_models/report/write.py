@@ -361,18 +361,15 @@ def check_folder(folder: Path, *, force: bool) -> None:
     present = {path.relative_to(folder).as_posix() for path in found}
     if not present:
         return
-    if CONTENTS not in present:
-        raise OutputError(
-            f"{folder} holds what is not an output of ours (no {CONTENTS}): choose another with --out"
-        )
     try:
-        listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
+        listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8")) if CONTENTS in present else ()
         foreign_files = sorted(present - set(listed) - {CONTENTS})
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
     if foreign_files:
         raise OutputError(
-            f"{folder} holds what is not an output of ours ({foreign_files[0]}): choose another with --out"
+            f"{folder} holds what is not an output of ours ({foreign_files[0]} is not in {CONTENTS}): "
+            "choose another with --out"
         )
     if not force:
         raise OutputError(

@@ -293,7 +293,7 @@ MISTAKES = f"""
 1 paper table2 in/films.csv in/films --out out/t --policy raw
     this manifest's codebook is 'violence'
 1 paper figure2 in/marked.csv --out in/mine --force
-    in/mine holds what is not an output of ours (no contents.json)
+    in/mine holds what is not an output of ours (thesis.txt is not in contents.json)
 1 paper figure2 in/marked.csv --out in/films.csv
     is a file
 2 task mediaeval15 score --trec nothing --qrels nothing

@@ -111,11 +111,11 @@ def test_ridge_has_the_direction_of_scikit_learns():
 def test_a_bank_is_its_cavs_and_names_its_columns():
     X, first, *_ = planted()
     present = np.column_stack([first, np.roll(first, 5)])
-    bank = ConceptBank("ridge", C={"Body": 0.1, "Look": 1.0}, concepts=["Body", "Look"], values="distance")
+    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"], values="distance")
     values = bank.fit_transform(X, present)
     assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
-    for column, C in enumerate((0.1, 1.0)):
-        alone = LinearCAV("ridge", C=C).fit(X, present[:, column])
+    for column in (0, 1):
+        alone = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
         assert np.abs(values[:, column] - alone.decision_function(X)).max() < 1e-10
     bank.set_params(values="decision")
     assert np.allclose(bank.transform(X), values * bank.hyperplanes_.norms)
@@ -155,8 +155,6 @@ def test_names_that_do_not_fit_the_columns_are_refused():
     X, present, *_ = planted()
     with pytest.raises(ConceptError):
         ConceptBank(concepts=["Body", "Look"]).fit(X, present)
-    with pytest.raises(ConceptError, match="Body"):
-        ConceptBank(C={"Look": 1.0}, concepts=["Body"]).fit(X, present)
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def test_a_ridge_cav_is_that_of_all_clips(joint, together):
     X, _, present, _ = together
     Z, names = StandardScaler().fit_transform(X), joint.learnable()
     assert names == ("Gun", "Dim light")  # shouting is in no clip
-    expected = fit_hyperplanes(Z, present.astype(float), names=names, kind="ridge", C=[0.1] * len(names))
+    expected = fit_hyperplanes(Z, present.astype(float), names=names, kind="ridge", C=0.1)
     found = joint.cav(penalty=10.0)
     close(found.weights, expected.weights)
     close(found.intercepts, expected.intercepts)

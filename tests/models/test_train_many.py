@@ -75,13 +75,13 @@ def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once
 ):
     trainings = []
     train = training._train
-    monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[2]) or train(*given))
+    monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[0]) or train(*given))
     names = np.unique(learnable.movies)
     rows = np.flatnonzero(np.isin(learnable.movies, names[:3]))
     held_out = [np.flatnonzero(learnable.movies == movie) for movie in names[3:]]
     n = len(held_out)
     assert both(learnable, variant, [0] * n, [rows] * n, held_out) > 1
-    assert [len(jobs) for jobs in trainings] == [1] * n + [n]
+    assert [len(models) for models in trainings] == [1] * n + [n]
 
 
 def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
