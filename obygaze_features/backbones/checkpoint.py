@@ -104,12 +104,6 @@ def _of_config(cls: Any, config: Any, **settings: Any) -> Any:
     return cls._from_config(config, attn_implementation=_attention(cls), **settings)
 
 
-def on_meta(cls: Any, config: Any, **settings: Any) -> Any:
-    """Make a network on torch's meta device, of shapes alone: it tells the shapes of its outputs."""
-    with quiet(), torch.device("meta"):
-        return frozen(_of_config(cls, config, **settings))
-
-
 def check_size(weights: Weights, config: str, make: Callable[[], object]) -> None:
     """Refuse a configuration whose network is larger than the files, before memory is asked for.
 

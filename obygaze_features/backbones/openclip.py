@@ -15,12 +15,8 @@ from torch import nn
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import (
-    FRAME_BY_FRAME,
-    FrameByFrame,
-    network_backbone,
-    text_backbone,
-)
+from obygaze_features.backbones.encoders import Pictures
+from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import PRESETS, choose_preset
 from obygaze_features.backbones.weights import (
     HUB,
@@ -73,14 +69,14 @@ def openclip(
     """
     source = find_openclip(weights)
     config = configuration(source)
-    model = load_openclip(source, config)
+    module = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
     frames, width = n_frames or 32, int(config["embed_dim"])
     return network_backbone(
         "openclip",
-        FrameByFrame(model.visual),
+        module,
         n_frames=frames,
         shapes={"frames": (frames, width), "pooled": (width,)},
-        meanings=FRAME_BY_FRAME,
+        meanings=module.meanings,
         weights=source,
         preset=choose_preset(preset or stated_preset(source), tuple(PREPROCESSING), size=image_size(config)),
         compute=compute or Compute(),
