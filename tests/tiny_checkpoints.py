@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
 from obygaze_features.errors import BackboneError
 
 WIDTH = 32

@@ -24,4 +24,4 @@ from .weights import HUB as HUB
 from .weights import Weights as Weights
 from .weights import find_weights as find_weights
 from .weights import space_of as space_of
-from .xclip_lsmdc_checkpoint import LsmdcFormat as LsmdcFormat
+from .xclip_lsmdc_network import LsmdcFormat as LsmdcFormat

@@ -179,3 +179,28 @@ class LoadedNetwork:
     preset: Any = None
     tokenizer: Any = None
     tokenizer_sha256: Mapping[str, str] = field(default_factory=dict)
+
+
+def descriptor_provenance(
+    features: Sequence[str], *, preset: Mapping[str, Any], citation: str
+) -> dict[str, Any]:
+    """Return the provenance of classical descriptors, which have no weights and need no device.
+
+    Parameters
+    ----------
+    features
+        Names of the columns.
+    preset
+        What is done to frames or samples before.
+    """
+    return {
+        "head": None,
+        "layer": None,
+        "hub": None,
+        "weights_sha256": None,
+        "architecture": {"features": list(features)},
+        "preset": dict(preset),
+        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "licence": "Apache-2.0",
+        "citation": citation,
+    }

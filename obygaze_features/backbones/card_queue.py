@@ -48,20 +48,22 @@ class Call:
         Clips in the call.
     busy_s
         Seconds that the GPU worked on it, known once it is done.
+    slot
+        The memory of its clips and results, until they are taken.
+
+    Parameters
+    ----------
+    events
+        Computation began, computation ended, results arrived.
     """
 
-    def __init__(self, slot: PinnedSlot, clips: int) -> None:
+    def __init__(self, slot: PinnedSlot, clips: int, events: tuple[Any, Any, Any]) -> None:
         self.clips = clips
         self.at_once = slot.at_once
         self.busy_s = 0.0
-        self._slot: PinnedSlot | None = slot
-        self._events: tuple[Any, Any, Any] | None = None
-        self._taken: tuple[Arrays, NDArray[np.bool_]] | None = None
-        self._lost = np.empty(0, np.uint8)
-
-    def queued(self, began: Any, ended: Any, arrived: Any) -> None:
-        """Store the events of the call: computation began, computation ended, results arrived."""
-        self._events = began, ended, arrived
+        self.slot = slot
+        self._events = events
+        self._taken: tuple[Arrays, NDArray[np.bool_]] | NDArray[np.uint8] | None = None
 
     def take(self) -> tuple[Arrays, NDArray[np.bool_]] | NDArray[np.uint8]:
         """Wait for the results and copy them out of the slot, which frees the slot.
@@ -72,20 +74,21 @@ class Call:
             The arrays, [clips, ...] each, and whether all values of a clip are finite, [clips]. If the GPU
             ran out of memory, which may be reported only here: the clips, to be computed again.
         """
-        if self._slot is not None and self._events is not None:
-            slot, (began, ended, arrived) = self._slot, self._events
+        if self._taken is None:
+            began, ended, arrived = self._events
             try:
                 arrived.synchronize()
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-                self._lost = slot.clips[: self.clips].numpy().copy()
+                self._taken = self.slot.clips[: self.clips].numpy().copy()
             else:
                 self.busy_s = began.elapsed_time(ended) / 1e3
-                arrays = {name: values[: self.clips].numpy().copy() for name, values in slot.arrays.items()}
-                self._taken = arrays, slot.finite[: self.clips].numpy().copy()
-            self._slot = self._events = None
-        return self._lost if self._taken is None else self._taken
+                arrays = {
+                    name: values[: self.clips].numpy().copy() for name, values in self.slot.arrays.items()
+                }
+                self._taken = arrays, self.slot.finite[: self.clips].numpy().copy()
+        return self._taken
 
 
 class CardQueue:
@@ -97,7 +100,7 @@ class CardQueue:
         self.outputs = outputs
         self._up, self._down = CUDA.Stream(device), CUDA.Stream(device)
         self._free: list[PinnedSlot] = []
-        self._waiting: deque[tuple[Call, PinnedSlot]] = deque()
+        self._waiting: deque[Call] = deque()
 
     def put(self, clips: Clips, at_once: int, forward: Forward) -> Call:
         """Queue one call of the network on clips, padded to `at_once` with the last clip.
@@ -106,18 +109,17 @@ class CardQueue:
         bytes in any batch.
         """
         slot = self._slot(at_once)
-        call = Call(slot, len(clips))
         try:
-            self._queue(slot, call, clips, forward)
+            call = Call(slot, len(clips), self._queue(slot, clips, forward))
         except BaseException:
             # Copies from and to the slot may be in progress: it is reused only after they have ended.
             CUDA.synchronize(self.device)
             self._free.append(slot)
             raise
-        self._waiting.append((call, slot))
+        self._waiting.append(call)
         return call
 
-    def _queue(self, slot: PinnedSlot, call: Call, clips: Clips, forward: Forward) -> None:
+    def _queue(self, slot: PinnedSlot, clips: Clips, forward: Forward) -> tuple[Any, Any, Any]:
         target = slot.clips.numpy()
         for index, clip in enumerate(clips):
             target[index] = clip
@@ -144,7 +146,7 @@ class CardQueue:
                 here.copy_(value, non_blocking=True)
                 value.record_stream(self._down)
             arrived.record(self._down)
-        call.queued(began, ended, arrived)
+        return began, ended, arrived
 
     def drain(self) -> None:
         """Wait for all calls in progress, so that their GPU memory is free."""
@@ -158,7 +160,5 @@ class CardQueue:
         return self._free.pop() if self._free else PinnedSlot(at_once, self.shape, self.outputs)
 
     def _take_oldest(self) -> None:
-        call, slot = self._waiting[0]
-        call.take()
-        self._waiting.popleft()
-        self._free.append(slot)
+        self._waiting[0].take()
+        self._free.append(self._waiting.popleft().slot)

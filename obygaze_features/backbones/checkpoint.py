@@ -104,12 +104,6 @@ def _of_config(cls: Any, config: Any, **settings: Any) -> Any:
     return cls._from_config(config, attn_implementation=_attention(cls), **settings)
 
 
-def on_meta(cls: Any, config: Any, **settings: Any) -> Any:
-    """Make a network on torch's meta device, of shapes alone: it tells the shapes of its outputs."""
-    with quiet(), torch.device("meta"):
-        return frozen(_of_config(cls, config, **settings))
-
-
 def check_size(weights: Weights, config: str, make: Callable[[], object]) -> None:
     """Refuse a configuration whose network is larger than the files, before memory is asked for.
 
@@ -175,6 +169,34 @@ def check_keys(
     ]
     if problems:
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
+
+
+def check_tensors(
+    name: str,
+    tensors: Mapping[str, torch.Tensor],
+    wanted: Mapping[str, Sequence[int]],
+    *,
+    optional: tuple[str, ...] = (),
+) -> None:
+    """Refuse tensors that are not exactly the wanted ones, by name and shape.
+
+    Parameters
+    ----------
+    wanted
+        Name -> shape.
+    optional
+        Ends of the names of those that may be missing.
+    """
+    check_keys(
+        name,
+        missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional)],
+        unexpected=list(tensors.keys() - wanted.keys()),
+        mismatched=[
+            f"{key} {list(tensors[key].shape)}, not {list(wanted[key])}"
+            for key in wanted.keys() & tensors.keys()
+            if tuple(tensors[key].shape) != tuple(wanted[key])
+        ],
+    )
 
 
 def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | None = None) -> Any:
@@ -253,20 +275,10 @@ def load_exactly(network: nn.Module, weights: Weights) -> None:
     """
     if len(weights.files) != 1:
         raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
-    tensors, wanted = load_state_dict(weights), network.state_dict()
-    check_keys(
-        weights.name,
-        # Old files lack the counters of training batches.
-        missing=sorted(
-            name for name in wanted.keys() - tensors.keys() if not name.endswith("num_batches_tracked")
-        ),
-        unexpected=sorted(tensors.keys() - wanted.keys()),
-        mismatched=[
-            f"{name} {list(tensors[name].shape)}, not {list(wanted[name].shape)}"
-            for name in sorted(tensors.keys() & wanted.keys())
-            if tensors[name].shape != wanted[name].shape
-        ],
-    )
+    tensors = load_state_dict(weights)
+    wanted = {name: value.shape for name, value in network.state_dict().items()}
+    # Old files lack the counters of training batches.
+    check_tensors(weights.name, tensors, wanted, optional=("num_batches_tracked",))
     network.load_state_dict(tensors, strict=False)
 
 

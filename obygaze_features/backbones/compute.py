@@ -223,6 +223,13 @@ def autocast(compute: Compute, device: torch.device) -> Any:
     return nullcontext()
 
 
+@contextmanager
+def inference(compute: Compute, device: torch.device) -> Iterator[None]:
+    """Run a network without gradients, in the requested precision."""
+    with torch.inference_mode(), matmul_precision(tf32=compute.tf32), autocast(compute, device):
+        yield
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error or its cause is a lack of memory.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, Output
+from obygaze_features.backbones.backbone import Backbone, Output, descriptor_provenance
 from obygaze_features.backbones.resize import box_resize
 
 SIZE = 96
@@ -64,30 +64,18 @@ def descriptors(n_frames: int = 32) -> Backbone:
             Output("frames", (n_frames, len(FEATURES))),
             Output("pooled", (len(FEATURES),)),
         ),
-        provenance={
-            "head": None,
-            "layer": None,
-            "hub": None,
-            "weights_sha256": None,
-            "architecture": {"features": list(FEATURES)},
-            "preset": {
+        provenance=descriptor_provenance(
+            FEATURES,
+            preset={
                 "name": "descriptors",
                 "resize": f"squash to {SIZE}x{SIZE}, box mean",
                 "crop": None,
                 "constants": None,
                 "order": "resize",
             },
-            "compute": {
-                "dtype": "float32",
-                "autocast": None,
-                "attention": None,
-                "tf32": False,
-                "device": "cpu",
-            },
-            "licence": "Apache-2.0",
-            "citation": "Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
+            citation="Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
             "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
-        },
+        ),
         encode_in_worker=True,
     )
 

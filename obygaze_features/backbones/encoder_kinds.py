@@ -1,4 +1,4 @@
-"""List the networks of transformers that see, and how each is read; a new family is one entry."""
+"""List the networks of transformers that see, or read texts, and how each is read; a family is one entry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,8 @@ import torch
 
 Read = Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor | None]]
 """Calls a network; gives its tokens and one vector of a picture or clip, None for their mean."""
+ReadText = Callable[[Any, torch.Tensor], torch.Tensor]
+"""Calls a network with tokens, `[B, L]`; gives vectors `[B, D]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,35 @@ class Kind:
     layer: str = "last hidden state"
 
 
+@dataclass(frozen=True, slots=True)
+class TextKind:
+    """How text towers of one `model_type` are read.
+
+    Parameters
+    ----------
+    network
+        Class of transformers.
+    sees
+        The half with the same space, whose family and citation are the text's too.
+    padded
+        Whether texts are filled up to the limit, as in the network's training.
+    ends
+        Whether the network reads a text at its end token.
+    unexpected, unused
+        As of a `Kind`.
+    """
+
+    network: str
+    read: ReadText
+    sees: Kind
+    head: str = "text projection"
+    meaning: str = "text embedding, not normalised"
+    padded: bool = False
+    ends: bool = True
+    unexpected: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
 def _embedded(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     output = model(pixel_values=pixels)
     return output.last_hidden_state, output.image_embeds
@@ -121,7 +152,7 @@ def _clip(cls: str, citation: str, family: str, names: tuple[str, ...] = ()) -> 
     return Kind(
         cls,
         _embedded,
-        _EMBEDDING,
+        EMBEDDING,
         "CLIPImageProcessor",
         citation,
         unexpected=(r"text_model\..*", r"text_projection\.weight", r"logit_scale"),
@@ -133,7 +164,7 @@ def _clip(cls: str, citation: str, family: str, names: tuple[str, ...] = ()) -> 
     )
 
 
-_EMBEDDING = "image embedding of each frame, not normalised"
+EMBEDDING = "image embedding of each frame, not normalised"
 HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token")
 _DINO = ("class token of each frame", "BitImageProcessor")
 _SIGLIP_HALVES = (r"text_model\..*", r"logit_scale", r"logit_bias")
@@ -148,7 +179,7 @@ CLIP = _clip(
 SIGLIP = Kind(
     "SiglipVisionModel",
     _pooled,
-    _EMBEDDING,
+    EMBEDDING,
     "SiglipImageProcessor",
     "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
     prefix=0,
@@ -194,7 +225,7 @@ IMAGES: Mapping[str, Kind] = {
     "aimv2": Kind(
         "Aimv2Model",
         _featured,
-        _EMBEDDING,
+        EMBEDDING,
         "CLIPImageProcessor",
         _AIMV2,
         prefix=0,
@@ -313,6 +344,75 @@ VIDEOS: Mapping[str, Kind] = {
     ),
 }
 """`model_type` -> how its networks read videos."""
+
+
+def _text_embedded(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = model(input_ids=tokens).text_embeds
+    return vectors
+
+
+def _text_pooled(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = model(input_ids=tokens).pooler_output
+    return vectors
+
+
+def _projected(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = model.text_projection(model.text_model(input_ids=tokens).pooler_output)
+    return vectors
+
+
+def _causal(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Read a tower that attends to what comes before only where it is given a mask."""
+    found = model.get_text_features(input_ids=tokens, attention_mask=torch.ones_like(tokens))
+    vectors: torch.Tensor = found.pooler_output
+    return vectors
+
+
+def _masked(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    seen = (tokens != model.config.text_config.pad_token_id).long()
+    vectors: torch.Tensor = model.text_model(input_ids=tokens, attention_mask=seen).pooler_output
+    return vectors
+
+
+_IMAGE_HALF = (r"vision_model\..*", r"visual_projection\.weight", r"logit_scale", r"logit_bias")
+_CLIP = TextKind("CLIPTextModelWithProjection", _text_embedded, CLIP, unexpected=_IMAGE_HALF)
+_SIGLIP = TextKind(
+    "SiglipTextModel",
+    _text_pooled,
+    SIGLIP,
+    head="head over the last token",
+    padded=True,
+    ends=False,
+    unexpected=_IMAGE_HALF,
+)
+TEXTS: Mapping[str, TextKind] = {
+    "clip": _CLIP,
+    "clip_text_model": _CLIP,
+    "metaclip_2": TextKind(
+        "MetaClip2TextModelWithProjection", _text_embedded, IMAGES["metaclip_2"], unexpected=_IMAGE_HALF
+    ),
+    "siglip": _SIGLIP,
+    "siglip_text_model": _SIGLIP,
+    "aimv2": TextKind("Aimv2Model", _causal, IMAGES["aimv2"], unused=("vision_model", "visual_projection")),
+    "videoprism": TextKind(
+        "VideoPrismClipModel",
+        _masked,
+        VIDEOS["videoprism"],
+        head="last token",
+        meaning="text embedding, of length 1",
+        padded=True,
+        ends=False,
+        unused=("video_model",),
+    ),
+    "xclip": TextKind(
+        "XCLIPModel",
+        _projected,
+        VIDEOS["xclip"],
+        meaning="text embedding before video-specific prompts, not normalised",
+        unused=("vision_model", "visual_projection", "prompts_generator", "mit"),
+    ),
+}
+"""`model_type` -> how its networks read texts."""
 REFUSED = {
     "siglip2": "a NaFlex SigLIP 2 takes pictures of any shape; its fixed-resolution weights are read",
     **dict.fromkeys(("pe_video", "pe_audio_video", "perception_encoder"), "it is made of timm's layers"),

@@ -6,21 +6,36 @@ that were extracted under these names, and named presets.
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 import transformers
 from torch import nn
+from torch.func import functional_call
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork
-from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, on_meta, plain_config
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoder_kinds import CLIP, IMAGES, REFUSED, SIGLIP, SIGLIP2, VIDEOS, Kind
+from obygaze_features.backbones.encoder_kinds import (
+    CLIP,
+    EMBEDDING,
+    IMAGES,
+    REFUSED,
+    SIGLIP,
+    SIGLIP2,
+    VIDEOS,
+    Kind,
+    Read,
+    TextKind,
+)
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.processor import preset_of_processor, second_siglip
 from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError, first_line
+
+AnyKind = TypeVar("AnyKind", bound=Kind | TextKind)
+VISION = "vision_config"
 
 
 def image(
@@ -141,14 +156,14 @@ def xclip(
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the image half of a CLIP itself; its output has `image_embeds`, `[B, D]`."""
-    loaded = _Loaded(find_weights(weights), {"clip": CLIP}, "clip")
-    return LoadedNetwork(loaded.network(), loaded.weights, loaded.preset())
+    half = SeeingHalf(find_weights(weights), {"clip": CLIP}, "clip", VISION)
+    return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
 _CLIPS = {kind: IMAGES[kind] for kind in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")}
 
 
-def type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
+def _type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
     """Return the `model_type` of weights; of `random:SEED` without a type, the usual one.
 
     Raises
@@ -168,8 +183,24 @@ def type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
     return found
 
 
-class _Loaded:
-    """Weights with their kind, configuration and processor.
+class Half(Generic[AnyKind]):
+    """The half of a network that sees, or reads texts: its weights, kind and configuration.
+
+    Parameters
+    ----------
+    usual
+        `model_type` of random weights that name none.
+    part
+        Field of the configuration of both halves with that of this one.
+
+    Attributes
+    ----------
+    seeing
+        Kind of the half that sees; random weights of both halves are made together.
+    config, own
+        The configuration beside the weights, and the half's part of it.
+    second
+        Whether it is a SigLIP of the second generation.
 
     Raises
     ------
@@ -177,50 +208,56 @@ class _Loaded:
         If the network is of none of the kinds.
     """
 
-    def __init__(self, weights: Weights, kinds: Mapping[str, Kind], usual: str) -> None:
+    def __init__(self, weights: Weights, kinds: Mapping[str, AnyKind], usual: str, part: str) -> None:
         self.weights = weights
-        self.type = type_of(weights, kinds, usual)
+        self.type = _type_of(weights, kinds, usual)
         self.kind = kinds[self.type]
-        self.cls: Any = getattr(transformers, self.kind.network)
-        self.config: Any = auto_config(weights, self.type, self.kind.untrained)
-        self.vision: Any = getattr(self.config, "vision_config", self.config)
-        self.second = self.kind is SIGLIP and second_siglip(weights)
-        if getattr(self.config, "projection_dim", None) and hasattr(self.vision, "projection_dim"):
+        self.seeing: Kind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
+        self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
+        self.own: Any = getattr(self.config, part, self.config)
+        self.second = self.seeing is SIGLIP and second_siglip(weights)
+        if getattr(self.config, "projection_dim", None) and hasattr(self.own, "projection_dim"):
             # In some repositories the half's own copy is outdated.
-            self.vision.projection_dim = self.config.projection_dim
-
-    @property
-    def own(self) -> Any:
-        """The configuration of the class: of both halves, or one."""
-        return self.config if isinstance(self.config, self.cls.config_class) else self.vision
+            self.own.projection_dim = self.config.projection_dim
 
     def network(self) -> Any:
-        kind = self.kind
+        """Load the network, without the parts that are not used."""
+        cls = getattr(transformers, self.kind.network)
+        config = self.config if isinstance(self.config, cls.config_class) else self.own
+        unexpected = self.kind.unexpected
         model = load_pretrained(
-            self.cls, self.weights, self.own, allow_unexpected=kind.unexpected, **kind.settings
+            cls, self.weights, config, allow_unexpected=unexpected, **self.seeing.settings
         )
-        return self._used(model)
-
-    def on_meta(self) -> Any:
-        return self._used(on_meta(self.cls, self.own, **self.kind.settings))
-
-    def _used(self, model: Any) -> Any:
         for part in self.kind.unused:
             delattr(model, part)
         return model
 
-    def size(self) -> int | None:
+    def record(self, kind: str) -> dict[str, Any]:
+        """Return its configuration, as that of a kind, and the paper, for the provenance."""
+        width = (
+            {"projection_dim": self.config.projection_dim} if hasattr(self.config, "projection_dim") else {}
+        )
+        return {
+            "architecture": {"type": kind, **width, **plain_config(self.own)},
+            "citation": SIGLIP2 if self.second else self.seeing.citation,
+        }
+
+
+class SeeingHalf(Half[Kind]):
+    """The half of a network that sees, with the processor beside its weights."""
+
+    def side(self) -> int | None:
         """Return the side of the pictures that the network takes; None: any multiple of a patch."""
-        side = getattr(self.vision, self.kind.side) if self.kind.side else None
+        side = getattr(self.own, self.kind.side) if self.kind.side else None
         return side[0] if isinstance(side, list | tuple) else side
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
         """Return the preset of a name, or what the processor beside the weights does."""
-        kind, side = self.kind, self.size()
+        kind, side = self.kind, self.side()
         if name is not None:
             return choose_preset(name, (*kind.names, *allowed), size=side or 224)
         usual = "SigLIP2ImageProcessor" if self.second else kind.processor
-        multiple = 1 if side else int(self.vision.patch_size)
+        multiple = 1 if side else int(self.own.patch_size)
         names = kind.names if named else ()
         return preset_of_processor(self.weights, usual, side=side, multiple=multiple, names=names)
 
@@ -235,8 +272,8 @@ class _Loaded:
         if self.kind.frames is None:
             return wanted or 32, 1
         field_, step = self.kind.frames
-        usual = getattr(self.vision, field_)
-        size = step if isinstance(step, int) else getattr(self.vision, step)
+        usual = getattr(self.own, field_)
+        size = step if isinstance(step, int) else getattr(self.own, step)
         size = size if isinstance(size, int) else size[0]
         frames = wanted or usual
         if frames % size or (frames != usual and not self.kind.flexible):
@@ -246,12 +283,27 @@ class _Loaded:
             )
         return frames, size
 
-    def module(self, name: str, model: Any, step: int, tokens: str) -> "Pictures | Clips | XClipTokens":
-        if self.kind.frames is None:
-            return Pictures(name, model, self, tokens)
-        if self.type == "xclip":
-            return XClipTokens(name, model, tokens)
-        return Clips(name, model, self, tokens, step)
+    def module(self, name: str, tokens: str, step: int) -> "Pictures | Clips | XClipTokens":
+        """Load the network as a module that takes clips.
+
+        Raises
+        ------
+        BackboneError
+            If it has no tokens of this name.
+        """
+        kind = self.kind
+        pictures, xclip = kind.frames is None, self.type == "xclip"
+        known = ["frames", "patches"] if xclip else ["patches"] if pictures else ["all"]
+        if tokens not in ("none", *known):
+            raise BackboneError(
+                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}"
+            )
+        if xclip:
+            return XClipTokens(self.network(), tokens)
+        if pictures:
+            prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
+            return Pictures(self.network(), kind.read, kind.vector, prefix, tokens)
+        return Clips(self.network(), kind, step, tokens)
 
 
 def _build(
@@ -265,28 +317,19 @@ def _build(
     preset: str | None = None,
     presets: Sequence[str] = (),
 ) -> Backbone:
-    loaded = _Loaded(source, kinds, name)
-    kind = loaded.kind
-    frames, step = loaded.frames(name, n_frames)
-    chosen = loaded.preset(preset, presets, named=name == "clip")
-    module = loaded.module(name, loaded.network(), step, tokens)
-    pretended = loaded.module(name, loaded.on_meta(), step, tokens)
-    size = chosen.geometry.size
-    try:
-        with torch.device("meta"), torch.inference_mode():
-            arrays = pretended(torch.empty(1, frames, 3, size, size))
-    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
-        raise BackboneError(
-            f"{source.name}: the network does not take {frames} frames of {size} x {size} pixels: "
-            f"{first_line(error)}"
-        ) from None
+    half = SeeingHalf(source, kinds, name, VISION)
+    kind = half.kind
+    frames, step = half.frames(name, n_frames)
+    chosen = half.preset(preset, presets, named=name == "clip")
+    module = half.module(name, tokens, step)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
+    # Both arrays share their space with the text embeddings of the same weights.
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
     return network_backbone(
         name,
         module,
         n_frames=frames,
-        shapes={array: tuple(values.shape[1:]) for array, values in arrays.items()},
+        shapes=output_shapes(source, module, frames, chosen.geometry.size),
         meanings=module.meanings,
         weights=source,
         preset=chosen,
@@ -294,39 +337,53 @@ def _build(
         attention=module.model.config._attn_implementation,
         head=kind.head,
         layer=kind.layer,
-        architecture={
-            "type": kind.family if name == "clip" else loaded.type,
-            **projection(loaded.config),
-            **plain_config(loaded.vision),
-        },
-        citation=SIGLIP2 if loaded.second else kind.citation,
-        # Both arrays share their space with the text embeddings of the same weights.
+        **half.record(kind.family if name == "clip" else half.type),
         **space,
     )
 
 
-def projection(config: Any) -> dict[str, Any]:
-    """Return the width of the space of both halves, where a configuration has one."""
-    return {"projection_dim": config.projection_dim} if hasattr(config, "projection_dim") else {}
+def output_shapes(
+    weights: Weights, module: nn.Module, n_frames: int, size: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of what a module gives of a clip, by a run on torch's meta device, of shapes alone.
 
-
-def _check_tokens(name: str, tokens: str, known: Sequence[str]) -> str:
-    if tokens not in ("none", *known):
-        raise BackboneError(f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}")
-    return tokens
+    Raises
+    ------
+    BackboneError
+        If the network does not take such clips.
+    """
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    shapes = {name: tensor.to("meta") for name, tensor in tensors.items()}
+    try:
+        with torch.device("meta"), torch.inference_mode():
+            arrays = functional_call(module, shapes, torch.empty(1, n_frames, 3, size, size))
+    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+        raise BackboneError(
+            f"{weights.name}: the network does not take {n_frames} frames of {size} x {size} pixels: "
+            f"{first_line(error)}"
+        ) from None
+    return {array: tuple(values.shape[1:]) for array, values in arrays.items()}
 
 
 class Pictures(nn.Module):
-    """A network of pictures, applied to every frame of a clip."""
+    """A network of pictures, applied to every frame of a clip.
 
-    def __init__(self, name: str, model: Any, loaded: _Loaded, tokens: str) -> None:
+    Parameters
+    ----------
+    vector
+        What its vectors are.
+    prefix
+        Tokens before those of patches.
+    """
+
+    def __init__(
+        self, model: Any, read: Read, vector: str = EMBEDDING, prefix: int = 0, tokens: str = "none"
+    ) -> None:
         super().__init__()
         self.model = model
-        self.read = loaded.kind.read
-        self.prefix = loaded.kind.prefix + getattr(loaded.vision, "num_register_tokens", 0)
-        self.tokens = _check_tokens(name, tokens, ["patches"])
+        self.read, self.prefix, self.tokens = read, prefix, tokens
         self.meanings = {
-            "frames": loaded.kind.vector,
+            "frames": vector,
             "pooled": "its mean over the frames",
             "tokens": "last hidden state of the patches, frame by frame and row by row",
         }
@@ -334,28 +391,27 @@ class Pictures(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
         hidden, vectors = self.read(self.model, pixels.flatten(0, 1))
-        hidden = hidden[:, self.prefix :]
         vectors = hidden.mean(dim=1) if vectors is None else vectors
         frames = vectors.view(*pixels.shape[:2], -1)
         results = {"frames": frames, "pooled": frames.float().mean(dim=1)}
         if self.tokens == "patches":
-            results["tokens"] = hidden.reshape(len(pixels), -1, hidden.shape[-1])
+            patches = hidden[:, self.prefix :]
+            results["tokens"] = patches.reshape(len(pixels), -1, hidden.shape[-1])
         return results
 
 
 class Clips(nn.Module):
     """A network of clips: its tokens, their means in time, and one vector."""
 
-    def __init__(self, name: str, model: Any, loaded: _Loaded, tokens: str, step: int) -> None:
+    def __init__(self, model: Any, kind: Kind, step: int, tokens: str) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.step = loaded.kind.read, loaded.kind.prefix, step
-        self.tokens = _check_tokens(name, tokens, ["all"])
+        self.read, self.prefix, self.step, self.tokens = kind.read, kind.prefix, step, tokens
         first = "the class token, then " if self.prefix else ""
         self.meanings = {
             "tokens": f"last hidden state: {first}time by row by column",
             "frames": "mean of the last hidden state over the tokens of one tubelet in time",
-            "pooled": loaded.kind.vector,
+            "pooled": kind.vector,
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -378,15 +434,15 @@ class XClipTokens(nn.Module):
     in `XCLIPModel.get_video_features`.
     """
 
-    def __init__(self, name: str, model: Any, tokens: str) -> None:
+    def __init__(self, model: Any, tokens: str) -> None:
         super().__init__()
         self.model = model
+        self.tokens = tokens
         which = {
             "frames": "projected class token of each frame, before the multi-frame integration transformer",
             "patches": "last hidden state of the vision transformer before its last normalisation, "
             "without the class token, frame by frame and row by row",
         }
-        self.tokens = _check_tokens(name, tokens, list(which))
         self.meanings = {
             "frames": "output of the multi-frame integration transformer, one a frame",
             "pooled": VIDEOS["xclip"].vector,

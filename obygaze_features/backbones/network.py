@@ -85,35 +85,6 @@ def network_backbone(
     )
 
 
-FRAME_BY_FRAME = {
-    "frames": "image embedding of each frame, not normalised",
-    "pooled": "its mean over the frames",
-}
-"""What `FrameByFrame` gives."""
-
-
-class FrameByFrame(nn.Module):
-    """An image network applied to every frame of a clip.
-
-    Parameters
-    ----------
-    output
-        Name of the vectors among what the network gives; empty if it gives nothing else.
-    """
-
-    def __init__(self, model: Any, output: str = "") -> None:
-        super().__init__()
-        self.model = model
-        self.output = output
-
-    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
-        given = self.model(pixels.flatten(0, 1))
-        vectors = getattr(given, self.output) if self.output else given
-        frames = vectors.view(*pixels.shape[:2], -1)
-        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
-
-
 def text_backbone(
     name: str,
     network: nn.Module,

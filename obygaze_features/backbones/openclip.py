@@ -4,7 +4,6 @@ transformers has no CLIP with a ResNet (Radford et al. 2021, section 2.4): this 
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,9 @@ from torch import nn
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import (
-    FRAME_BY_FRAME,
-    FrameByFrame,
-    network_backbone,
-    text_backbone,
-)
-from obygaze_features.backbones.presets import PRESETS, choose_preset
+from obygaze_features.backbones.encoders import Pictures
+from obygaze_features.backbones.network import network_backbone, text_backbone
+from obygaze_features.backbones.presets import HALF, OPENAI, choose_preset
 from obygaze_features.backbones.weights import (
     HUB,
     OPEN_CLIP,
@@ -29,6 +24,7 @@ from obygaze_features.backbones.weights import (
     Weights,
     digest,
     find_weights,
+    named_architecture,
     space_of,
 )
 from obygaze_features.errors import BackboneError
@@ -38,18 +34,14 @@ CITATION = (
     "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021"
 )
 LIBRARIES = ("torch", "open_clip_torch")
-FOREIGN = {
-    "vision_cfg": ("timm_model_name",),
-    "text_cfg": ("hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"),
-    "multimodal_cfg": (),
-    "custom_text": (),
-}
-"""Parts of a configuration that ask for networks or tokenizers of other packages."""
+FOREIGN = {"timm_model_name", "hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"}
+"""Fields of the configuration of a half that ask for networks or tokenizers of other packages."""
+USUAL = {"mean": OPENAI[0], "std": OPENAI[1], "resize_mode": "shortest", "interpolation": "bicubic"}
 PREPROCESSING = {
-    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711), "shortest"),
-    "siglip": ((0.5,) * 3, (0.5,) * 3, "squash"),
+    "clip": USUAL,
+    "siglip": USUAL | {"mean": HALF[0], "std": HALF[1], "resize_mode": "squash"},
 }
-"""Preset -> the mean, deviation and resizing that a configuration states for it."""
+"""Preset -> what a configuration states for it; what it leaves out is the first one's."""
 
 
 def openclip(
@@ -73,14 +65,14 @@ def openclip(
     """
     source = find_openclip(weights)
     config = configuration(source)
-    model = load_openclip(source, config)
+    module = Pictures(load_openclip(source, config).visual, _embedded)
     frames, width = n_frames or 32, int(config["embed_dim"])
     return network_backbone(
         "openclip",
-        FrameByFrame(model.visual),
+        module,
         n_frames=frames,
         shapes={"frames": (frames, width), "pooled": (width,)},
-        meanings=FRAME_BY_FRAME,
+        meanings=module.meanings,
         weights=source,
         preset=choose_preset(preset or stated_preset(source), tuple(PREPROCESSING), size=image_size(config)),
         compute=compute or Compute(),
@@ -91,6 +83,11 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
+
+
+def _embedded(visual: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read an image network, whose tokens OpenCLIP does not give: the pixels are in their place."""
+    return pixels, visual(pixels)
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -196,9 +193,9 @@ def find_openclip(source: str) -> Weights:
     if source in OPENCLIP:
         return find_weights(OPENCLIP[source].repository, OPEN_CLIP)
     if "/" not in source and ":" not in source and not Path(source).expanduser().exists():
-        near = get_close_matches(source, OPENCLIP, n=1)
-        known = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(OPENCLIP)}"
-        raise BackboneError(f"weights '{source}': no folder, and no model of this name; {known}")
+        raise BackboneError(
+            f"weights '{source}': no folder, and no model of this name; there is {', '.join(OPENCLIP)}"
+        )
     return find_weights(source, OPEN_CLIP)
 
 
@@ -212,28 +209,26 @@ def configuration(weights: Weights) -> dict[str, Any]:
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
-    known = {model.repository: model.architecture for model in OPENCLIP.values()}
-    architecture = known.get(weights.repository or "")
+    architecture = named_architecture(weights.repository)
     if weights.seed is not None:
         architecture = OPENCLIP[HUB["openclip"]].architecture
     if architecture is not None:
         named: dict[str, Any] = open_clip.get_model_config(architecture)
         return named
     config = weights.config(OPEN_CLIP.config).get("model_cfg")
-    parts = ("embed_dim", "vision_cfg", "text_cfg")
-    if not isinstance(config, dict) or any(part not in config for part in parts):
+    halves = ("vision_cfg", "text_cfg")
+    if not isinstance(config, dict) or not all(isinstance(config.get(half), dict) for half in halves):
         raise BackboneError(
-            f"{weights.name}: {OPEN_CLIP.config} has no model_cfg with {', '.join(parts)}: "
+            f"{weights.name}: {OPEN_CLIP.config} has no model_cfg with {' and '.join(halves)}: "
             "not the configuration of a CLIP of OpenCLIP"
         )
-    for part, names in FOREIGN.items():
-        inside = config.get(part)
-        foreign = [f"{part}.{name}" for name in names if inside.get(name)] if isinstance(inside, dict) else []
-        if foreign or (not names and inside):
-            raise BackboneError(
-                f"{weights.name}: its configuration asks for {(foreign or [part])[0]}; "
-                "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
-            )
+    for part in halves:
+        for name in FOREIGN.intersection(config[part]):
+            if config[part][name]:
+                raise BackboneError(
+                    f"{weights.name}: its configuration asks for {part}.{name}; "
+                    "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
+                )
     return config
 
 
@@ -279,21 +274,17 @@ def stated_preset(weights: Weights) -> str:
     BackboneError
         If it states preprocessing that no preset has.
     """
-    if weights.folder is None or weights.repository in {model.repository for model in OPENCLIP.values()}:
+    if weights.folder is None or named_architecture(weights.repository) is not None:
         return "clip"
-    stated = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
-    for name, (mean, deviation, resizing) in PREPROCESSING.items():
-        default = PREPROCESSING["clip"]
-        if (
-            tuple(stated.get("mean", default[0])) == mean
-            and tuple(stated.get("std", default[1])) == deviation
-            and stated.get("resize_mode", default[2]) == resizing
-            and stated.get("interpolation", "bicubic") == "bicubic"
-        ):
+    written = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
+    stated = {field: written.get(field, usual) for field, usual in USUAL.items()}
+    stated |= {field: tuple(stated[field]) for field in ("mean", "std")}
+    for name, known in PREPROCESSING.items():
+        if stated == known:
             return name
     raise BackboneError(
         f"{weights.name}: its preprocess_cfg is that of no preset; choose one with --preset "
-        f"({', '.join(name for name in PRESETS if name in PREPROCESSING)})"
+        f"({', '.join(PREPROCESSING)})"
     )
 
 

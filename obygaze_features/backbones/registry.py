@@ -71,16 +71,10 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     """
     if name in TEXT_BACKBONES:
         raise BackboneError(f"backbone '{name}' reads texts, not frames")
-    function = _function(name)
-    _check_options(name, function, options)
-    chosen = {} if n_frames is None else {"n_frames": n_frames}
+    chosen = options if n_frames is None else {"n_frames": n_frames, **options}
+    function = _function(name, chosen)
     try:
-        inspect.signature(function).bind(**chosen, **options)
-    except TypeError as error:
-        hint = "; give --weights" if "'weights'" in str(error) else ""
-        raise BackboneError(f"backbone '{name}': {error}{hint}") from None
-    try:
-        backbone = function(**chosen, **options)
+        backbone = function(**chosen)
     except (ObygazeError, OSError):
         raise
     except Exception as error:
@@ -96,9 +90,7 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     """Build a text backbone by its name; see `load_backbone`."""
     if name not in TEXT_BACKBONES:
         raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
-    function = _function(name)
-    _check_options(name, function, options)
-    backbone: TextBackbone = function(**options)
+    backbone: TextBackbone = _function(name, options)(**options)
     return backbone
 
 
@@ -152,10 +144,22 @@ def backbone_options(name: str) -> tuple[str, ...]:
     BackboneError
         If there is no such backbone.
     """
-    return _options(_function(name))
+    return tuple(option for option in inspect.signature(_find(name)).parameters if option != "n_frames")
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """Find a backbone's function, and check that it takes these options."""
+    function = _find(name)
+    try:
+        inspect.signature(function).bind(**options)
+    except TypeError as error:
+        known = ", ".join(backbone_options(name)) or "none"
+        hint = "give --weights" if str(error).startswith("missing") else f"its options: {known}"
+        raise BackboneError(f"backbone '{name}': {error}; {hint}") from None
+    return function
+
+
+def _find(name: str) -> Callable[..., Any]:
     brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP) if entry.name == name}
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     if len(brought) + (ours is not None) > 1:
@@ -176,23 +180,9 @@ def _imported(name: str) -> Callable[..., Any]:
 
 def _load(entry: EntryPoint) -> Callable[..., Any]:
     try:
-        function = entry.load()
+        function: Callable[..., Any] = entry.load()
     except Exception as error:
         raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from error
     if not callable(function):
         raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
-    loaded: Callable[..., Any] = function
-    return loaded
-
-
-def _check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    known = _options(function)
-    for option in options:
-        if option not in known:
-            raise BackboneError(
-                f"backbone '{name}' takes no option '{option}'; it takes {', '.join(known) or 'none'}"
-            )
-
-
-def _options(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(name for name in inspect.signature(function).parameters if name != "n_frames")
+    return function

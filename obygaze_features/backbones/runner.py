@@ -16,12 +16,10 @@ from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueu
 from obygaze_features.backbones.compute import (
     BatchSize,
     Compute,
-    autocast,
     card_of,
     card_record,
-    free_memory,
+    inference,
     is_out_of_memory,
-    matmul_precision,
 )
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
@@ -154,15 +152,13 @@ class Runner:
             As a call of the object.
         """
         self._check(clips)
-        self._load()
         calls = []
         n_queued = 0
         while n_queued < len(clips):
-            call = self._attempt(clips[n_queued : n_queued + self._size.now])
-            if call is None:
-                continue
-            calls.append(call)
-            n_queued += call.clips
+            some = clips[n_queued : n_queued + self._size.now]
+            if (call := self._attempt(some)) is not None:
+                calls.append(call)
+                n_queued += len(some)
         return Pending(self, calls)
 
     def _check(self, clips: Clips) -> None:
@@ -178,50 +174,34 @@ class Runner:
         """Move the network to its device, once."""
         if self._scale is not None:
             return
-        for last in (False, True):
-            try:
-                network = self.network.to(self.device)
-                if self._dtype != torch.float32:
-                    network = network.to(self._dtype)
-                channels = (1, 1, 3, 1, 1)
-                scale, shift = (
-                    torch.tensor(values, dtype=torch.float64).float().reshape(channels).to(self.device)
-                    for values in (self._affine.scale, self._affine.shift)
-                )
-                if self.device.type == "cuda":
-                    self._queue = CardQueue(self.device, self.shape, self.outputs)
-                break
-            except RuntimeError as error:
-                if not is_out_of_memory(error):
-                    raise
-            if last:
-                needed = sum(value.numel() * value.element_size() for value in self.network.parameters())
-                raise BackboneError(
-                    f"backbone '{self.name}': its weights, {needed / 1e9:.1f} GB, do not fit in the memory "
-                    f"of {self.device}{free_memory(self.device)}"
-                )
-            self._size.failed()
+        network = self.network.to(self.device)
+        if self._dtype != torch.float32:
+            network = network.to(self._dtype)
+        channels = (1, 1, 3, 1, 1)
+        scale, shift = (
+            torch.tensor(values, dtype=torch.float64).float().reshape(channels).to(self.device)
+            for values in (self._affine.scale, self._affine.shift)
+        )
+        if self.device.type == "cuda":
+            self._queue = CardQueue(self.device, self.shape, self.outputs)
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
         self._scale, self._shift = scale, shift
 
-    def _attempt(self, clips: Clips) -> "Call | Computed | None":
+    def _attempt(self, clips: Clips) -> Call | EncodedClips | None:
         """Call the network once; None if memory ran out, with everything freed that was held."""
-        at_once = self._size.now
         try:
+            self._load()
             if self._queue is not None:
-                return self._queue.put(clips, at_once, self._forward)
-            computed = self._compute(clips, at_once)
+                return self._queue.put(clips, self._size.now, self._forward)
+            return self._compute(clips, self._size.now)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-        else:
-            self._size.worked()
-            return computed
         # Outside the handler, since its traceback keeps the tensors alive.
         self.lost()
         return None
 
-    def _compute(self, clips: Clips, at_once: int) -> "Computed":
+    def _compute(self, clips: Clips, at_once: int) -> EncodedClips:
         """Call the network on a CPU."""
         began = time.perf_counter()
         filled = np.stack([*clips, *[clips[-1]] * (at_once - len(clips))]) if at_once > 1 else clips[0][None]
@@ -229,14 +209,12 @@ class Runner:
         results = self._forward(torch.from_numpy(filled))
         arrays = {name: result[: len(clips)].numpy() for name, result in results.items()}
         finite = [np.isfinite(values).reshape(len(clips), -1).all(axis=1) for values in arrays.values()]
-        return Computed(len(clips), at_once, time.perf_counter() - began, arrays, np.all(finite, axis=0))
+        self.busy_s += time.perf_counter() - began
+        self._size.worked()
+        return EncodedClips(arrays, np.all(finite, axis=0), np.full(len(clips), at_once))
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        with (
-            torch.inference_mode(),
-            matmul_precision(tf32=self.compute.tf32),
-            autocast(self.compute, self.device),
-        ):
+        with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             frames = frames.mul_(self._scale).add_(self._shift)
             results = self.network(frames.to(self._dtype))
@@ -255,11 +233,15 @@ class Runner:
             )
         return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
 
-    def arrived(self, busy_s: float) -> None:
-        """Record that the results of a GPU call have arrived."""
-        self.busy_s += busy_s
-        if self._queue is not None:
-            self._size.worked()
+    def finish(self, call: Call) -> EncodedClips:
+        """Wait for a call on a GPU; if memory ran out, which may be reported only here, compute it again."""
+        results = call.take()
+        if isinstance(results, np.ndarray):
+            self.lost()
+            return self.start(results).result()
+        self.busy_s += call.busy_s
+        self._size.worked()
+        return EncodedClips(*results, np.full(call.clips, call.at_once))
 
     def lost(self) -> None:
         """After a lack of memory, wait for the calls in progress and reduce the batch size."""
@@ -268,39 +250,16 @@ class Runner:
         self._size.failed()
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """One call of the network on a CPU, already completed; otherwise like `Call`."""
-
-    clips: int
-    at_once: int
-    busy_s: float
-    arrays: Arrays
-    finite: NDArray[np.bool_]
-
-    def take(self) -> tuple[Arrays, NDArray[np.bool_]]:
-        """Return the arrays, and whether all values of a clip are finite."""
-        return self.arrays, self.finite
-
-
 class Pending:
     """Clips in progress; `result` waits for them."""
 
-    def __init__(self, runner: Runner, calls: Sequence[Call | Computed]) -> None:
+    def __init__(self, runner: Runner, calls: Sequence[Call | EncodedClips]) -> None:
         self._runner = runner
         self._calls = calls
 
     def result(self) -> EncodedClips:
         """Wait for the results; call it only once."""
-        parts: list[EncodedClips] = []
-        for call in self._calls:
-            results = call.take()
-            if isinstance(results, np.ndarray):  # out of memory, reported late
-                self._runner.lost()
-                parts.append(self._runner.start(results).result())
-                continue
-            self._runner.arrived(call.busy_s)
-            parts.append(EncodedClips(*results, np.full(call.clips, call.at_once)))
+        parts = [self._runner.finish(call) if isinstance(call, Call) else call for call in self._calls]
         if len(parts) == 1:
             return parts[0]
         return EncodedClips(
@@ -355,11 +314,7 @@ class TextRunner:
     def _attempt(self, tokens: NDArray[np.int64]) -> NDArray[np.float32] | None:
         """Encode some texts; None if memory ran out."""
         try:
-            with (
-                torch.inference_mode(),
-                matmul_precision(tf32=self.compute.tf32),
-                autocast(self.compute, self.device),
-            ):
+            with inference(self.compute, self.device):
                 vectors = self.network(torch.tensor(tokens, device=self.device))
             encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
         except RuntimeError as error:

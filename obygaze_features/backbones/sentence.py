@@ -30,13 +30,8 @@ from obygaze_features.errors import BackboneError
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
 HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
 MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
-MODES: dict[str, Literal["mean", "cls"]] = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "mean": "mean",
-    "cls": "cls",
-}
-"""The poolings that are supported, by their names in the files of older and of newer versions."""
+MODES: tuple[Literal["mean"], Literal["cls"]] = ("mean", "cls")
+"""The poolings that are supported; older versions have a flag such as `pooling_mode_mean_tokens` for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +175,10 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     newer = config.get("pooling_mode")  # one name or several, where older versions have a flag for each
     flags = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     modes = newer if isinstance(newer, list) else [newer] if newer else flags
-    if len(modes) != 1 or str(modes[0]) not in MODES:
-        raise BackboneError(
-            f"{weights.name}/{name}: asks for {', '.join(map(str, modes)) or 'no pooling'}; "
-            f"one of {', '.join(MODES)} is supported"
-        )
-    return MODES[str(modes[0])]
+    for mode in MODES:
+        if modes in ([mode], [f"pooling_mode_{mode}_tokens"], [f"pooling_mode_{mode}_token"]):
+            return mode
+    raise BackboneError(
+        f"{weights.name}/{name}: asks for {', '.join(map(str, modes)) or 'no pooling'}; "
+        f"one of {', '.join(MODES)} is supported"
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, signal
 
-from obygaze_features.backbones.backbone import Backbone, Hearing, Output
+from obygaze_features.backbones.backbone import Backbone, Hearing, Output, descriptor_provenance
 
 RATE = 16_000
 STEPS_A_SECOND = 50
@@ -54,13 +54,9 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
         prepare=prepare,
         encode=encode,
         outputs=(Output("frames", (n_frames, width)), Output("pooled", (width,))),
-        provenance={
-            "head": None,
-            "layer": None,
-            "hub": None,
-            "weights_sha256": None,
-            "architecture": {"features": list(FEATURES)},
-            "preset": {
+        provenance=descriptor_provenance(
+            FEATURES,
+            preset={
                 "name": "sound",
                 "resize": f"{RATE} samples a second, mono, by libswresample",
                 "crop": "parts between the midpoints of the sampled frames",
@@ -68,16 +64,8 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
                 "order": "mono, resample",
                 "track": track,
             },
-            "compute": {
-                "dtype": "float32",
-                "autocast": None,
-                "attention": None,
-                "tf32": False,
-                "device": "cpu",
-            },
-            "licence": "Apache-2.0",
-            "citation": "ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
-        },
+            citation="ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
+        ),
         libraries=("scipy",),
         encode_in_worker=True,
         hears=Hearing(RATE, track, measure, STEPS_A_SECOND),

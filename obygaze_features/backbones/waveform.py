@@ -7,7 +7,7 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Backbone, Hearing, Output
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
-from obygaze_features.backbones.compute import Compute, autocast, card_of, is_out_of_memory, matmul_precision
+from obygaze_features.backbones.compute import Compute, card_of, inference, is_out_of_memory
 from obygaze_features.backbones.weights import Weights, find_weights, object_beside
 from obygaze_features.errors import BackboneError, first_line
 
@@ -46,7 +46,7 @@ class Kind:
     meaning
         What a step is.
     longest_s
-        Reads the longest window, in seconds, from the extractor; None for `LONGEST_S`.
+        Reads the longest window, in seconds, from the extractor.
     agree
         Field of the extractor -> field of the configuration that must be equal.
     unexpected
@@ -58,8 +58,8 @@ class Kind:
     steps: Steps
     meaning: str
     citation: str
-    longest_s: Callable[[Any], float] | None = None
-    agree: Mapping[str, str] | None = None
+    longest_s: Callable[[Any], float] = lambda _: LONGEST_S
+    agree: Mapping[str, str] = field(default_factory=dict)
     unexpected: tuple[str, ...] = ()
 
 
@@ -159,12 +159,9 @@ def waveform(
             f"there is {', '.join(KINDS)}"
         )
     own = config.audio_config if config.model_type == "clap" else config
-    for field in (
-        "mask_time_prob",
-        "mask_feature_prob",
-    ):  # of training, where a tensor stands for what is masked
-        if hasattr(own, field):
-            setattr(own, field, 0.0)
+    for masking in ("mask_time_prob", "mask_feature_prob"):
+        if hasattr(own, masking):  # of training, where a tensor stands for what is masked
+            setattr(own, masking, 0.0)
     extractor = _extractor(source, kind, own)
     network: Any = load_pretrained(
         getattr(transformers, kind.network), source, own, allow_unexpected=kind.unexpected
@@ -214,7 +211,7 @@ class WaveformEncoder:
         self.compute = compute
         self.device = compute.torch_device()
         self.rate = int(extractor.sampling_rate)
-        self.longest_s = LONGEST_S if kind.longest_s is None else kind.longest_s(extractor)
+        self.longest_s = kind.longest_s(extractor)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network, self._config, self._kind = network, config, kind
         self._extractor = extractor
@@ -272,23 +269,12 @@ class WaveformEncoder:
             if not self._is_loaded:
                 self._network = self._network.to(self.device, self._dtype)
                 self._is_loaded = True
-            inputs = {
-                name: torch.from_numpy(np.concatenate([np.asarray(each[name]) for each in given])).to(
-                    self.device
-                )
-                for name in given[0]
-                if name != "attention_mask"  # all ones: windows of one length
-            }
-            inputs = {
-                name: value.to(self._dtype) if value.is_floating_point() else value
-                for name, value in inputs.items()
-            }
+            inputs = {}
+            for name in given[0].keys() - {"attention_mask"}:  # all ones: windows of one length
+                value = torch.from_numpy(np.concatenate([each[name] for each in given])).to(self.device)
+                inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             network = self._network.encoder if self._kind.network == "WhisperModel" else self._network
-            with (
-                torch.inference_mode(),
-                matmul_precision(tf32=self.compute.tf32),
-                autocast(self.compute, self.device),
-            ):
+            with inference(self.compute, self.device):
                 steps = self._kind.steps(network(**inputs), self._config, len(windows[0]))
                 return np.asarray(steps.float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
@@ -322,7 +308,7 @@ def _extractor(source: Weights, kind: Kind, config: Any) -> Any:
         raise BackboneError(f"{where} {told}; how samples are prepared stands in that of a {kind.extractor}")
     try:
         extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
-        longest_s = LONGEST_S if kind.longest_s is None else kind.longest_s(extractor)
+        longest_s = kind.longest_s(extractor)
         fits = SLOWEST <= extractor.sampling_rate <= FASTEST and 0.1 <= longest_s <= 2 * LONGEST_S
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(f"{where}: there is no such extractor: {first_line(error)}") from None
@@ -331,7 +317,7 @@ def _extractor(source: Weights, kind: Kind, config: Any) -> Any:
             f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
             f"{SLOWEST} to {FASTEST}, and at most {2 * LONGEST_S:g} s"
         )
-    for ours, theirs in (kind.agree or {}).items():
+    for ours, theirs in kind.agree.items():
         if getattr(extractor, ours) != getattr(config, theirs):
             raise BackboneError(
                 f"{where}: {ours} is {getattr(extractor, ours)}, and the network's {theirs} "

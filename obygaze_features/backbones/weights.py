@@ -143,7 +143,6 @@ MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 _RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_]+))?", re.ASCII)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -264,6 +263,12 @@ def space_of(family: str, weights: Weights) -> str:
     return f"{family} {made}"
 
 
+def named_architecture(repository: str | None) -> str | None:
+    """Return OpenCLIP's name of the architecture of a repository in `OPENCLIP`; None for others."""
+    known = {model.repository: model.architecture for model in OPENCLIP.values()}
+    return known.get(repository or "")
+
+
 def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) -> Weights:
     """Find weights by `random:SEED[:TYPE]`, a path, or `owner/name[@revision]` on the hub.
 
@@ -308,15 +313,21 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    config = _first_file(repository, revision, layout)
-    commit = config.parent.name
-    if not _COMMIT.fullmatch(commit):
-        raise BackboneError(f"{repository}: '{commit}' is not a commit")
-    paths = _tensor_files(layout, lambda name: _hub_file_if_any(repository, name, commit))
-    if paths:
-        return Weights(tuple(paths), config.parent, digest(paths), repository, commit)
-    where = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
-    raise BackboneError(f"{repository}@{commit}: {where} has none of {_names(layout)}")
+    known = named_architecture(repository) is not None
+    needed = (layout.config, *layout.single) if known else (layout.config,)
+    found = (_hub_file(repository, name, revision) for name in needed)
+    first = next((path for path in found if path is not None), None)
+    absent = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
+    if first is None:
+        raise BackboneError(
+            f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
+            f"and {absent} has no {needed[-1]}"
+        )
+    commit = first.parent.name
+    paths = _tensor_files(layout, lambda name: _hub_file(repository, name, commit))
+    if not paths:
+        raise BackboneError(f"{repository}@{commit}: {absent} has none of {_names(layout)}")
+    return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
@@ -328,7 +339,7 @@ def file_of(weights: Weights, name: str) -> Path | None:
         If the hub cannot be asked.
     """
     if weights.repository is not None:
-        return _hub_file_if_any(weights.repository, name, weights.revision)
+        return _hub_file(weights.repository, name, weights.revision)
     path = None if weights.folder is None else weights.folder / name
     return path if path is not None and path.is_file() else None
 
@@ -395,23 +406,8 @@ def _is_compressed(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return any(member.compress_type for member in archive.infolist())
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        ValueError,
-        OSError,
-    ):  # not a zip: loading says what it is
-        return False
-
-
-def _first_file(repository: str, revision: str | None, layout: Layout) -> Path:
-    """Fetch the configuration; of a named model, which needs none, the weights do."""
-    named = repository in {model.repository for model in OPENCLIP.values()}
-    for name in (layout.config, *layout.single) if named else ():
-        path = _hub_file_if_any(repository, name, revision)
-        if path is not None:
-            return path
-    return _hub_file(repository, layout.config, revision)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        return False  # not a zip: loading says what it is
 
 
 def _names(layout: Layout) -> str:
@@ -447,17 +443,7 @@ def _shards(index: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _hub_file(repository: str, name: str, revision: str | None) -> Path:
-    path = _hub_file_if_any(repository, name, revision)
-    if path is None:
-        where = f"{repository}@{revision or 'main'}"
-        offline = "nor in the hub's cache, and HF_HUB_OFFLINE is set"
-        reason = offline if _offline() else f"and no {name} on the hub"
-        raise BackboneError(f"weights '{where}': no file or folder of this name here, {reason}")
-    return path
-
-
-def _hub_file_if_any(repository: str, name: str, revision: str | None) -> Path | None:
+def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[extract]
     from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415 - HTTPError is not exported

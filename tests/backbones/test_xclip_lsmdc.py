@@ -9,7 +9,7 @@ import torch
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
 from obygaze_features.errors import BackboneError
 from obygaze_studies.lsmdc.step import similarities
 from tests.tiny_checkpoints import tiny_lsmdc

@@ -11,7 +11,7 @@ import torch
 
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
 from obygaze_studies.lsmdc.execution import Processes
 from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
 from obygaze_studies.lsmdc.retrieval import evaluate

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdc
-from obygaze_features.backbones.xclip_lsmdc_checkpoint import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
 from obygaze_studies.lsmdc import LsmdcSettings, train
 from obygaze_studies.lsmdc.execution import Processes, convert, joined
 from obygaze_studies.lsmdc.step import (

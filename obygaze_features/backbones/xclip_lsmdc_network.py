@@ -1,0 +1,328 @@
+"""Define the LSMDC X-CLIP (Ma et al. 2022), `XClipLsmdc`, and convert its published checkpoints.
+
+The network's size follows from the shapes of a few tensors; from the size, the name and shape of every tensor
+that the file must hold, and where each belongs in the port.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModelWithProjection,
+    CLIPVisionConfig,
+    CLIPVisionModelWithProjection,
+)
+from transformers.models.clip.modeling_clip import CLIPEncoder
+
+from obygaze_features.backbones.checkpoint import check_keys, check_tensors
+from obygaze_features.backbones.compute import ATTENTION
+from obygaze_features.errors import BackboneError
+
+Shape = tuple[int, ...]
+TEMPORAL_EPS = 1e-12  # of the layer norms between frames; CLIP's own is 1e-5
+MASKED = -1e6
+ORIGINAL_NAMES = {
+    "vision.vision_model.embeddings.class_embedding": "clip.visual.class_embedding",
+    "vision.vision_model.embeddings.position_embedding.weight": "clip.visual.positional_embedding",
+    "vision.vision_model.embeddings.patch_embedding": "clip.visual.conv1",
+    "vision.vision_model.pre_layrnorm": "clip.visual.ln_pre",  # transformers' spelling
+    "vision.vision_model.post_layernorm": "clip.visual.ln_post",
+    "vision.vision_model.encoder.layers": "clip.visual.transformer.resblocks",
+    "vision.visual_projection.weight": "clip.visual.proj",
+    "text.text_model.embeddings.token_embedding": "clip.token_embedding",
+    "text.text_model.embeddings.position_embedding.weight": "clip.positional_embedding",
+    "text.text_model.final_layer_norm": "clip.ln_final",
+    "text.text_model.encoder.layers": "clip.transformer.resblocks",
+    "text.text_projection.weight": "clip.text_projection",
+    "temporal.layers": "transformerClip.resblocks",
+    "logit_scale": "clip.logit_scale",
+    "self_attn.q_proj.": "attn.in_proj_",
+    "self_attn.out_proj": "attn.out_proj",
+    "mlp.fc1": "mlp.c_fc",
+    "mlp.fc2": "mlp.c_proj",
+    "layer_norm1": "ln_1",
+    "layer_norm2": "ln_2",
+}
+"""Part of a tensor's name in the port -> the same in the original."""
+TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTensor:
+    """One tensor of the original: its name and shape there, and the port's names for it or for its parts."""
+
+    original: str
+    shape: Shape
+    port: tuple[str, ...]
+    turn: Literal["same", "transpose", "thirds"] = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class LsmdcFormat:
+    """The published checkpoint format of an LSMDC X-CLIP of some size; the defaults are ViT-B/16.
+
+    Attributes
+    ----------
+    HEAD_WIDTH
+        Width of every attention head of every CLIP.
+    RECORD_KEY
+        Key of the training record in the metadata of safetensors that `obygaze train` wrote.
+    """
+
+    HEAD_WIDTH: ClassVar[int] = 64
+    RECORD_KEY: ClassVar[str] = "obygaze_training"
+    embed: int = 512
+    vision_width: int = 768
+    vision_layers: int = 12
+    patch: int = 16
+    image: int = 224
+    text_width: int = 512
+    text_layers: int = 12
+    context: int = 77
+    vocabulary: int = 49408
+    temporal_layers: int = 4
+    temporal_positions: int = 77
+    max_frames: int = 12
+    max_words: int = 32
+
+    @classmethod
+    def of(cls, name: str, tensors: Mapping[str, torch.Tensor]) -> "LsmdcFormat":
+        """Read the sizes off the shapes of a checkpoint.
+
+        Raises
+        ------
+        BackboneError
+            If a tensor that tells a size is missing, or has not as many axes as it should.
+        """
+        telling = {
+            "clip.visual.conv1.weight": 4,
+            "clip.visual.positional_embedding": 2,
+            "clip.visual.proj": 2,
+            "clip.positional_embedding": 2,
+            "clip.token_embedding.weight": 2,
+            "frame_position_embeddings.weight": 2,
+            "frame_logit_weight": 2,
+            "word_logit_weight": 2,
+        }
+        check_keys(
+            name,
+            missing=[key for key in telling if key not in tensors],
+            unexpected=[],
+            mismatched=[key for key, axes in telling.items() if key in tensors and tensors[key].ndim != axes],
+        )
+        width, _, patch, _ = tensors["clip.visual.conv1.weight"].shape
+        context, text_width = tensors["clip.positional_embedding"].shape
+        grid = round((tensors["clip.visual.positional_embedding"].shape[0] - 1) ** 0.5)
+        embed = tensors["clip.visual.proj"].shape[1]
+        if not patch or any(not size or size % cls.HEAD_WIDTH for size in (width, text_width, embed)):
+            raise BackboneError(
+                f"{name}: widths {width}, {text_width} and {embed} and patches of {patch}: "
+                f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
+            )
+        return cls(
+            embed=embed,
+            vision_width=width,
+            vision_layers=_layers(tensors, "clip.visual.transformer"),
+            patch=patch,
+            image=patch * grid,
+            text_width=text_width,
+            text_layers=_layers(tensors, "clip.transformer"),
+            context=context,
+            vocabulary=tensors["clip.token_embedding.weight"].shape[0],
+            temporal_layers=_layers(tensors, "transformerClip"),
+            temporal_positions=tensors["frame_position_embeddings.weight"].shape[0],
+            max_frames=tensors["frame_logit_weight"].shape[0],
+            max_words=tensors["word_logit_weight"].shape[0],
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return the sizes as plain JSON."""
+        return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
+
+    def tensors(self) -> tuple[PublishedTensor, ...]:
+        """List every tensor of the original checkpoint, with its place in the port."""
+        return _published_tensors(self)
+
+    def matrices(self) -> dict[str, int]:
+        """Name the learned square matrices of the similarities, with their size."""
+        return {
+            "global_mat_weight": self.embed,
+            "local_mat_weight": self.embed,
+            "word_logit_weight": self.max_words,
+            "word_mat_weight": self.max_words,
+            "word_mat_weight2": self.max_words,
+            "frame_logit_weight": self.max_frames,
+            "frame_mat_weight": self.max_frames,
+            "frame_mat_weight2": self.max_frames,
+        }
+
+    def to_port(self, name: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Rename, split and transpose an original checkpoint, in float32 (originals mix float16 and float32).
+
+        Raises
+        ------
+        BackboneError
+            Naming the tensors that are missing, unexpected, of another shape or not floating point.
+        """
+        wanted = {tensor.original: tensor for tensor in self.tensors()}
+        check_tensors(name, tensors, {key: tensor.shape for key, tensor in wanted.items()})
+        port: dict[str, torch.Tensor] = {}
+        for key, tensor in wanted.items():
+            value = tensors[key]
+            if not value.is_floating_point():
+                raise BackboneError(f"{name}: {key} holds {value.dtype}, expected floating point")
+            value = value.float()
+            turned = value.T if tensor.turn == "transpose" else value
+            parts = turned.chunk(3) if tensor.turn == "thirds" else (turned,)
+            port.update(zip(tensor.port, (part.contiguous() for part in parts), strict=True))
+        return port
+
+    def from_port(self, port: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Rename, join and transpose tensors of the port back to the original's; data types stay.
+
+        Parameters
+        ----------
+        port
+            Tensors by the port's names. Originals of which `port` has no part are left out, so that gradients
+            of the trained tensors, or a CLIP alone, can be turned too.
+        """
+        originals: dict[str, torch.Tensor] = {}
+        for tensor in self.tensors():
+            if tensor.port[0] in port:
+                parts = [port[name] for name in tensor.port]
+                value = torch.cat(parts) if tensor.turn == "thirds" else parts[0]
+                originals[tensor.original] = (value.T if tensor.turn == "transpose" else value).contiguous()
+        return originals
+
+
+def without_prefix(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Strip the `module.` that distributed training puts before every name."""
+    return {key.removeprefix("module."): value for key, value in tensors.items()}
+
+
+def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
+    block = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
+    return len({match[1] for key in tensors if (match := block.match(key))})
+
+
+@cache
+def _published_tensors(size: LsmdcFormat) -> tuple[PublishedTensor, ...]:
+    """List the tensors by the shapes of a port that has no memory."""
+    with torch.device("meta"):
+        port = XClipLsmdc(size).state_dict()
+    tensors = []
+    for name, value in port.items():
+        if re.search(r"\.[kv]_proj\.", name):  # with the queries
+            continue
+        original, shape = name, tuple(value.shape)
+        for ours, theirs in ORIGINAL_NAMES.items():
+            original = original.replace(ours, theirs)
+        if ".q_proj." in name:
+            parts = tuple(name.replace(".q_proj.", f".{part}_proj.") for part in "qkv")
+            tensors.append(PublishedTensor(original, (3 * shape[0], *shape[1:]), parts, "thirds"))
+        elif original in TRANSPOSED:
+            tensors.append(PublishedTensor(original, shape[::-1], (name,), "transpose"))
+        else:
+            tensors.append(PublishedTensor(original, shape, (name,)))
+    return tuple(tensors)
+
+
+class XClipLsmdc(nn.Module):
+    """The network on the CLIP towers of transformers, with all parameters of the original.
+
+    Its parts can be called one by one. Of the original's choices it has the published ones,
+    `sim_header=seqTransf`, `loose_type` and `linear_patch=2d`.
+    """
+
+    def __init__(self, size: LsmdcFormat) -> None:
+        super().__init__()
+        common: dict[str, Any] = {
+            "hidden_act": "quick_gelu",
+            "attn_implementation": ATTENTION,
+            "projection_dim": size.embed,
+        }
+        vision: Any = CLIPVisionConfig(
+            hidden_size=size.vision_width,
+            intermediate_size=4 * size.vision_width,
+            num_hidden_layers=size.vision_layers,
+            num_attention_heads=size.vision_width // size.HEAD_WIDTH,
+            image_size=size.image,
+            patch_size=size.patch,
+            **common,
+        )
+        text: Any = CLIPTextConfig(
+            hidden_size=size.text_width,
+            intermediate_size=4 * size.text_width,
+            num_hidden_layers=size.text_layers,
+            num_attention_heads=size.text_width // size.HEAD_WIDTH,
+            max_position_embeddings=size.context,
+            vocab_size=size.vocabulary,
+            bos_token_id=None,
+            pad_token_id=0,
+            eos_token_id=2,  # transformers' word for: the sentence is at the largest id, as in the original
+            **common,
+        )
+        temporal: Any = CLIPTextConfig(
+            hidden_size=size.embed,
+            intermediate_size=4 * size.embed,
+            num_hidden_layers=size.temporal_layers,
+            num_attention_heads=size.embed // size.HEAD_WIDTH,
+            layer_norm_eps=TEMPORAL_EPS,
+            bos_token_id=None,
+            eos_token_id=None,
+            **common,
+        )
+        self.vision: Any = CLIPVisionModelWithProjection(vision)
+        self.text: Any = CLIPTextModelWithProjection(text)
+        self.temporal: Any = CLIPEncoder(temporal)
+        self.frame_position_embeddings = nn.Embedding(size.temporal_positions, size.embed)
+        self.logit_scale = nn.Parameter(torch.tensor(4.6052))
+        for name, extent in size.matrices().items():
+            self.register_parameter(name, nn.Parameter(torch.eye(extent)))
+
+    def encode_frames(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Embed each frame of `[B, F, 3, h, w]` on its own: v, `[B, F, E]`, not normalised."""
+        vectors: torch.Tensor = self.vision(pixel_values=pixels.flatten(0, 1)).image_embeds
+        return vectors.view(*pixels.shape[:2], -1).float()
+
+    def relate_frames(self, frames: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Let frames attend to each other: u = transformer(v + position) + v, `[B, F, E]`.
+
+        Parameters
+        ----------
+        mask
+            True where a frame is one, `[B, F]`; None where all are.
+        """
+        positions = torch.arange(frames.shape[1], device=frames.device)
+        bias = None
+        if mask is not None:
+            bias = ((1.0 - mask.float()) * MASKED)[:, None, None, :].expand(-1, 1, frames.shape[1], -1)
+        added = self.frame_position_embeddings(positions)
+        x = (frames + added).to(added.dtype)  # weights in bfloat16 need bfloat16 inputs
+        related: torch.Tensor = self.temporal(inputs_embeds=x, attention_mask=bias).last_hidden_state
+        return related.float() + frames
+
+    @staticmethod
+    def video_vector(related: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Average the unit vectors of the frames and make the mean a unit vector, `[B, E]`."""
+        unit = normalize(related.float(), dim=-1)
+        if mask is None:
+            return normalize(unit.mean(dim=1), dim=-1)
+        weight = mask.float()[..., None]
+        return normalize((unit * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1), dim=-1)
+
+    def encode_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embed captions, ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`, as they come.
+
+        Attention is causal and nothing else: padding takes part, as in the original.
+        """
+        hidden = self.text.text_model(input_ids=ids).last_hidden_state
+        words: torch.Tensor = self.text.text_projection(hidden)
+        return words[torch.arange(len(ids), device=ids.device), ids.argmax(dim=1)], words
