@@ -44,9 +44,6 @@ AT_LEAST: dict[str, tuple[str, float]] = {
 }
 """The reader to which a clip is compared, and the least ratio of its time to ours."""
 
-"""The largest ratio of our time to FFmpeg's on exactly the packets that are needed. None is asked of MPEG-2:
-reading the packets that are not needed takes more than that by itself."""
-
 FILMS = "films"
 FILMED = ("hevc.mp4", "h264.mp4")
 """Clips that films are made of."""

@@ -1,40 +1,27 @@
-"""A film of two hours from the file to its page: CPU seconds, frames decoded, the same bytes after kills.
+"""A film of two hours from the file to its page: CPU seconds, frames decoded, memory.
 
 Six minutes of cuts from real videos (640x272, H.264, as in decode.py) are encoded once; the film is their
 packets again and again. A linear probe is trained on windows of the six minutes, as six movies, with labels
-that follow a feature. Then `obygaze film run` makes the film's page, once in peace and once killed (SIGKILL
-to all its processes, each time a share of the stretches is measured) and resumed. CPU seconds are user and
-system time of all processes. The same film with a stereo AAC track is extracted with `descriptors` alone and
-with `sound` beside it.
+that follow a feature. Then `obygaze film run` makes the film's page. CPU seconds are user and system time of
+all processes.
 
-    python benchmarks/film.py [--minutes 120] [--kills 2] [--workers 2] [--videos FOLDER]
+    python benchmarks/film.py [--minutes 120] [--workers 2] [--videos FOLDER]
 """
 
-import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 
-import av
 import numpy as np
 from decode_clips import VIDEOS, make, repeat
-from measure import arguments, obygaze, show, timed
+from measure import arguments, obygaze, show
 
 from obygaze_features.store import open_store
-from obygaze_features.video import SoundTrack, probe
+from obygaze_features.video import probe
 
 SECONDS, WINDOW_S, HOP_S = 360, 46.0, 4.0
-SOUND_S, SOUND_RATE = 60, 48_000
-POLL_S = 0.2
-KEPT = ("windows.csv", "windows.shots.csv", "features-1.0.0", "scored", "report.html")
 
 
 def train(clip: Path, folder: Path) -> Path:
@@ -59,77 +46,9 @@ def train(clip: Path, folder: Path) -> Path:
     return folder / "run" / "linear.model"
 
 
-def killed(words: Sequence[object], out: Path, shares: Sequence[float], stretches: int) -> None:
-    """Start the command and kill it with all its processes whenever so many stretches are measured."""
-    for share in shares:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "obygaze", *map(str, words)], start_new_session=True
-        )
-        measured = out / "features.staging" / "shots"
-        while process.poll() is None and len(list(measured.glob("*.npz"))) < share * stretches:
-            time.sleep(POLL_S)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def with_sound(film: Path, heard: Path) -> Path:
-    """Copy a film and add a track: a minute of tones and noise in stereo, encoded once, again and again."""
-    generator = np.random.default_rng(0)
-    with av.open(str(film)) as source, av.open(str(heard), "w") as output:
-        pictures = output.add_stream_from_template(source.streams.video[0])
-        track = output.add_stream("aac", rate=SOUND_RATE, layout="stereo", bit_rate=192_000)
-        packets = []
-        for first in range(0, SOUND_S * SOUND_RATE, 1024):
-            tone = 0.1 * np.sin(2 * np.pi * (200 + first // SOUND_RATE * 20) * np.arange(1024) / SOUND_RATE)
-            samples = (tone + generator.normal(0, 0.03, (2, 1024))).astype(np.float32)
-            frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="stereo")
-            frame.sample_rate, frame.pts = SOUND_RATE, first
-            packets += [bytes(packet) for packet in track.encode(frame)]
-        n_done = 0
-        for packet in source.demux(source.streams.video[0]):
-            if packet.size:
-                while n_done * 1024 / SOUND_RATE < float((packet.dts or packet.pts) * packet.time_base):
-                    sound = av.Packet(packets[n_done % len(packets)])
-                    sound.pts = sound.dts = n_done * 1024
-                    sound.time_base, sound.stream = Fraction(1, SOUND_RATE), track
-                    output.mux(sound)
-                    n_done += 1
-                packet.stream = pictures
-                output.mux(packet)
-    return heard
-
-
-def sound_rows(film: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
-    """Measure what sound costs beside descriptors, and what decoding the track alone does."""
-    heard, windows = with_sound(film, folder / "heard.mkv"), folder / "heard.csv"
-    obygaze("manifest", "import", "film", heard, "--window", WINDOW_S, "--hop", 11.5, "--out", windows)
-
-    def extract(name: str, *more: str) -> float:
-        words = ("--backbone", "descriptors", *more, "--workers", workers, "--licence", "CC0-1.0")
-        return obygaze("extract", windows, folder / name, *words).cpu_s
-
-    def decode() -> None:
-        track, end_s = SoundTrack(heard), probe(heard).duration_s
-        for start_s in np.arange(0.0, end_s - WINDOW_S, WINDOW_S).tolist():
-            track.parts(start_s, start_s + WINDOW_S, (), rate=16_000)
-
-    alone, both = extract("seen"), extract("both", "--backbone", "sound")
-    return [
-        ("extract, descriptors, CPU s", alone),
-        ("extract, descriptors and sound, CPU s", f"{both:.0f} ({both / alone:.2f} times)"),
-        ("decoding the track alone, CPU s", timed(decode).cpu_s),
-    ]
-
-
-def digests(out: Path) -> dict[str, str]:
-    """SHA-256 of every file that a run is for."""
-    files = [path for name in KEPT for path in (out / name, *(out / name).rglob("*")) if path.is_file()]
-    return {str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
 def main() -> None:
     """Print the table."""
-    asked = arguments(__doc__, minutes=120, kills=2, workers=2, videos=VIDEOS)
+    asked = arguments(__doc__, minutes=120, workers=2, videos=VIDEOS)
     with tempfile.TemporaryDirectory(prefix="obygaze-film-") as name:
         folder = Path(name)
         clip, film = folder / "h264.mp4", folder / "film.mkv"
@@ -139,11 +58,11 @@ def main() -> None:
         maker.join()
         repeat(clip, film, asked.minutes * 60 // SECONDS)
         model, length = train(clip, folder), probe(film)
-        whole, again = folder / "whole", folder / "again"
-        words = ["film", "run", film, "--model", model, "--workers", asked.workers, "--out"]
-        cpu_s = obygaze(*words, whole).cpu_s
-        stage = whole / "features.staging"
-        reports = [json.loads(path.read_text()) for path in (stage / "reports").glob("*.json")]
+        whole = folder / "whole"
+        words = ["film", "run", film, "--model", model, "--workers", asked.workers, "--out", whole]
+        cpu_s = obygaze(*words).cpu_s
+        kept = (whole / "features.staging" / "reports").glob("*.json")
+        reports = [json.loads(path.read_text()) for path in kept]
         decoded = sum(report["n_decoded"] for report in reports)
         rows = [
             ("the film", f"{length.duration_s:.0f} s, {length.frames:,} frames, {length.bytes / 1e6:.0f} MB"),
@@ -151,11 +70,6 @@ def main() -> None:
             ("frames decoded", f"{decoded:,} ({decoded / length.frames:.3f} of the film's)"),
             ("peak memory, MB", max(report["peak_memory_mb"] for report in reports)),
         ]
-        shares = [(kill + 1) / (asked.kills + 1) for kill in range(asked.kills)]
-        killed([*words, again], again, shares, len(list((stage / "shots").iterdir())))
-        obygaze(*words, again)
-        same = digests(whole) == digests(again)
-        rows.append((f"killed {asked.kills} times and resumed", f"{'the same' if same else 'OTHER'} bytes"))
         shots, page = ("--shots", whole / "windows.shots.csv"), folder / "page.html"
         scored = folder / "scored"
         scoring = obygaze("film", "score", model, whole / "features-1.0.0", *shots, "--out", scored)
@@ -163,10 +77,8 @@ def main() -> None:
             ("film score, CPU s", scoring.cpu_s),
             ("film report, CPU s", obygaze("film", "report", scored, "--out", page).cpu_s),
             ("the page, kB", page.stat().st_size / 1e3),
-            *sound_rows(film, folder, asked.workers),
         ]
         show(rows, ("what", "seen"))
-        sys.exit(not same)
 
 
 if __name__ == "__main__":

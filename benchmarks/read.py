@@ -12,9 +12,8 @@ random.
     python benchmarks/read.py [--clips 7637] [--tokens 128] [--repeats 19]      0 clips leave a part out
 """
 
-import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,36 +71,9 @@ def write_tokens(folder: Path, n_clips: int) -> Peers:
             node.__getitem__,
         ),
     }
-    with contextlib.suppress(ImportError):
-        peers["Lance"] = write_lance(folder, clips)
     for name, (_, read) in peers.items():
         assert np.array_equal(np.asarray(read(n_clips - 1)).reshape(TOKENS, WIDTH), clips[-1]), name
     return peers
-
-
-def write_lance(
-    folder: Path, clips: NDArray[np.float16]
-) -> tuple[Callable[[], object], Callable[[int], object]]:
-    """Write a Lance dataset of one row of fixed size a clip."""
-    import lance
-    import pyarrow as pa
-
-    def batches() -> Iterator[Any]:
-        for clip in clips:
-            flat = pa.FixedSizeListArray.from_arrays(pa.array(clip.reshape(-1)), TOKENS * WIDTH)
-            yield pa.record_batch([flat], ["tokens"])
-
-    schema = pa.schema([("tokens", pa.list_(pa.float16(), TOKENS * WIDTH))])
-    reader = pa.RecordBatchReader.from_batches(schema, batches())
-    data = lance.write_dataset(reader, str(folder / "t.lance"))
-
-    def values(column: Any) -> NDArray[Any]:
-        return column.values.to_numpy(zero_copy_only=False)
-
-    return (
-        lambda: [len(values(batch["tokens"])) for batch in data.to_batches(batch_size=16)],
-        lambda number: values(data.take([number])["tokens"].combine_chunks()),
-    )
 
 
 def tokens(folder: Path, n_clips: int, repeats: int) -> None:

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shlex
-import string
 import subprocess
 import sys
 import tempfile
@@ -80,7 +79,6 @@ NAMES = {
     "GRADCAM": shlex.quote(GRADCAM),
     "PYTHON": shlex.quote(sys.executable),
     "OBYGAZE": f"{shlex.quote(sys.executable)} -m obygaze",
-    "TREC": shlex.quote(str(DATA / "audits" / "trec_eval")),
     "DATA": shlex.quote(str(DATA)),
 }
 """What words in capitals stand for in WORKS."""
@@ -144,9 +142,9 @@ WORKS = {
         audit gender-score GENDERS --list-texts ~/genders.csv
         @join_texts
         extract ~/all.csv ~/clip --backbone clip-text ON inputs/clip
-        extract ~/all.csv ~/sentence --backbone sentence ON inputs/bert
+        extract ~/all.csv ~/sentence --backbone sentence ON inputs/sentence
         search stores/networks "a sad man" --backbone xclip --weights inputs/xclip --device cpu --json
-        $ OBYGAZE weights verify inputs/clip/vocab.txt --sha256 $(printf %064d 0) || [ $? = 3 ]
+        $ OBYGAZE weights verify inputs/clip/vocab.json --sha256 $(printf %064d 0) || [ $? = 3 ]
         search stores/stills 3 --text-store ~/clip
         lm ~/genders.csv --model inputs/gpt2 --device cpu --out ~/lm.csv
     """,
@@ -243,10 +241,9 @@ WORKS = {
         task mediaeval15 check ~/runs --truth ~/m15.csv
         task mediaeval15 score --truth ~/m15.csv --run ~/runs/violence-a.trec \
             --run ~/runs/affect-a.csv --out ~/scores --html ~/scores.html
-        task mediaeval15 score --trec TREC/results.test --qrels TREC/qrels.test --double
     """,
     "train": """
-        train xclip-lsmdc --clip inputs/clip LSMDC --out ~/run
+        train xclip-lsmdc --clip inputs/wide-clip LSMDC --out ~/run
         extract stores/late.csv ~/films --backbone xclip-lsmdc ON ~/run
         search ~/films "a red disc" --weights ~/run --device cpu --json
     """,
@@ -294,38 +291,16 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_networks(folder: Path) -> None:
-    """Write tiny untrained networks with tokenizers of letters, in the files of the hub."""
-    import torch
-    import transformers as hf
-    from tokenizers import pre_tokenizers
+    """Write the tiny untrained networks of the tests, in the files of the hub."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tests.studies.lsmdc.corpus import tiny_clip
+    from tests.tiny_checkpoints import tiny_checkpoint, tiny_language_model, tiny_text_checkpoint
 
-    hf.utils.logging.disable_progress_bar()
-    letters, ends = string.ascii_lowercase, ("<|startoftext|>", "<|endoftext|>")
-    clip = (*letters, *(f"{letter}</w>" for letter in letters), *(f"<|unused{n}|>" for n in range(45)), *ends)
-    gpt2 = (ends[1], *sorted(pre_tokenizers.ByteLevel.alphabet()))
-    bert = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters))
-    tower = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 1}
-    text = tower | {"vocab_size": 99, "bos_token_id": 97, "eos_token_id": 98, "max_position_embeddings": 77}
-    image = tower | {"patch_size": 56, "num_frames": 32}
-    mit = {"mit_hidden_size": 64, "mit_intermediate_size": 64, "mit_num_attention_heads": 2}
-    halves = {"text_config": text, "vision_config": image, "projection_dim": 64}
-    small = {"n_positions": 77, "n_embd": 32, "n_layer": 2, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
-    networks: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
-        "CLIP": ("Model", halves, clip),
-        "XCLIP": ("Model", halves | {"vision_config": image | mit}, clip),
-        "Vivit": ("Model", tower | {"tubelet_size": (2, 56, 56)}, ()),
-        "Bert": ("Model", tower | {"vocab_size": len(bert)}, bert),
-        "GPT2": ("LMHeadModel", small | {"vocab_size": len(gpt2)}, gpt2),
-    }
-    for kind, (network, settings, tokens) in networks.items():
-        place = folder / kind.lower()
-        torch.manual_seed(0)
-        getattr(hf, kind + network)(getattr(hf, f"{kind}Config")(**settings)).save_pretrained(place)
-        (place / "vocab.json").write_text(json.dumps({token: n for n, token in enumerate(tokens)}))
-        write_lines(place / "vocab.txt", tokens)
-        write_lines(place / "merges.txt", ["#version: 0.2"])
-        reader = {"tokenizer_class": f"{kind.removeprefix('X')}Tokenizer", "model_max_length": 77}
-        (place / "tokenizer_config.json").write_text(json.dumps(reader))
+    tiny_checkpoint("vivit", folder / "vivit")
+    for name in ("clip", "xclip", "sentence"):
+        tiny_text_checkpoint(name, folder / name)
+    tiny_language_model(folder / "gpt2", context=77)
+    tiny_clip(folder / "wide-clip")
 
 
 def write_vectors(folder: Path, rng: np.random.Generator) -> None:

@@ -28,7 +28,7 @@ manifest import folder | features.manifest_import:import_folder_ | Import a fold
 manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
 manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
-manifest import judgements | film.film_score:judgements | Import judgements of scored films.
+manifest import judgements | film.film_judgements:judgements | Import judgements of scored films.
 manifest import obygaze12 | studies.corpora:obygaze12 | Import ObyGaze12's annotations.
 manifest import mobygaze | studies.corpora:mobygaze | Import MObyGaze's segments.
 manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.
@@ -123,11 +123,11 @@ film thumbnails | film.film_output:thumbnails | Save small pictures of segments.
 film report | film.film_output:report | Show scored films as a page.
 film export | film.film_output:export | Write a scored film for ELAN, players, editors.
 film evaluate | film.film_score:evaluate | Compare scored films with annotations.
-film next | film.film_score:next_ | Choose the windows to judge next.
-film rate | film.film_score:rate | Estimate a film's rate from blind judgements.
-film compare | film.film_compare:compare | Compare groups of films, with a trend.
+film next | film.film_judgements:next_ | Choose the windows to judge next.
+film rate | film.film_judgements:rate | Estimate a film's rate from blind judgements.
+film compare | film.film_judgements:compare | Compare groups of films, with a trend.
 film open | film.film_open:open_ | Work on scored films in the browser.
-film learn | film.film_learn:learn | Train on judgements of scored films.
+film learn | film.film_judgements:learn | Train on judgements of scored films.
 predict | models.model_commands:predict | Score clips of stores with a saved model.
 explain | models.model_commands:explain | Explain a concept model's decision on a clip.
 localise | models.annotation_commands:localise | Compare frames' scores with marked segments.

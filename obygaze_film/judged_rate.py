@@ -386,14 +386,11 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: 
         film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)), level=level,
     )  # fmt: skip
 
-    def overall(rate: Floats) -> Floats:
-        mixed: Floats = (1 - share) * known + share * rate
-        return mixed
-
-    return Estimates(
-        overall(of_open.value), overall(of_open.low), overall(of_open.high), of_open.gain,
-        overall(of_open.alone_low), overall(of_open.alone_high),
-    )  # fmt: skip
+    value, low, high, alone_low, alone_high = (
+        (1 - share) * known + share * rate
+        for rate in (of_open.value, of_open.low, of_open.high, of_open.alone_low, of_open.alone_high)
+    )
+    return Estimates(value, low, high, of_open.gain, alone_low, alone_high)
 
 
 def difference_estimate(

@@ -159,12 +159,12 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     table = table.set_index("clip_id").reindex(list(grid.windows.clip_ids))
     has = table["movie"].notna().to_numpy()
     far, cut = (has & np.array(table[name] == True) for name in ("far", "cut"))  # noqa: E712 - or missing
-    every, near = _only(grid.covered, has), _only(grid.covered, has & ~far)
+    every, near = _kept(grid.covered, has[None]), _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)
     missing = total <= 0
     unlike = ~missing & (near.sum(axis=1) < total / 2)
-    used = _rows_only(near, ~unlike) + _rows_only(every, unlike)
-    partial = _only(grid.covered, cut).sum(axis=1) > 0
+    used = _kept(near, ~unlike[:, None]) + _kept(every, unlike[:, None])
+    partial = _kept(grid.covered, cut[None]).sum(axis=1) > 0
 
     def averaged(name: str) -> Floats:
         return _average(used, table[name].to_numpy(dtype=np.float64))
@@ -217,14 +217,9 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     return pd.DataFrame(columns)
 
 
-def _only(weights: csr_array, windows: NDArray[np.bool_]) -> csr_array:
-    """Keep the weights [R, N] of some windows [N]."""
-    return csr_array(weights.multiply(windows[None, :].astype(np.float64)))
-
-
-def _rows_only(weights: csr_array, rows: NDArray[np.bool_]) -> csr_array:
-    """Keep the weights [R, N] of some rows [R]."""
-    return csr_array(weights.multiply(rows[:, None].astype(np.float64)))
+def _kept(weights: csr_array, which: NDArray[np.bool_]) -> csr_array:
+    """Keep the weights [R, N] of some windows [1, N], or of some rows [R, 1]."""
+    return csr_array(weights.multiply(which.astype(np.float64)))
 
 
 def _average(weights: csr_array, values: Floats) -> Floats:

@@ -53,9 +53,10 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 Spans = NDArray[np.float64]
 """Starts and ends in seconds, shape [N, 2], in time order."""
 
-UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = (
-    "unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on",
-)  # fmt: skip
+Run = tuple[int, int]
+"""Index of the first row, and of the row after the last."""
+
+FLAGS = ("unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on")
 """Values of the column `flags`, separated by semicolons.
 
 unlike: unlike all training clips, so it has no probability; missing: no window with features covers it;
@@ -63,6 +64,8 @@ black, credits: no content of the film, so it has no probability; bars: black ba
 partial: a part of a window's video could not be read; short: the film is shorter than two windows;
 trained_on: the model was trained on this film, so its scores are not predictions.
 """
+
+UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = FLAGS
 
 UNRELIABLE: Final = (UNLIKE, MISSING)
 """Flags of rows without a probability, because the model knows nothing like them."""
@@ -326,7 +329,7 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     windows: WindowsRecord
     rows: RowsRecord
     shots: ShotsRecord | None
-    models: list[ModelRecord]
+    models: Annotated[list[ModelRecord], Meta(min_length=1)]
     human: HumanRecord | None
     versions: dict[str, str]
     tables: dict[str, str] = {}
@@ -356,7 +359,7 @@ def refuse_texts(record: Struct) -> None:
 
 
 class _FormatHeader(Struct):
-    format: str
+    format: Literal["obygaze film"]
     number: int
 
 
@@ -366,33 +369,21 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     Raises
     ------
     FilmError
-        It is not a record, has a newer format, or a field is invalid; names the field.
+        It is not a record, has another format number, or a field is invalid; names the field.
     """
     try:
-        head = msgspec.json.decode(data, type=_FormatHeader)
+        number = msgspec.json.decode(data, type=_FormatHeader).number
     except UNREADABLE as error:
         raise FilmError(f"{name}: not a scored film's record ({error})") from error
-    if head.format != FORMAT:
-        raise FilmError(f"{name}: not a scored film's record (its format is {head.format!r:.80})")
-    if head.number > NUMBER:
+    if number != NUMBER:
         raise FilmError(
-            f"{name}: film format {head.number} is newer than this obygaze reads ({NUMBER}): update"
-        )
-    if head.number < NUMBER:
-        raise FilmError(
-            f"{name}: film format {head.number} is older than this obygaze reads ({NUMBER}): "
-            "score the film again"
+            f"{name}: film format {number}; this obygaze reads {NUMBER}: update it, or score the film again"
         )
     try:
         record = msgspec.json.decode(data, type=FilmRecord)
-    except UNREADABLE as error:
-        raise FilmError(f"{name}: {error}: score the film again") from error
-    if not record.models:
-        raise FilmError(f"{name}: no model scored this film: score it again")
-    try:
         refuse_texts(record)
-    except FilmError as error:
-        raise FilmError(f"{name}: {error}") from None
+    except (*UNREADABLE, FilmError) as error:
+        raise FilmError(f"{name}: {error}: score the film again") from error
     return record
 
 
@@ -460,6 +451,17 @@ def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
     return np.array([not wanted.isdisjoint(flags.split(";")) for flags in table["flags"]], dtype=np.bool_)
+
+
+def flags_in(table: pd.DataFrame) -> list[str]:
+    """List the flags that any row has, in the order of their first row."""
+    return list(dict.fromkeys(flag for cell in table["flags"] for flag in cell.split(";") if flag))
+
+
+def runs(marked: NDArray[np.bool_]) -> list[Run]:
+    """Find runs of marked rows [N]."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 def durations(table: pd.DataFrame) -> NDArray[np.float64]:

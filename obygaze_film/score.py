@@ -38,6 +38,7 @@ from obygaze_film.schema import (
     StoreRecord,
     WindowsRecord,
     durations,
+    flags_in,
     has_flag,
     is_counted,
 )
@@ -253,7 +254,6 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     """Describe a model and its results for the whole film."""
     model, card = loaded.model, loaded.model.card
     seen = grid.movie in card.movies
-    present = dict.fromkeys(flag for cell in rows["flags"] for flag in cell.split(";") if flag)
     sides = [list(side) for side in card.target["classes"]]
     calibration = threshold_p = None
     if (fitted := model.calibration) is not None:
@@ -306,7 +306,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         licence=card.licence,
         citation=card.citation,
         is_trained_on=seen,
-        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in present},
+        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
         rate=expected_rate(rows, model, is_trained_on=seen),
     )
 

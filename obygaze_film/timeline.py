@@ -20,10 +20,13 @@ from obygaze_film.schema import (
     FilmRecord,
     ModelRecord,
     Rate,
+    Run,
     csv_bytes,
     durations,
+    flags_in,
     is_counted,
     refuse_texts,
+    runs,
 )
 from obygaze_film.scored_files import (
     FILES,
@@ -84,9 +87,10 @@ class Timeline:
 
     @property
     def heading(self) -> str:
-        """The film's title with its most important warning."""
-        verdicts = list(dict.fromkeys(filter(None, map(self._verdict, self.record.models))))
-        return " · ".join([self.record.title, *verdicts])
+        """The film's title with its most important warning (`page.phrases.heading`)."""
+        from obygaze_film.page.phrases import Words, heading  # noqa: PLC0415 - these write what is read here
+
+        return heading(self.record, Words("en"))
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -114,28 +118,25 @@ class Timeline:
         name = self.model(key).key
         return self.table[self.table["model"] == name].reset_index(drop=True)
 
-    def segments(self, key: str | None = None, **how: Any) -> pd.DataFrame:
+    def segments(self, key: str | None = None, top: int = 20) -> pd.DataFrame:
         """Find the segments of one model; columns as in `segments.csv`, best first.
 
         Parameters
         ----------
         key : str, optional
-        how
-            Settings of `find_segments`: `threshold`, the probability at which a segment starts (by default
-            the model's); `min_s` (5) and `gap_s` (5), the shortest segment and the longest bridged gap in
-            seconds; `top` (20), the minimum number of segments, if the film has as many: those that stay
-            below the threshold have `reaches` 0. All that reach it are listed.
+        top : int
+            Minimum number of segments, if the film has as many: those that stay below the threshold have
+            `reaches` 0. All that reach it are listed.
         """
-        return find_segments(self.rows(key), self.model(key), **how)
+        return find_segments(self.rows(key), self.model(key), top)
 
     def rate(self, key: str | None = None) -> Rate:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
 
     def sentence(self, key: str | None = None, language: str = "en") -> str:
-        """Say what a model marks in the film; empty where it predicts nothing (`page.summary`)."""
-        from obygaze_film.page.phrases import Words  # noqa: PLC0415 - these write what is read here
-        from obygaze_film.page.summary import first_sentence  # noqa: PLC0415
+        """Say what a model marks in the film; empty where it predicts nothing (`phrases.first_sentence`)."""
+        from obygaze_film.page.phrases import Words, first_sentence  # noqa: PLC0415 - these write
 
         model = self.model(key)
         return first_sentence(model, self.segments(model.key), self.record.duration_s, Words(language))
@@ -183,14 +184,6 @@ class Timeline:
             It is not such a folder, or a file is damaged; names file and column.
         """
         return cls(*read_scored(local_path(folder)))
-
-    @staticmethod
-    def _verdict(model: ModelRecord) -> str:
-        if model.is_trained_on:
-            return "no prediction: the model was trained on this film"
-        if model.rate.unreliable >= 1:
-            return "no prediction: unlike every film the model was trained on"
-        return ""
 
 
 def write_films(films: Sequence[Timeline], out: Path | str) -> dict[str, Path]:
@@ -280,11 +273,11 @@ semicolons, the heaviest first."""
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
 
+MIN_S, GAP_S = 5.0, 5.0
+"""Seconds of the shortest segment, and of the longest gap in one."""
+
 N_CONCEPTS = 3
 """Most concepts in the column `present`, and number of those that weigh most."""
-
-Run = tuple[int, int]
-"""Index of the first row, and of the row after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,31 +303,19 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     )
 
 
-def find_segments(
-    rows: pd.DataFrame,
-    model: ModelRecord,
-    *,
-    threshold: float | None = None,
-    min_s: float = 5.0,
-    gap_s: float = 5.0,
-    top: int = 20,
-) -> pd.DataFrame:
+def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = 20) -> pd.DataFrame:
     """Find the segments of one model in a film.
 
-    A segment starts where the probability reaches the threshold and goes on while it stays above the
-    threshold less 0.1 (of a threshold below 0.2: above half of it). Segments at most `gap_s` apart are one;
-    shorter ones than `min_s` are dropped. Where fewer than `top` are found, the highest places that stay
-    below the threshold are listed too, cut out by the same rule with their own peak as the threshold.
+    A segment starts where the probability reaches the model's threshold and goes on while it stays above the
+    threshold less 0.1 (of a threshold below 0.2: above half of it). Segments at most 5 s apart are one;
+    shorter ones than 5 s are dropped. Where fewer than `top` are found, the highest places that stay below
+    the threshold are listed too, cut out by the same rule with their own peak as the threshold.
 
     Parameters
     ----------
     rows : DataFrame
         The rows of the model, in time order.
     model : ModelRecord
-    threshold : float, optional
-        Probability; by default the model's.
-    min_s, gap_s : float
-        Seconds.
     top : int
 
     Returns
@@ -343,17 +324,14 @@ def find_segments(
         `SEGMENT_COLUMNS`; first those that reach the threshold, each part by mean probability. Empty for a
         model without probabilities.
     """
-    wanted = model.threshold_p if threshold is None else threshold
-    counted = is_counted(rows)
-    if wanted is None or not counted.any():
+    threshold, counted = model.threshold_p, is_counted(rows)
+    if threshold is None or not counted.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)
     start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    reaching = [run for run in _runs(p >= _floor(wanted)) if p[slice(*run)].max() >= wanted]
-    reaching = [
-        run for run in _bridge(reaching, start, end, gap_s) if end[run[1] - 1] - start[run[0]] >= min_s
-    ]
-    below = _peaks(np.where(p < wanted, p, -1.0), reaching, start, end, min_s=min_s, n=top - len(reaching))
+    reaching = [run for run in runs(p >= _floor(threshold)) if p[slice(*run)].max() >= threshold]
+    reaching = [run for run in _bridge(reaching, start, end) if end[run[1] - 1] - start[run[0]] >= MIN_S]
+    below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, top - len(reaching))
     listed = [_row(rows, run, model) | {"reaches": 1} for run in reaching]
     listed += [_row(rows, run, model) | {"reaches": 0} for run in below]
     table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
@@ -365,23 +343,15 @@ def _floor(threshold: float) -> float:
     return max(threshold - DROP, threshold / 2)
 
 
-def _runs(marked: NDArray[np.bool_]) -> list[Run]:
-    """Find runs of marked rows."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
-def _bridge(
-    runs: Sequence[Run], start: NDArray[np.float64], end: NDArray[np.float64], gap_s: float
-) -> list[Run]:
-    """Join runs at most `gap_s` apart."""
-    joined: list[Run] = []
-    for first, after in runs:
-        if joined and start[first] - end[joined[-1][1] - 1] <= gap_s:
-            joined[-1] = (joined[-1][0], after)
+def _bridge(separate: Sequence[Run], start: NDArray[np.float64], end: NDArray[np.float64]) -> list[Run]:
+    """Join runs that are near each other."""
+    bridged: list[Run] = []
+    for first, after in separate:
+        if bridged and start[first] - end[bridged[-1][1] - 1] <= GAP_S:
+            bridged[-1] = (bridged[-1][0], after)
         else:
-            joined.append((first, after))
-    return joined
+            bridged.append((first, after))
+    return bridged
 
 
 def _peaks(
@@ -389,11 +359,9 @@ def _peaks(
     reaching: Sequence[Run],
     start: NDArray[np.float64],
     end: NDArray[np.float64],
-    *,
-    min_s: float,
     n: int,
 ) -> list[Run]:
-    """Find at most n of the highest peaks outside of `taken`."""
+    """Find at most n of the highest peaks outside of the segments that reach the threshold."""
     left = p.copy()
     for run in reaching:
         left[slice(*run)] = -1.0
@@ -409,7 +377,7 @@ def _peaks(
         while after < len(left) and left[after] >= floor:
             after += 1
         left[first:after] = -1.0
-        if end[after - 1] - start[first] >= min_s:
+        if end[after - 1] - start[first] >= MIN_S:
             peaks.append((first, after))
     return peaks
 
@@ -417,36 +385,31 @@ def _peaks(
 def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
     """Describe one segment."""
     part = rows.iloc[slice(*run)]
-    part_counted = part[is_counted(part)]
-    weights = durations(part_counted)
-    peak = part_counted.iloc[int(np.argmax(part_counted["p"].to_numpy()))]
-    means = {
-        name: float(np.average(part_counted[name], weights=weights)) for name in ("p", "p_low", "p_high")
-    }
-    p_of: dict[str, float] = {}
-    shares: dict[str, float] = {}
-    seen: set[str] = set()
+    reliable = part[is_counted(part)]
+    weights = durations(reliable)
+
+    def mean(column: str) -> float:
+        return float(np.average(reliable[column], weights=weights))
+
+    peak = reliable.iloc[int(np.argmax(reliable["p"].to_numpy()))]
+    every = []
     for concept in model.concepts if model.by_concepts else ():
-        p_of[concept.name] = float(np.average(part_counted[f"{concept.name}_p"], weights=weights))
-        column = part_counted[f"{concept.name}_contribution"]
-        shares[concept.name] = float(np.average(column, weights=weights))
-        if p_of[concept.name] >= concept.threshold_p:
-            seen.add(concept.name)
-    heaviest = sorted(shares, key=lambda name: -abs(shares[name]))
-    present = [name for name in heaviest if name in seen][:N_CONCEPTS]
-    weighing = [name for name in heaviest[:N_CONCEPTS] if shares[name]]
-    named = [name for name in heaviest if name in present or name in weighing]
-    flags = dict.fromkeys(flag for cell in part["flags"] for flag in cell.split(";") if flag)
+        p = mean(f"{concept.name}_p")
+        every.append(Reason(concept.name, p, mean(f"{concept.name}_contribution"), p >= concept.threshold_p))
+    every.sort(key=lambda reason: -abs(reason.contribution))
+    present = [reason for reason in every if reason.is_present][:N_CONCEPTS]
+    weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
+    named = [reason for reason in every if reason in present or reason in weighing]
     return {
         "movie": part["movie"].iloc[0],
         "model": model.key,
         "start_s": float(part["start_s"].iloc[0]),
         "end_s": float(part["end_s"].iloc[-1]),
-        **means,
+        **{name: mean(name) for name in ("p", "p_low", "p_high")},
         "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
-        "present": ";".join(present),
-        "concepts": ";".join(named),
-        "concepts_p": ";".join(f"{p_of[name]:.4f}" for name in named),
-        "contributions": ";".join(f"{shares[name]:.4f}" for name in named),
-        "flags": ";".join(flags),
+        "present": ";".join(reason.concept for reason in present),
+        "concepts": ";".join(reason.concept for reason in named),
+        "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
+        "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
+        "flags": ";".join(flags_in(part)),
     }

@@ -8,7 +8,8 @@ import click
 
 import obygaze_film
 from obygaze_features.options import PATH
-from obygaze_film.commands.film_score import codebook_of, folders
+from obygaze_film.commands.film_judgements import codebook_of
+from obygaze_film.commands.film_score import folders
 from obygaze_film.errors import FilmError
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS, judged_files
@@ -70,9 +70,7 @@ def open_(
 
     def compared() -> str:
         files = judged_files(found, JUDGEMENTS)
-        judged = (
-            obygaze_film.import_judgements(files, Path(), book).manifest if files else Manifest((), Path())
-        )
+        judged = obygaze_film.import_judgements(files, Path(), book).manifest
         return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
 
     compared()  # so is what can't be compared

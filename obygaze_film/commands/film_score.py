@@ -7,25 +7,19 @@ import click
 
 import obygaze_features as of
 import obygaze_film
-from obygaze_features.commands import codebook_option, folder_for, manifest_output, write_imported
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
+from obygaze_features.options import PATH, Output, output
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Codebook
-    from obygaze_film.schema import CorrectedRate, JudgesAgreement
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
 folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar="FOLDER...")
 model_option = click.option(
     "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
-)
-judged_option = click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
 )
 
 
@@ -214,158 +208,3 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
     films = obygaze_film.read_films(folders)
     evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), **how)
     finish(evaluation_report(evaluated), output)
-
-
-@click.command("next")
-@folders
-@click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
-@click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
-@click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
-)
-@model_option
-@click.option(
-    "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
-@output("Manifest to write, to be filled in.", required=True)
-@prints_result
-def next_(
-    folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
-) -> Result:
-    """Choose the windows of scored films that people should judge next.
-
-    A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
-    model is least certain, spread over films and never flagged ones; a third is drawn at random. --blind
-    draws all at random, in proportion to their content (without black and credits), and shows no score: from
-    such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
-    columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. The same seed gives the same windows; a larger --n adds to them.
-
-    \b
-    Examples:
-      obygaze film next scored --n 20 --out to-judge.csv
-      obygaze film next scored --blind --n 60 --out blind.csv
-      obygaze film next scored --n 20 --judged judged.csv --out more.csv
-    """
-    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
-    from obygaze_film.windows_to_judge import choose_next
-
-    output.refuse_existing()
-    out = output.path
-    films = obygaze_film.read_films(folders)
-    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
-    clips = choose_next(films, judged=done, **draw)
-    book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
-    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
-    movies = len({clip.movie for clip in clips})
-    random = sum(clip.extras["draw"] == "random" for clip in clips)
-    document = {"manifest": str(out), "windows": len(clips), "films": movies, "random": random}
-    if draw["blind"]:
-        click.echo(
-            "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
-        )
-    films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
-    return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
-
-
-def codebook_of(name: str, path: Path | None) -> "Codebook":
-    """Find the codebook of the judgements."""
-    from obygaze_features.manifest import BUILTIN, builtin_codebook, load_codebook
-
-    if path is not None:
-        book = load_codebook(path)
-        if book.name != name:
-            raise FilmError(f"{path}: its codebook is {book.name!r}, the model's is {name!r}")
-        return book
-    if name not in BUILTIN:
-        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
-    return builtin_codebook(name)
-
-
-@click.command()
-@click.argument("folder", type=PATH)
-@click.argument("judgements", type=PATH)
-@model_option
-@json_option
-def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None:
-    """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
-
-    The model's probabilities make the interval narrower, and need not be right (difference estimate with the
-    finite-population correction, 95 %). Judgements made with the score in sight do not count. If two people
-    judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
-    semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
-    film's page finds it.
-
-    \b
-    Examples:
-      obygaze film next scored --blind --n 60 --out blind.csv
-      obygaze film rate scored blind.csv
-    """
-    import msgspec
-
-    from obygaze_features.manifest import read_manifest
-    from obygaze_film.judged_rate import correct_rate, write_rates
-    from obygaze_film.timeline import found_films
-    from obygaze_models.prediction import json_text
-
-    truth = read_manifest(judgements, spreadsheet_safe=True)
-    every = []
-    for scored_folder, timeline in found_films([folder]).items():
-        keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        estimated = [correct_rate(timeline, truth, model_key) for model_key in keys]
-        rates = [corrected for corrected, _ in estimated]
-        write_rates(scored_folder, rates)
-        every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
-        if not as_json:
-            click.echo(timeline.heading)
-            for corrected in rates:
-                lines = [_rate_line(corrected), *map(_agreement_line, corrected.agreement)]
-                click.echo("\n".join(f"  {line}" for line in lines))
-        for notice in [notices for _, notices in estimated][-1] if estimated else ():
-            click.echo(f"{timeline.movie}: {notice}", err=True)
-    if as_json:
-        click.echo(json_text({"rates": every}))
-
-
-def _rate_line(rate: "CorrectedRate") -> str:
-    text = f"{rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}], {rate.level:.0%} interval"
-    text += f", from {rate.n} of {rate.n_rows} windows judged blindly ({rate.n_positive} positive)"
-    if rate.worth is not None and rate.worth > rate.n:
-        text += f"; with {rate.model}, worth {rate.worth:.0f} judgements alone"
-    if rate.expected is not None:
-        text += f"; {rate.model} alone expected {rate.expected:.0%}"
-    return text
-
-
-def _agreement_line(pair: "JudgesAgreement") -> str:
-    text = (
-        f"{' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike ({pair.alike / pair.n:.0%})"
-    )
-    if pair.kappa is None:
-        return f"{text}; kappa undefined"
-    between = "no interval" if pair.low is None else f"[{pair.low:.2f}, {pair.high:.2f}]"
-    return f"{text}; kappa {pair.kappa:.2f} {between}"
-
-
-@click.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
-@codebook_option
-@manifest_output
-def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
-    """Import judgements of scored films, of one or more annotators.
-
-    FILEs are what `obygaze film open` wrote, or what `obygaze film next` did, filled in. Rows without a level
-    are left out and counted; where somebody judged a span twice, the last judgement counts. Without any
-    judgement the exit code is 3.
-
-    \b
-    Examples:
-      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
-      obygaze manifest import judgements blind-*.csv --out blind.csv
-    """
-    from obygaze_features.manifest import find_codebook
-
-    labels = find_codebook(codebook) if codebook else None
-    imported = obygaze_film.import_judgements(files, folder_for(output, labels), labels)
-    write_imported(imported, output, empty_is_3=True)

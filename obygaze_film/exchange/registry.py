@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import write_whole
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.eaf import to_eaf
-from obygaze_film.exchange.text_formats import to_csv, to_srt, to_vtt
+from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_srt, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
 from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
 from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld

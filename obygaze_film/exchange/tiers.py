@@ -11,7 +11,7 @@ import pandas as pd
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.screen import probability
-from obygaze_film.schema import ModelRecord
+from obygaze_film.schema import ModelRecord, durations
 from obygaze_film.timeline import Reason, reasons
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class Exported:
     levels: tuple[str, ...]
     rate: Fraction
     notice: str
+
+    @property
+    def spans(self) -> list[tuple[Tier, TierSpan]]:
+        """All spans, each with its tier."""
+        return [(tier, span) for tier in self.tiers for span in tier.spans]
 
     @property
     def positive(self) -> str:
@@ -216,17 +221,11 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
 
 def _merged(rows: pd.DataFrame, name: str) -> tuple[TierSpan, ...]:
     """Join rows that touch; the probability is their mean by duration."""
-    groups: list[list[tuple[float, float, float]]] = []
-    for start, end, p in rows[["start_s", "end_s", "p"]].itertuples(index=False):
-        if groups and groups[-1][-1][1] == start:
-            groups[-1].append((start, end, p))
-        else:
-            groups.append([(start, end, p)])
     spans = []
-    for group in groups:
-        weights = [end - start for start, end, _ in group]
-        mean = float(np.average([p for *_, p in group], weights=weights))
-        spans.append(TierSpan(group[0][0], group[-1][1], f"{name} {mean:.2f}", mean))
+    for _, group in rows.groupby((rows["start_s"] != rows["end_s"].shift()).cumsum()):
+        mean = float(np.average(group["p"], weights=durations(group)))
+        start, end = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
+        spans.append(TierSpan(start, end, f"{name} {mean:.2f}", mean))
     return tuple(spans)
 
 

@@ -7,7 +7,7 @@ from obygaze_features.errors import install_command
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Exported, TierSpan
 
-COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE"}
+COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE", "subtitles": "WHITE"}
 """Marker colours that both formats and editors support; the text gives the same information."""
 
 
@@ -29,8 +29,7 @@ def to_edl(made: Exported) -> str:
     lines += [f"* {_ascii(line)}" for line in made.caveats]
     lines += ["", f"001  AX       V     C        {start} {end} {start} {end}"]
     lines.append(f"* FROM CLIP NAME: {_ascii(made.film.movie)}")
-    spans = sorted((span for tier in made.tiers for span in tier.spans), key=lambda span: span.start_s)
-    for span in spans:
+    for span in sorted((span for _, span in made.spans), key=lambda span: span.start_s):
         lines.append(
             f"* LOC: {_timecode(_frames(span.start_s, made.rate), made.rate)} BLUE    {_ascii(span.text)}"
         )
@@ -62,16 +61,15 @@ def _written(made: Exported, adapter: str) -> str:
     media = otio.schema.MissingReference(name=film.movie, available_range=whole)
     clip = otio.schema.Clip(film.movie, media_reference=media, source_range=whole)
     track.append(clip)
-    for tier in made.tiers:
-        for span in tier.spans:
-            clip.markers.append(
-                otio.schema.Marker(
-                    name=span.text,
-                    marked_range=stretch(_frames(span.start_s, made.rate), _frames(span.end_s, made.rate)),
-                    color=COLOURS[tier.kind],
-                    metadata=_metadata(tier.name, span, made.caveats[0]),
-                )
+    for tier, span in made.spans:
+        clip.markers.append(
+            otio.schema.Marker(
+                name=span.text,
+                marked_range=stretch(_frames(span.start_s, made.rate), _frames(span.end_s, made.rate)),
+                color=COLOURS[tier.kind],
+                metadata=_metadata(tier.name, span, made.caveats[0]),
             )
+        )
     return str(otio.adapters.write_to_string(timeline, adapter))
 
 

@@ -40,7 +40,7 @@ def to_jsonld(made: Exported) -> str:
                 },
             },
         }
-        for tier, span in _spans(made)
+        for tier, span in made.spans
     ]
     document: dict[str, Any] = {
         "@context": CONTEXT,
@@ -77,7 +77,7 @@ def to_iiif(made: Exported) -> str:
             "body": {"type": "TextualBody", "value": f"{tier.name}: {span.text}", "format": "text/plain"},
             "target": f"{canvas}#{_fragment(span)}",
         }
-        for tier, span in _spans(made)
+        for tier, span in made.spans
     ]
     document = {
         "@context": IIIF_CONTEXT,
@@ -104,10 +104,6 @@ def to_iiif(made: Exported) -> str:
         ],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _spans(made: Exported) -> list[tuple[Tier, TierSpan]]:
-    return [(tier, span) for tier in made.tiers for span in tier.spans]
 
 
 def _bodies(tier: Tier, span: TierSpan) -> list[dict[str, Any]]:

@@ -70,22 +70,18 @@ def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]
     what, rate, calibration = words.say("expected", positive=positive), model.rate, model.calibration
     if rate.value is None or calibration is None:
         return _nothing(what, why_no_rate(model, words))
-    notes = []
+    interval, drawn, notes = "", None, [words["no_bracket"]]
+    low, high = rate.bracket_low, rate.bracket_high
+    if low is not None and high is not None:
+        interval = f"{words.share(low)}–{words.share(high)}"
+        drawn, notes = bar(rate.value, low, high), [words["bracket"]]
     if calibration.film_error is not None and calibration.worst_film_error is not None:
         error, worst = words.share(calibration.film_error), words.share(calibration.worst_film_error)
         notes.append(words.say("expected_note", error=error, worst=worst))
     if calibration.clips:
         clips = words.listed([f"{n} {level}" for level, n in calibration.clips.items()])
         notes.append(words.say("calibrated_on", clips=clips))
-    if rate.bracket_low is None or rate.bracket_high is None:
-        return _shown(words.share(rate.value), "", None, what, " ".join([words["no_bracket"], *notes]))
-    return _shown(
-        words.share(rate.value),
-        f"{words.share(rate.bracket_low)}–{words.share(rate.bracket_high)}",
-        bar(rate.value, rate.bracket_low, rate.bracket_high),
-        what,
-        " ".join([words["bracket"], *notes]),
-    )
+    return _shown(words.share(rate.value), interval, drawn, what, " ".join(notes))
 
 
 def _corrected(corrected: CorrectedRate, positive: str, words: Words) -> dict[str, Any]:
@@ -120,12 +116,11 @@ def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
     value, low, high = (row.get(f"movie_{name}") for name in ("mean", "low", "high"))
     if value is None:
         return _nothing(what, words["no_figure"])
-    note = words.say("auc_note", n=int(row["n_movies"]))
-    if low is None or high is None:
-        return _shown(words.number(value), "", None, what, words.say("auc_plain", n=int(row["n_movies"])))
-    return _shown(
-        words.number(value), f"{words.number(low)}–{words.number(high)}", bar(value, low, high), what, note
-    )
+    interval, drawn, note = "", None, "auc_plain"
+    if low is not None and high is not None:
+        interval = f"{words.number(low)}–{words.number(high)}"
+        drawn, note = bar(value, low, high), "auc_note"
+    return _shown(words.number(value), interval, drawn, what, words.say(note, n=int(row["n_movies"])))
 
 
 def _shown(

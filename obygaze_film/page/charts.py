@@ -1,11 +1,14 @@
 """Draw a film's timeline as SVG paths; time in tenths of a second, stretched to the width by the page."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from obygaze_film.schema import runs
 
 STEPS: Final = 7
 """Steps of colour from an absent to a present concept."""
@@ -74,9 +77,7 @@ def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:
 
 def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
     """Split the rows into runs that have a probability."""
-    there = rows["p"].notna().to_numpy()
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
-    return [rows.iloc[first:after] for first, after in zip(edges[::2], edges[1::2], strict=True)]
+    return [rows.iloc[slice(*run)] for run in runs(rows["p"].notna().to_numpy())]
 
 
 def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.float64]) -> dict[int, str]:
@@ -87,17 +88,12 @@ def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
     step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
-    index = 0
-    while index < len(step_of):
-        step, last = int(step_of[index]), index
-        while last + 1 < len(step_of) and step_of[last + 1] == step:
-            last += 1
-        if step:
-            x, width = tenths(starts[index]), tenths(ends[last]) - tenths(starts[index])
+    for first, after in pairwise([0, *(np.flatnonzero(np.diff(step_of)) + 1).tolist(), len(step_of)]):
+        if step := int(step_of[first]):
+            x, end = tenths(starts[first]), tenths(ends[after - 1])
             move = f"m{x - reached[step]} 0" if step in reached else f"M{x} 5"
-            paths.setdefault(step, []).append(f"{move}h{width}")
-            reached[step] = x + width
-        index = last + 1
+            paths.setdefault(step, []).append(f"{move}h{end - x}")
+            reached[step] = end
     return {step: "".join(paths[step]) for step in sorted(paths)}
 
 

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import BUILTIN, Codebook, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards, figures, timeline_position
-from obygaze_film.page.phrases import FLAGS, Words, clock
-from obygaze_film.page.summary import first_sentence, how_sure
-from obygaze_film.schema import NO_CONTENT, UNRELIABLE, ConceptRecord, CorrectedRate, ModelRecord, has_flag
+from obygaze_film.page.phrases import Words, clock, first_sentence, heading, how_sure
+from obygaze_film.schema import (
+    FLAGS,
+    NO_CONTENT,
+    UNRELIABLE,
+    ConceptRecord,
+    CorrectedRate,
+    has_flag,
+    runs,
+)
 from obygaze_models.report import json_data
 
 if TYPE_CHECKING:
@@ -63,14 +70,8 @@ class FilmView:
     # -----------------------------------------------------------------------
     @property
     def heading(self) -> str:
-        """The film's title with its most important warning: `Timeline.heading` in the page's language."""
-        verdicts = []
-        for model in self.film.record.models:
-            if model.is_trained_on:
-                verdicts.append(self.words["verdict_trained"])
-            elif model.rate.unreliable >= 1:
-                verdicts.append(self.words["verdict_unlike"])
-        return " · ".join([self.film.record.title, *dict.fromkeys(verdicts)])
+        """The film's title with its most important warning, as `Timeline.heading`, in the page's language."""
+        return heading(self.film.record, self.words)
 
     @property
     def positive(self) -> str:
@@ -112,33 +113,21 @@ class FilmView:
     def facts(self) -> list[str]:
         """What was scored, how and by which model."""
         words, record, model = self.words, self.film.record, self.model
+        facts = [str(record.year)] if record.year else []
+        facts.append(clock(self.whole_s))
+        if model.construct:
+            facts.append(words.say("construct", construct=model.construct, codebook=model.codebook))
         kind = record.rows.kind
-        window, hop = record.windows.window_s, record.windows.hop_s
-        windows = (
-            words.say("windows", window=words.seconds(window))
-            if hop is None
-            else words.say("windows_hop", window=words.seconds(window), hop=words.seconds(hop))
-        )
-        # Long shots are several rows.
-        n_rows = record.shots.n if kind == "shots" and record.shots is not None else len(self.rows)
-        return [
-            *([str(record.year)] if record.year else []),
-            clock(self.whole_s),
-            *(
-                [words.say("construct", construct=model.construct, codebook=model.codebook)]
-                if model.construct
-                else []
-            ),
-            *([words.say("facts_rows", n=n_rows, kind=words[kind])] if kind != "windows" else []),
-            windows,
-            words.say(
-                "model_trained" if model.is_trained_on else "model",
-                title=model.title,
-                films=model.n_movies,
-                clips=model.n_clips,
-            ),
-            f"{words['store']} {record.store.name} {record.store.fingerprint[:12]}",
-        ]
+        if kind != "windows":
+            # Long shots are several rows.
+            n_rows = record.shots.n if kind == "shots" and record.shots is not None else len(self.rows)
+            facts.append(words.say("facts_rows", n=n_rows, kind=words[kind]))
+        hop = {} if record.windows.hop_s is None else {"hop": words.seconds(record.windows.hop_s)}
+        window = words.seconds(record.windows.window_s)
+        facts.append(words.say("windows_hop" if hop else "windows", window=window, **hop))
+        trained = "model_trained" if model.is_trained_on else "model"
+        facts.append(words.say(trained, title=model.title, films=model.n_movies, clips=model.n_clips))
+        return [*facts, f"{words['store']} {record.store.name} {record.store.fingerprint[:12]}"]
 
     @property
     def warnings(self) -> list[str]:
@@ -190,29 +179,26 @@ class FilmView:
         nothing = without & ~unlike
         spans = []
         for kind, marked in (("unlike", unlike), ("nothing", nothing)):
-            edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
-            for first, after in zip(edges[::2], edges[1::2], strict=True):
-                start, end = (
-                    float(self.rows["start_s"].iloc[first]),
-                    float(self.rows["end_s"].iloc[after - 1]),
-                )
+            for first, after in runs(marked):
+                start = float(self.rows["start_s"].iloc[first])
+                end = float(self.rows["end_s"].iloc[after - 1])
                 spans.append({"kind": kind, **timeline_position(start, end, self.whole_s)})
         return spans
 
-    def _concepts(self) -> list[tuple[ConceptRecord, ModelRecord]]:
-        """Return the concepts of the first model that has probabilities for them, best found first."""
+    def _concepts(self) -> list[tuple[ConceptRecord, NDArray[np.float64]]]:
+        """Return the concepts of the first model that has probabilities for them, best found first.
+
+        Each has its probabilities on the rows shown: models of one film share them.
+        """
         for model in (self.model, *self.film.record.models):
             rows = self.film.rows(model.key)
-            concepts = [concept for concept in model.concepts if rows.get(f"{concept.name}_p") is not None]
+            concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
             if concepts:
-                return [(concept, model) for concept in sorted(concepts, key=_order)]
+                return [
+                    (concept, rows[f"{concept.name}_p"].to_numpy(dtype=np.float64))
+                    for concept in sorted(concepts, key=_order)
+                ]
         return []
-
-    def _concept_p(self, concept: ConceptRecord, model: ModelRecord) -> NDArray[np.float64]:
-        """Read a concept's probability on the rows shown; models of one film share them."""
-        column = self.film.rows(model.key)[f"{concept.name}_p"]
-        p: NDArray[np.float64] = column.to_numpy(dtype=np.float64)
-        return p
 
     def strips(self, *, found: bool) -> list[dict[str, Any]]:
         """Draw the concepts that are found better than chance, or the others."""
@@ -220,9 +206,9 @@ class FilmView:
             {
                 "name": concept.name,
                 "note": self._ap(concept),
-                "paths": self._paths(self._concept_p(concept, model)),
+                "paths": self._paths(p),
             }
-            for concept, model in self.concepts
+            for concept, p in self.concepts
             if concept.is_found == found
         ]
 
@@ -258,17 +244,14 @@ class FilmView:
         begins = np.arange(0.0, self.whole_s, MINUTE)
         overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
         overlap = np.maximum(overlap, 0.0)
-        columns = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
-        columns += [self._concept_p(*concept_and_model) for concept_and_model in self.concepts]
-        means = []
-        for column in columns:
-            weight = overlap * ~np.isnan(column)
-            with np.errstate(invalid="ignore"):
-                means.append((weight @ np.nan_to_num(column)) / weight.sum(axis=1))
+        shown = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
+        columns = np.column_stack([*shown, *(p for _, p in self.concepts)])
+        with np.errstate(invalid="ignore"):
+            means = (overlap @ np.nan_to_num(columns)) / (overlap @ ~np.isnan(columns))
         flags = [{flag for flag in cell.split(";") if flag} for cell in self.rows["flags"]]
         rows = []
         for minute, begin in enumerate(begins):
-            p, low, high, *concepts = (column[minute] for column in means)
+            p, low, high, *concepts = means[minute]
             cells = [self._cell(p), "" if np.isnan(p) else self.words.interval(low, high, "–")]
             cells += [self._cell(value) for value in concepts]
             present = set().union(*(flags[row] for row in np.flatnonzero(overlap[minute] > 0)))
@@ -290,7 +273,7 @@ class FilmView:
             "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
             "l": _whole(self.rows["p_low"].to_numpy(dtype=np.float64)),
             "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
-            "c": [_whole(self._concept_p(*concept)) for concept in self.concepts],
+            "c": [_whole(p) for _, p in self.concepts],
             "n": [concept.name for concept, _ in self.concepts],
             # Rounded up: no rounded probability of a concept that is not seen reaches it.
             "m": [int(np.ceil(100 * concept.threshold_p + 0.5)) for concept, _ in self.concepts],

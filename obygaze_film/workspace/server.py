@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -87,7 +86,7 @@ class OnlyOwner:
 
 
 class Workspace:
-    """Answers of the workspace.
+    """Answers of the workspace; those that are not async run in threads.
 
     Parameters
     ----------
@@ -125,34 +124,34 @@ class Workspace:
             raise HTTPException(404, "no such film")
         return self.films[number]
 
-    async def first(self, _: Request) -> Response:
+    def first(self, _: Request) -> Response:
         """Show the only film, or all."""
         return RedirectResponse("/film/0/read" if len(self.films) == 1 else "/films", 303)
 
-    async def every(self, _: Request) -> Response:
+    def every(self, _: Request) -> Response:
         """Compare the films."""
-        return HTMLResponse(await run_in_threadpool(self.compared))
+        return HTMLResponse(self.compared())
 
-    async def read(self, request: Request) -> Response:
+    def read(self, request: Request) -> Response:
         """Show a film."""
-        return HTMLResponse(await run_in_threadpool(read_page, self.film(request)))
+        return HTMLResponse(read_page(self.film(request)))
 
-    async def blind(self, request: Request) -> Response:
+    def blind(self, request: Request) -> Response:
         """Show where windows are judged."""
-        return HTMLResponse(await run_in_threadpool(blind_page, self.film(request)))
+        return HTMLResponse(blind_page(self.film(request)))
 
-    async def video(self, request: Request) -> Response:
+    def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
         path = self.film(request).played
         if path is None:
             raise HTTPException(404, "no film that a browser plays")
         return FileResponse(path)
 
-    async def following(self, request: Request) -> Response:
+    def following(self, request: Request) -> Response:
         """Give the next window to judge."""
         n, who = request.query_params.get("n", ""), request.query_params.get("who", "")
         wanted = int(n) if n.isdecimal() and len(n) < 7 else 0
-        return JSONResponse(await run_in_threadpool(next_window, self.film(request), who, wanted))
+        return JSONResponse(next_window(self.film(request), who, wanted))
 
     async def decide(self, request: Request) -> Response:
         """Write a decision, and say what is there now."""
@@ -164,7 +163,7 @@ class Workspace:
         asked = json.loads(body)
         return JSONResponse({"said": _decided(film, asked), "you": shown_decisions(film)})
 
-    async def copy(self, request: Request) -> Response:
+    def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
         film = self.film(request)
         if request.method == "POST":

@@ -41,6 +41,17 @@ def browser():
         running.close()
 
 
+def axe_violations(page):
+    """What axe finds against WCAG 2.2 A and AA; without axe the test is skipped."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed (axe-playwright-python)"
+    )
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}}).response
+    assert len(found["passes"]) > 15
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]]
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     return make_shelf(tmp_path_factory.mktemp("trained"), MODELS)

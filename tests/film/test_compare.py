@@ -95,12 +95,6 @@ def test_degrees_of_freedom_lie_between_the_fewer_and_the_sum():
         assert 29 <= freedom <= 29 + 59
 
 
-def test_judged_films_without_a_positive_leave_an_upper_limit():
-    (estimate,) = estimate_groups([[FilmSample(0.2, 0.0, 0.2, 0.0, 0.0, 10)] * 8])
-    assert (estimate.value, estimate.low) == (0.0, pytest.approx(0, abs=1e-6))
-    assert 0.2 < estimate.high < 0.5
-
-
 @pytest.mark.parametrize("share", [1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
 def test_films_that_were_judged_positive_throughout_leave_a_lower_limit(share):
     """Weights of a film's windows may add up to a little more than one."""

@@ -25,8 +25,7 @@ from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
 from tests.film.films import film_store, shots_of
-from tests.film.page.invented import PLANTED, invented_film
-from tests.film.test_reasons import with_model
+from tests.film.page.invented import PLANTED, invented_film, with_model
 
 SMALL = {"duration_s": 540.0, "n_rows": 40}
 BOOK = builtin_codebook("obygaze12")

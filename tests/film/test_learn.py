@@ -18,6 +18,7 @@ from obygaze_film.learning import stores_near
 from obygaze_models.evaluation import auc
 from tests.command import obygaze
 from tests.film.films import film_store, scored_film
+from tests.film.page.invented import with_model
 from tests.planted_models import LIGHT, D
 
 EVENT = np.eye(D)[3]
@@ -178,11 +179,6 @@ def refused(trained, film, films=None, spans=((8, 16),), windows=None, **judged)
     return str(error.value)
 
 
-def scored_by(timeline, **changes):
-    model = structs.replace(timeline.model(), **changes)
-    return replace(timeline, record=structs.replace(timeline.record, models=[model]))
-
-
 def test_what_cannot_be_learnt_from_is_refused(trained, film, tmp_path):
     timeline, _ = film
     assert "0 judgements" in refused(trained, film, spans=())
@@ -193,8 +189,8 @@ def test_what_cannot_be_learnt_from_is_refused(trained, film, tmp_path):
     own = structs.replace(timeline.record, movie="f0")
     assert "f0 is in the corpus" in refused(trained, film, films=[replace(timeline, record=own)])
     for field, value in (("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")):
-        assert value in refused(trained, film, [timeline, scored_by(timeline, **{field: value})])
-    assert "attention reads" in refused(trained, film, [scored_by(timeline, model="attention")])
+        assert value in refused(trained, film, [timeline, with_model(timeline, **{field: value})])
+    assert "attention reads" in refused(trained, film, [with_model(timeline, model="attention")])
 
 
 def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):

@@ -15,15 +15,10 @@ from msgspec.structs import replace as changed
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import film_page
 from obygaze_film.schema import durations, has_flag
-from tests.film.page.invented import CONCEPTS, invented_film
+from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import drawn, text_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
-
-
-def with_model(film, **fields):
-    """Change fields of the film's only model."""
-    return replace(film, record=changed(film.record, models=[changed(film.model(), **fields)]))
 
 
 @pytest.fixture(scope="module")

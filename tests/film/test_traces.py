@@ -31,6 +31,17 @@ def traced():
     return replace(film, frames=frames)
 
 
+def traces_of(monkeypatch, table, *clips):
+    """Traces of a film of these clips, in a store that also has another film's."""
+    group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(len(clips) + 1, bool))
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
+    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
+    monkeypatch.setattr(
+        score, "frames_of", lambda _model, _store, rows: table if len(rows) == len(clips) else None
+    )
+    return score.traces_of(model, "attention", {"toy": group}, "film", list(clips))
+
+
 def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
     clips = {"film-0001": np.arange(8) / 2, "film-0002": 2 + np.arange(8) / 2}
     table = pd.concat(
@@ -39,12 +50,7 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
             for value, (name, times) in enumerate(clips.items())
         ]
     )
-
-    group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(3, bool))
-    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
-    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
-    monkeypatch.setattr(score, "frames_of", lambda _model, _store, rows: table if len(rows) == 2 else None)
-    found = score.traces_of(model, "attention", {"toy": group}, "film", list(clips))
+    found = traces_of(monkeypatch, table, *clips)
     assert found["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
     assert found["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
     assert found["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
@@ -52,17 +58,9 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
 def test_frames_far_apart_are_kept_in_steps_as_long(monkeypatch):
     table = pd.DataFrame({"clip_id": "film-0001", "time_s": [0.0, 3, 6, 9], "weight": 1, "contribution": 0})
-    group = SimpleNamespace(clip_ids=("film-0001",), usable=np.ones(1, bool))
-    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
-    monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
-    monkeypatch.setattr(score, "frames_of", lambda _model, _store, _rows: table)
-    found = score.traces_of(model, "attention", {"toy": group}, "film", ["film-0001"])
-    assert found[["start_s", "end_s", "n_frames"]].to_numpy().tolist() == [
-        [0, 3, 1],
-        [3, 6, 1],
-        [6, 9, 1],
-        [9, 12, 1],
-    ]
+    found = traces_of(monkeypatch, table, "film-0001")
+    steps = [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
+    assert found[["start_s", "end_s", "n_frames"]].to_numpy().tolist() == steps
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):

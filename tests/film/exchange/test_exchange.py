@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange import FORMATS, export
-from obygaze_film.exchange.eaf import BINS
+from obygaze_film.exchange import FORMATS, KINDS, export
+from obygaze_film.exchange.text_formats import BINS
+from obygaze_film.exchange.video_editors import COLOURS
 from tests.film.page.invented import invented_film
 
 NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
@@ -204,6 +205,10 @@ def test_no_title_breaks_a_format(kind, segments):
         assert json.loads(text)["label"].startswith("A <b>")
     else:
         assert len(text.split("\n")[0]) < 80
+
+
+def test_every_kind_of_tier_has_a_colour_of_markers():
+    assert COLOURS.keys() == set(KINDS)
 
 
 @pytest.mark.parametrize("wrong", ["docx", "words"])

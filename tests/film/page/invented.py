@@ -1,11 +1,13 @@
 """Invented scored films: timelines as `film score` writes them, of any length, with planted segments."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from obygaze_film.schema import NO_TRACES, FilmRecord
 from obygaze_film.timeline import Timeline
@@ -126,6 +128,12 @@ def invented_film(
     shots = pd.DataFrame({"movie": movie, "start_s": start, "end_s": end, "detector": "own", "flags": ""})
     traces = _traces(movie, duration_s, concepts) if traced else NO_TRACES
     return Timeline(msgspec.convert(record, FilmRecord), table, shots, traces)
+
+
+def with_model(film, **fields) -> Timeline:
+    """Change fields of the film's only model."""
+    models = [structs.replace(film.model(), **fields)]
+    return replace(film, record=structs.replace(film.record, models=models))
 
 
 def _traces(movie, duration_s, concepts):

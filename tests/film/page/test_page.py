@@ -15,9 +15,9 @@ from obygaze_film.page.cards import absent, sentence, why_no_rate
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.page.view import FilmView
-from obygaze_film.timeline import Reason, Timeline
+from obygaze_film.timeline import Reason
 from obygaze_models.report.pages import asset
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import invented_film, with_model
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -68,13 +68,12 @@ def test_what_must_be_known_comes_first():
 
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
     film = invented_film()
-    (model,) = film.record.models
-    meant = replace(model, means="staged like what experts call M")
-    said = replace(film.record, models=[meant])
+    meant = with_model(film, means="staged like what experts call M")
     reached = film.segments().query("reaches == 1")
     minutes = round((reached["end_s"] - reached["start_s"]).sum() / 60)
-    sentence = Timeline(said, film.table, film.shots).sentence()
-    start = f"The model marks {len(reached)} passages, {minutes} of 120 minutes, as {meant.means}: mostly "
+    sentence = meant.sentence()
+    start = f"The model marks {len(reached)} passages, {minutes} of 120 minutes, as staged like what experts "
+    start += "call M: mostly "
     assert sentence.startswith(start)
     names = re.split(", | and ", sentence.removeprefix(start).rstrip("."))
     assert 1 <= len(names) <= 3
@@ -82,8 +81,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
         seen = reached["present"].str.split(";").apply(lambda there, name=name: name in there)
         lengths = reached["end_s"] - reached["start_s"]
         assert lengths[seen].sum() >= lengths.sum() / 2
-    none = replace(meant, threshold_p=1.0)
-    sentence = Timeline(replace(said, models=[none]), film.table, film.shots).sentence("pcbm_lr", "fr")
+    sentence = with_model(meant, threshold_p=1.0).sentence("pcbm_lr", "fr")
     assert sentence.startswith("Le modèle ne marque aucun passage")
 
 
@@ -120,10 +118,9 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
 def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(window_s, warns):
-    film = invented_film(**SMALL)
-    model = replace(film.model(), clip_s=10.0)
+    film = with_model(invented_film(**SMALL), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
-    film = film_of(film, record=replace(film.record, windows=windows, models=[model]))
+    film = film_of(film, record=replace(film.record, windows=windows))
     assert len(FilmView(film, "f", Words("en"), top=3).warnings) == warns
 
 
@@ -131,8 +128,7 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
     unknown = [replace(concept, ap=None) for concept in record.concepts]
-    film_without = film_of(film, record=replace(film.record, models=[replace(record, concepts=unknown)]))
-    view = FilmView(film_without, "f", words, top=3)
+    view = FilmView(with_model(film, concepts=unknown), "f", words, top=3)
     assert {strip["note"] for found in (False, True) for strip in view.strips(found=found)} == {
         words["unknown_ap"]
     }

@@ -1,11 +1,9 @@
 """What people decide: files that are read back, written whole, and taken back; the interval at any time."""
 
 import errno
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
@@ -15,10 +13,10 @@ from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
-from obygaze_film.workspace.pages import OpenFilm, next_window, read_page
+from obygaze_film.workspace.pages import OpenFilm, read_page
 from tests.files import rows_of
 from tests.film.films import scored_film
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import invented_film, with_model
 from tests.planted_models import codebook
 
 
@@ -168,19 +166,6 @@ def test_a_wrong_model_costs_little_width_at_any_time():
     assert width["good"] < 0.9 * width["useless"]
 
 
-def test_windows_are_judged_in_the_order_of_the_draw(place):
-    folder, timeline, book = place
-    film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
-    for number, (start, end) in enumerate(film.windows, start=1):
-        answer = next_window(film, " AB ", 99)
-        assert answer["done"] == number - 1
-        assert answer["window"] == {"start": start, "end": end, "place": number}
-        film.decisions.judge(start, end, "calm", annotator="AB", place=number)
-    assert "window" not in next_window(film, "AB", 99)
-    invented = invented_film(n_rows=60, duration_s=600.0)
-    assert min(OpenFilm(0, invented, film.decisions).windows)[0] == 0
-
-
 def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
     """Of a model that says nothing, and judgements that are all 1: bets on them, and on differences."""
     cells = Cells(np.zeros((50, 2)), np.ones(50), np.ones(50), np.full(50, 0.5))
@@ -208,9 +193,7 @@ def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
     ],
 )
 def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_path, perceives, left_out):
-    invented = invented_film(n_rows=60, duration_s=600.0)
-    models = [structs.replace(model, perceives=perceives) for model in invented.record.models]
-    film = replace(invented, record=structs.replace(invented.record, models=models))
+    film = with_model(invented_film(n_rows=60, duration_s=600.0), perceives=perceives)
     book = builtin_codebook("obygaze12")
     text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, book)))
     asked = {name for name in book.concept_names if f'<input type="checkbox" value="{name}">' in text}
@@ -218,9 +201,7 @@ def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_p
 
 
 def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
-    invented = invented_film(n_rows=60, duration_s=600.0)
-    models = [structs.replace(model, sha256="0123456789abcdef" * 4) for model in invented.record.models]
-    film = replace(invented, record=structs.replace(invented.record, models=models))
+    film = with_model(invented_film(n_rows=60, duration_s=600.0), sha256="0123456789abcdef" * 4)
     text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12"))))
     assert "Model 0123456789ab, obygaze" in text
 

@@ -3,17 +3,16 @@
 import re
 import shutil
 import time
-from fractions import Fraction
 
-import av
 import numpy as np
 import pytest
 
 from obygaze_film import Timeline, import_judgements
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES
 from tests.files import rows_of
-from tests.film.conftest import LONG_MS
+from tests.film.conftest import LONG_MS, axe_violations
 from tests.planted_models import codebook
+from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
 
@@ -21,16 +20,9 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def film(tmp_path_factory):
     """Ten minutes that browsers play, five pictures a second."""
-    path = tmp_path_factory.mktemp("film") / "tt1.webm"
-    with av.open(str(path), "w") as made:
-        stream = made.add_stream("libvpx", rate=5, options={"deadline": "realtime", "cpu-used": "8"})
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for number in range(3000):
-            frame = av.VideoFrame.from_ndarray(np.full((72, 64), number % 200, np.uint8), "yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, 5)
-            made.mux(stream.encode(frame))
-        made.mux(stream.encode(None))
-    return path
+    pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(3000))
+    quick = {"deadline": "realtime", "cpu-used": "8"}
+    return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", 5, options=quick)
 
 
 @pytest.fixture
@@ -132,7 +124,6 @@ def test_a_sitting_by_keys(opened, tmp_path):
 @pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 400)])
 def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     page = opened[0]
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
@@ -141,9 +132,7 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
         page.get_by_role("button", name="Begin").click()
     if mode.endswith("read"):
         page.keyboard.press("n")
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    found = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}}).response
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]] == []
+    assert axe_violations(page) == []
     for size, media in ((width, "screen"), (620, "screen"), (900, "screen"), (718, "print")):  # 718: A4
         page.set_viewport_size({"width": size, "height": 900})
         page.emulate_media(media=media)

@@ -11,6 +11,7 @@ from PIL import Image
 from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
 from obygaze_film.workspace.proxy import _Pictures, make_proxy, plays_in_browser, proxy_path
+from tests.video.encoding import encode
 
 
 def times(path):
@@ -21,40 +22,31 @@ def times(path):
         )
 
 
-def varying(path):
-    """Frames at uneven times, the first at 0.5 s, behind sound that starts at 0: an edit list in MP4."""
+def with_sounds(path, codec, milliseconds, *sounds):
+    """Encode noise at these times beside two seconds of silence by each codec of sound."""
+    rng = np.random.default_rng(0)
     with av.open(str(path), "w") as made:
-        video, audio = made.add_stream("mpeg4", rate=25), made.add_stream("aac", rate=48_000, layout="mono")
+        video = made.add_stream(codec, rate=25)
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
         video.time_base = video.codec_context.time_base = Fraction(1, 1000)
-        rng = np.random.default_rng(0)
-        for ms in np.cumsum([500, *rng.integers(20, 140, 60)]):
+        tracks = [made.add_stream(name, rate=48_000, layout="mono") for name in sounds]
+        for ms in milliseconds:
             frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (72, 64), np.uint8), "yuv420p")
             frame.pts, frame.time_base = int(ms), Fraction(1, 1000)
             made.mux(video.encode(frame))
         made.mux(video.encode(None))
-        sound = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.float32), "fltp", "mono")
-        sound.sample_rate, sound.pts, sound.time_base = 48_000, 0, Fraction(1, 48_000)
-        made.mux(audio.encode(sound))
-        made.mux(audio.encode(None))
-    return path
-
-
-def late(path):
-    """Frames and sound that both begin at 10 s, as recordings from the air do."""
-    with av.open(str(path), "w") as made:
-        video = made.add_stream("mpeg2video", rate=25)
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
-        for number in range(50):
-            frame = av.VideoFrame.from_ndarray(np.full((72, 64), 5 * number, np.uint8), "yuv420p")
-            frame.pts, frame.time_base = 250 + number, Fraction(1, 25)
-            made.mux(video.encode(frame))
-        made.mux(video.encode(None))
+        for track in tracks:
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 96_000), np.float32), "fltp", "mono")
+            silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
+            made.mux(track.encode(silence))
+            made.mux(track.encode(None))
     return path
 
 
 def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path):
-    film = late(tmp_path / "late.ts")
+    """Its frames begin at 10 s, as recordings from the air do."""
+    pictures = (np.full((48, 64, 3), 5 * number, np.uint8) for number in range(50))
+    film = encode(tmp_path / "late.ts", pictures, "mpeg2video", times=range(250, 300))
     seen = []
     make_proxy(film, tmp_path / "copy.mp4", seen.append)
     assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.001
@@ -62,8 +54,10 @@ def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path):
 
 
 def test_times_are_the_films(tmp_path, monkeypatch):
+    """Uneven ones, the first at 0.5 s, behind sound that starts at 0: an edit list in MP4."""
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
-    film = varying(tmp_path / "uneven.mp4")
+    uneven = np.cumsum([500, *np.random.default_rng(0).integers(20, 140, 60)])
+    film = with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven, "aac")
     assert not plays_in_browser(film)
     seen = []
     make_proxy(film, proxy_path(film), seen.append)
@@ -117,21 +111,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
 
 
 def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kept(tmp_path):
-    film = tmp_path / "two.mp4"
-    with av.open(str(film), "w") as made:
-        video = made.add_stream("libx264", rate=25)
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
-        sounds = [made.add_stream(codec, rate=48_000, layout="mono") for codec in ("aac", "ac3")]
-        for number in range(50):
-            frame = av.VideoFrame.from_ndarray(np.full((72, 64), 5 * number, np.uint8), "yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, 25)
-            made.mux(video.encode(frame))
-        made.mux(video.encode(None))
-        for stream in sounds:
-            sound = av.AudioFrame.from_ndarray(np.zeros((1, 96_000), np.float32), "fltp", "mono")
-            sound.sample_rate, sound.pts, sound.time_base = 48_000, 0, Fraction(1, 48_000)
-            made.mux(stream.encode(sound))
-            made.mux(stream.encode(None))
+    film = with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
     assert plays_in_browser(film)
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     with av.open(str(tmp_path / "copy.mp4")) as copy:

@@ -1,0 +1,304 @@
+"""`obygaze film next`, `rate`, `compare`, `learn`: choose windows to judge, and use the judgements."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import obygaze_features as of
+import obygaze_film
+from obygaze_features.commands import codebook_option, folder_for, manifest_output, write_imported
+from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
+from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
+from obygaze_film.commands.film_score import folders, model_option
+from obygaze_film.errors import FilmError
+from obygaze_models.commands import finish, read_inputs, under_policy
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest import Codebook
+    from obygaze_film.schema import CorrectedRate, JudgesAgreement
+
+judged_option = click.option(
+    "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
+)
+
+
+@click.command("next")
+@folders
+@click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
+@click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
+@click.option(
+    "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
+)
+@model_option
+@click.option(
+    "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
+@output("Manifest to write, to be filled in.", required=True)
+@prints_result
+def next_(
+    folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
+) -> Result:
+    """Choose the windows of scored films that people should judge next.
+
+    A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
+    model is least certain, spread over films and never flagged ones; a third is drawn at random. --blind
+    draws all at random, in proportion to their content (without black and credits), and shows no score: from
+    such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
+    columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
+    row. The same seed gives the same windows; a larger --n adds to them.
+
+    \b
+    Examples:
+      obygaze film next scored --n 20 --out to-judge.csv
+      obygaze film next scored --blind --n 60 --out blind.csv
+      obygaze film next scored --n 20 --judged judged.csv --out more.csv
+    """
+    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
+    from obygaze_film.windows_to_judge import choose_next
+
+    output.refuse_existing()
+    out = output.path
+    films = obygaze_film.read_films(folders)
+    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
+    clips = choose_next(films, judged=done, **draw)
+    book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
+    write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
+    movies = len({clip.movie for clip in clips})
+    random = sum(clip.extras["draw"] == "random" for clip in clips)
+    document = {"manifest": str(out), "windows": len(clips), "films": movies, "random": random}
+    if draw["blind"]:
+        click.echo(
+            "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
+        )
+    films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
+    return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
+
+
+def codebook_of(name: str, path: Path | None) -> "Codebook":
+    """Find the codebook of the judgements."""
+    from obygaze_features.manifest import BUILTIN, find_codebook
+
+    if path is None and name not in BUILTIN:
+        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
+    return find_codebook(str(path or name))
+
+
+@click.command()
+@click.argument("folder", type=PATH)
+@click.argument("judgements", type=PATH)
+@model_option
+@json_option
+def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None:
+    """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
+
+    The model's probabilities make the interval narrower, and need not be right (difference estimate with the
+    finite-population correction, 95 %). Judgements made with the score in sight do not count. If two people
+    judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
+    semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
+    film's page finds it.
+
+    \b
+    Examples:
+      obygaze film next scored --blind --n 60 --out blind.csv
+      obygaze film rate scored blind.csv
+    """
+    import msgspec
+
+    from obygaze_features.manifest import read_manifest
+    from obygaze_film.judged_rate import correct_rate, write_rates
+    from obygaze_film.timeline import found_films
+    from obygaze_models.prediction import json_text
+
+    truth = read_manifest(judgements, spreadsheet_safe=True)
+    every = []
+    for scored_folder, timeline in found_films([folder]).items():
+        keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
+        estimated = [correct_rate(timeline, truth, model_key) for model_key in keys]
+        rates = [corrected for corrected, _ in estimated]
+        write_rates(scored_folder, rates)
+        every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
+        if not as_json:
+            click.echo(timeline.heading)
+            for corrected in rates:
+                lines = [_rate_line(corrected), *map(_agreement_line, corrected.agreement)]
+                click.echo("\n".join(f"  {line}" for line in lines))
+        for notice in [notices for _, notices in estimated][-1] if estimated else ():
+            click.echo(f"{timeline.movie}: {notice}", err=True)
+    if as_json:
+        click.echo(json_text({"rates": every}))
+
+
+def _rate_line(rate: "CorrectedRate") -> str:
+    text = f"{rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}], {rate.level:.0%} interval"
+    text += f", from {rate.n} of {rate.n_rows} windows judged blindly ({rate.n_positive} positive)"
+    if rate.worth is not None and rate.worth > rate.n:
+        text += f"; with {rate.model}, worth {rate.worth:.0f} judgements alone"
+    if rate.expected is not None:
+        text += f"; {rate.model} alone expected {rate.expected:.0%}"
+    return text
+
+
+def _agreement_line(pair: "JudgesAgreement") -> str:
+    text = (
+        f"{' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike ({pair.alike / pair.n:.0%})"
+    )
+    if pair.kappa is None:
+        return f"{text}; kappa undefined"
+    between = "no interval" if pair.low is None else f"[{pair.low:.2f}, {pair.high:.2f}]"
+    return f"{text}; kappa {pair.kappa:.2f} {between}"
+
+
+@click.command()
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
+@codebook_option
+@manifest_output
+def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
+    """Import judgements of scored films, of one or more annotators.
+
+    FILEs are what `obygaze film open` wrote, or what `obygaze film next` did, filled in. Rows without a level
+    are left out and counted; where somebody judged a span twice, the last judgement counts. Without any
+    judgement the exit code is 3.
+
+    \b
+    Examples:
+      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
+      obygaze manifest import judgements blind-*.csv --out blind.csv
+    """
+    from obygaze_features.manifest import find_codebook
+
+    labels = find_codebook(codebook) if codebook else None
+    imported = obygaze_film.import_judgements(files, folder_for(output, labels), labels)
+    write_imported(imported, output, empty_is_3=True)
+
+
+@click.command()
+@folders
+@click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
+@click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
+@click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
+@judged_option
+@model_option
+@codebook_option
+@output("Folder of the report.", html=True, json=True)
+def compare(
+    folders: tuple[Path, ...],
+    films: Path | None,
+    judged: tuple[Path, ...],
+    codebook: str | None,
+    output: Output,
+    **how: Any,
+) -> None:
+    """Estimate mean rates of groups of films, their differences and a trend.
+
+    Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
+    in all films. Draw the films to judge at random. The 95 % intervals contain both draws, of films and of
+    windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and the films to judge
+    next are drawn and named. Films that the model was trained on are left out. --html also shows each film's
+    timeline, by year.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group or the trend
+    has too few judged films.
+
+    \b
+    Examples:
+      obygaze film compare scored --by decade --html decades.html
+      obygaze film compare scored --films films.csv --by genre --trend year \\
+          --out genres
+    """
+    from obygaze_features.manifest import find_codebook
+    from obygaze_film.film_groups import comparison_report, read_facts
+    from obygaze_film.page.side_by_side import comparison_page
+    from obygaze_film.scored_files import JUDGEMENTS, judged_files
+    from obygaze_film.timeline import found_films
+    from obygaze_models.report import check_folder
+
+    if output.out is not None:
+        check_folder(output.out, force=output.force)
+    refuse_existing(output.html, force=output.force)
+    by_folder = found_films(folders)
+    timelines, facts = [*by_folder.values()], None
+    labels = find_codebook(codebook) if codebook else None
+    files = judged_files(by_folder, JUDGEMENTS)
+    imported = obygaze_film.import_judgements([*files, *judged], Path(), labels)
+    notes = [*imported.notices]
+    if films is not None:
+        facts, unmatched = read_facts(films, timelines)
+        notes += unmatched
+    compared = obygaze_film.compare_films(timelines, imported.manifest, facts, **how)
+    compared = replace(compared, notes=(*notes, *compared.notes))
+    finish(comparison_report(compared), replace(output, html=None))
+    if output.html is not None:
+        output.html.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output.html, comparison_page(compared))
+        click.echo(f"page kept in {output.html}", err=True)
+    reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
+    click.get_current_context().exit(3 if any(reasons) else 0)
+
+
+POLICIES = click.Choice(["raw", "paper", "released"])
+
+
+@click.command()
+@folders
+@click.option("--manifest", type=PATH, required=True, help="Manifest of the corpus that the model is from.")
+@click.option("--store", type=PATH, required=True, help="Store of the corpus.")
+@click.option("--windows", type=PATH, multiple=True, help="Store of films' windows.  [default: found near]")
+@judged_option
+@click.option("--save", "key", metavar="MODEL", help="Model of the films to train.  [default: the first]")
+@click.option("--policy", type=POLICIES, default="raw", help="Label policy of the corpus, as of `evaluate`.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+@click.option("--licence", default=NO_LICENCE, help="Licence of the model, an SPDX expression.")
+@output("Folder of the model, the joined manifest and both runs.", required=True, html=True, json=True)
+def learn(
+    folders: tuple[Path, ...],
+    manifest: Path,
+    store: Path,
+    windows: tuple[Path, ...],
+    judged: tuple[Path, ...],
+    licence: str,
+    output: Output,
+    **how: Any,
+) -> None:
+    """Train the model of scored films anew, on its corpus and on what people judged in the films.
+
+    Judgements (judgements.csv and passages.csv in the FOLDERs, and --judged) become clips with the features
+    of the windows in them. The model is evaluated strictly before and after: a film is left out whole
+    with its judgements, and those made in sight of the score are trained on and never tested. --out gets the
+    model, manifest.csv (the corpus and the judged clips) and the runs `before` and `after`.
+
+    \b
+    Examples:
+      obygaze film learn scored --manifest films.csv --store stores/films \\
+          --out learnt
+      obygaze film learn scored/* --manifest films.csv --store stores/films \\
+          --judged blind.csv --save pcbm_lr --out learnt
+    """
+    from obygaze_features.screen import progress_bar
+    from obygaze_film.learning import learning_report, stores_near
+    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, judged_files
+    from obygaze_film.timeline import found_films
+    from obygaze_models.report import new_folder, write_report
+
+    refuse_existing(output.html, force=output.force)
+    films = found_films(folders)
+    clips, (corpus,) = read_inputs(manifest, [store])
+    files = judged_files(films, JUDGEMENTS, PASSAGES)
+    imported = obygaze_film.import_judgements([*files, *judged], clips.root, clips.codebook)
+    labelled, notices = under_policy(clips, how["policy"])
+    stores = [of.open_store(path) for path in windows]
+    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
+    with new_folder(output.path, force=output.force) as folder:
+        with progress_bar("training", "model") as progress:
+            learnt = obygaze_film.learn_from_judgements(
+                [*films.values()], imported.manifest, stores, labelled, corpus, progress=progress, **how
+            )
+        report = learning_report(replace(learnt, notes=(*imported.notices, *notices, *learnt.notes)))
+        write_report(report, folder)
+        name = learnt.write(folder, [*films.values()], stores, licence)
+    finish(report, replace(output, out=None))
+    kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
+    click.echo(kept, err=True)
