@@ -186,12 +186,13 @@ def saliency(
         raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
     regions = read_regions(roi) if roi else None
     maps = read_maps(maps_path)
-    files = find_pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
+    images = [pair["image_id"] for pair in maps.pairs]
+    files = find_pictures(images, pictures) if pictures else {}
     report = audit_maps(maps, regions)
     if overlays:
         from obygaze_studies.audit_common.audit_figures import draw_overlays
 
-        draw_overlays(maps, files, overlays)
+        draw_overlays(images, maps.raw, files, overlays)
     output.finish(report)
 
 

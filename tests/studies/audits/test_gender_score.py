@@ -6,11 +6,11 @@ import pytest
 
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.audit_common.published_values import TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, joined, revise
 from obygaze_studies.gender_score.cooc import filled, named, share
 from obygaze_studies.gender_score.gender_audit import LabelsMode, Mode, audit_gender_score, needed_texts
+from obygaze_studies.gender_score.published_values import TOTALS
 from tests.files import rows_of
 
 
