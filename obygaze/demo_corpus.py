@@ -186,8 +186,8 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
             if event and event.kind == "done":
                 left -= 1
                 on_movie(str(event.key))
-    _write_planted(movies, folder / "planted.csv")
-    return _write_labels(movies, folder / "labels.csv")
+    _write_tables(movies, folder)
+    return folder / "labels.csv"
 
 
 def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
@@ -258,33 +258,22 @@ def draw_clip(
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
-def _write_labels(movies: tuple[DemoMovie, ...], path: Path) -> Path:
-    lines = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
+    """Write what is labelled, and what is planted."""
+    labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+    planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:
         start = 0
         for clip in planned.clips:
-            end = start + clip.n_frames
+            end, truth = start + clip.n_frames, (clip.level, ";".join(clip.concepts))
             span = (str(start / RATE), str(end / RATE)) if planned.one_file else ("", "")
-            video = (
-                f"{planned.movie}/{planned.movie}.mkv"
-                if planned.one_file
-                else f"{planned.movie}/{clip.clip_id}.mp4"
-            )
-            known = ("", "") if planned.movie == UNLABELLED else (clip.level, ";".join(clip.concepts))
-            lines.append(csv_line([clip.clip_id, planned.movie, video, *span, *known]))
+            name = f"{planned.movie}.mkv" if planned.one_file else f"{clip.clip_id}.mp4"
+            known = ("", "") if planned.movie == UNLABELLED else truth
+            labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *known]))
+            planted.append(csv_line([clip.clip_id, planned.movie, *truth]))
             start = end
-    write_whole(path, "".join(lines))
-    return path
-
-
-def _write_planted(movies: tuple[DemoMovie, ...], path: Path) -> None:
-    lines = [csv_line(["clip_id", "movie", "level", "concepts"])]
-    lines += [
-        csv_line([clip.clip_id, planned.movie, clip.level, ";".join(clip.concepts)])
-        for planned in movies
-        for clip in planned.clips
-    ]
-    write_whole(path, "".join(lines))
+    write_whole(folder / "planted.csv", "".join(planted))
+    write_whole(folder / "labels.csv", "".join(labels))
 
 
 def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> None:

@@ -131,11 +131,7 @@ class RunFolder:
 
     def record(self) -> dict[str, Any]:
         """Read the record of the run."""
-        path = self.folder / "run.json"
-        try:
-            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TrainError(f"{path}: not readable as JSON ({error})") from None
+        record: dict[str, Any] = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         return record
 
     def write(self, name: str, content: str | bytes) -> None:
