@@ -254,22 +254,14 @@ class Contents(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
-def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the installed version and exit."""
-    if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed only here
-
-        click.echo(f"obygaze {version('obygaze')}")
-        ctx.exit()
-
-
 def table_of_contents() -> Contents:
     """Build the root command."""
-    version = click.Option(
-        ["-V", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
-    )
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-    return Contents("", read_contents(CONTENTS), help=HELP, params=[version], context_settings=settings)
+    root = Contents("", read_contents(CONTENTS), help=HELP, context_settings=settings)
+    version = click.version_option(
+        None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
+    )
+    return version(root)
 
 
 def obygaze_error() -> type[Exception]:

@@ -176,14 +176,13 @@ def saliency(
       obygaze audit saliency --maps maps.zarr --out maps.csv \\
           --overlays laid --pictures stills.csv
     """
-    from obygaze_studies.errors import AuditError
+    from obygaze_features.io import refuse_existing
     from obygaze_studies.saliency.maps_file import audit_maps, find_pictures, read_maps, read_regions
 
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
     output.check()
-    if overlays and overlays.exists() and not output.force:
-        raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
+    refuse_existing(overlays, force=output.force)
     regions = read_regions(roi) if roi else None
     maps = read_maps(maps_path)
     images = [pair["image_id"] for pair in maps.pairs]
