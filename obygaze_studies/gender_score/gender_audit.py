@@ -7,9 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from obygaze_models.report import Block, Picture, Report, block, cell
 from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
@@ -36,18 +35,11 @@ N_EXAMPLES = 4
 """Examples shown of each kind."""
 
 
-class Mode(StrEnum):
-    """Direct: the caption as it is. Estimation: man and woman in turn in the place of its gender."""
+Mode = Literal["gs", "ge"]
+"""gs: the caption as it is. ge, estimation: man and woman in turn in the place of its gender."""
 
-    DIRECT = "gs"
-    ESTIMATION = "ge"
-
-
-class LabelsMode(StrEnum):
-    """How an image with several objects counts: the mean over them, or their labels joined into one."""
-
-    EACH = "each"
-    JOINED = "joined"
+LabelsMode = Literal["each", "joined"]
+"""How an image with several objects counts: the mean over them, or their labels joined into one."""
 
 
 def needed_texts(
@@ -64,12 +56,12 @@ def needed_texts(
 
 
 def _chosen(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
-    return joined(objects) if labels == LabelsMode.JOINED else objects
+    return joined(objects) if labels == "joined" else objects
 
 
 def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
     """Return the texts to score: with each gender put in, or the caption as it is."""
-    if mode == Mode.DIRECT:
+    if mode == "gs":
         return {None: caption}
     if not has_mask(caption) and len(named(caption)) != 1:
         return {}
@@ -81,8 +73,8 @@ def audit_gender_score(
     objects: Mapping[str, Sequence[Detected]],
     scorer: Scorer,
     *,
-    mode: Mode = Mode.DIRECT,
-    labels: LabelsMode = LabelsMode.EACH,
+    mode: Mode = "gs",
+    labels: LabelsMode = "each",
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
     names: Sequence[str] | None = None,
@@ -111,7 +103,7 @@ def audit_gender_score(
     """
     if model is not None and model not in TOTALS:
         raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
-    if model is not None and mode != Mode.ESTIMATION:
+    if model is not None and mode != "ge":
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
     beside = [_chosen(objects.get(row["image_id"], ()), labels) for row in captions]
     scored = [_scored(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
@@ -123,13 +115,13 @@ def audit_gender_score(
         )
     record = {
         **(origin or {}),
-        "mode": str(mode),
-        "labels": str(labels),
+        "mode": mode,
+        "labels": labels,
         "published_model": model,
         "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
     }
     of_objects = by_object(parts, names, model)
-    estimated = mode == Mode.ESTIMATION
+    estimated = mode == "ge"
     shown = examples(parts) if estimated else []
     summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
     reading, found = next(iter(_shares(summary).items()))
@@ -137,7 +129,7 @@ def audit_gender_score(
         f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {len(rows) - len(reasons):,} captions"
     )
     columns = ["caption_id", "gender"]
-    columns += ["gs"] if mode == Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
+    columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
         "gender-score",
         "Gender Scores of captions",
@@ -229,7 +221,7 @@ def _scored(
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
     """Count and sum by gender, in several readings, since the source does not define its count."""
     by_gender: dict[str, dict[str, float | int | None]] = {}
-    estimated = mode == Mode.ESTIMATION
+    estimated = mode == "ge"
     for gender in GENDERS:
         column = f"gs_{gender}" if estimated else "gs"
         of_gender = [row for row in rows if estimated or row["gender"] == gender]

@@ -31,8 +31,8 @@ from tabulate import tabulate
 
 from obygaze_features.backbones import LsmdcFormat
 from obygaze_features.errors import first_line
-from obygaze_features.io import make_folder, whole_file, write_whole
-from obygaze_features.locks import locked
+from obygaze_features.io import whole_file, write_whole
+from obygaze_features.locks import alone_in
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.step import BertAdam
@@ -91,13 +91,10 @@ class RunFolder:
 
         Raises
         ------
-        TrainError
+        StoreError
             If another training uses it.
         """
-        make_folder(self.folder)
-        with locked(self.folder, wait=False) as ours:
-            if not ours:
-                raise TrainError(f"{self.folder}: another training is writing here; wait for it")
+        with alone_in(self.folder, "training here"):
             for unfinished in self.folder.glob(".tmp??????"):  # safetensors' own names
                 unfinished.unlink()
             yield
