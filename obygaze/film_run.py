@@ -262,8 +262,14 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
     if force and record.is_file():
         remove(out / name for name in WRITTEN)
     if record.is_file():
-        made = json.loads(record.read_bytes())
-        if differing := [name for name, value in made_of.items() if made.get(name) != value]:
+        try:
+            made = json.loads(record.read_bytes())
+            differing = [name for name, value in made_of.items() if made[name] != value]
+        except (ValueError, TypeError, KeyError):
+            raise click.UsageError(
+                f"{record} is damaged, or of another version: choose another --out"
+            ) from None
+        if differing:
             raise click.UsageError(
                 f"{out} was made with other {' and '.join(differing)} ({RECORD}): choose another --out"
             )
