@@ -216,6 +216,7 @@ class Contents(click.Group):
         self.table = entries
         below = {name.removeprefix(path): entry for name, entry in entries.items() if name.startswith(path)}
         self.entries = {name: entry for name, entry in below.items() if " " not in name}
+        self.commands = dict.fromkeys(self.entries, click.Command(None))  # names that click suggests
 
     def list_commands(self, _: click.Context) -> list[str]:
         """List the command names in the order of the contents."""
@@ -236,40 +237,20 @@ class Contents(click.Group):
         command: click.Command = getattr(importlib.import_module(name), attribute)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the named command, or suggest the closest name."""
-        if args and args[0] not in self.entries and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415 - only needed for a wrong name
-
-            near = get_close_matches(args[0], self.entries, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            ctx.fail(f"No such command '{args[0]}'.{hint}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
 
-def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the installed version and exit."""
-    if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and needed only here
-
-        click.echo(f"obygaze {version('obygaze')}")
-        ctx.exit()
-
-
 def table_of_contents() -> Contents:
     """Build the root command."""
-    version = click.Option(
-        ["-V", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=show_version
-    )
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-    return Contents("", read_contents(CONTENTS), help=HELP, params=[version], context_settings=settings)
+    root = Contents("", read_contents(CONTENTS), help=HELP, context_settings=settings)
+    version = click.version_option(
+        None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
+    )
+    return version(root)
 
 
 def obygaze_error() -> type[Exception]:

@@ -57,25 +57,17 @@ class Look:
     grain: float
 
 
-LOOKS = (
-    Look((1.00, 0.94, 0.86), 0.45, 3.0),
-    Look((0.88, 0.94, 1.00), 0.38, 4.0),
-    Look((0.96, 1.00, 0.92), 0.50, 3.0),
-    Look((1.00, 0.90, 0.90), 0.42, 5.0),
-    Look((0.92, 0.92, 1.00), 0.36, 4.0),
-    Look((0.98, 0.96, 0.84), 0.48, 3.0),
-    Look((0.94, 0.98, 0.98), 0.44, 4.0),
+FILMS = (
+    (Look((1.00, 0.94, 0.86), 0.45, 3.0), {"EN": 11, "HN": 5, "NS": 2, "S": 6}),
+    (Look((0.88, 0.94, 1.00), 0.38, 4.0), {"EN": 13, "HN": 4, "NS": 3, "S": 4}),
+    (Look((0.96, 1.00, 0.92), 0.50, 3.0), {"EN": 9, "HN": 6, "NS": 2, "S": 7}),
+    (Look((1.00, 0.90, 0.90), 0.42, 5.0), {"EN": 12, "HN": 4, "NS": 2, "S": 6}),
+    (Look((0.92, 0.92, 1.00), 0.36, 4.0), {"EN": 10, "HN": 6, "NS": 3, "S": 5}),
+    (Look((0.98, 0.96, 0.84), 0.48, 3.0), {"EN": 11, "HN": 5, "NS": 2, "S": 6}),
+    (Look((0.94, 0.98, 0.98), 0.44, 4.0), {"EN": 9, "HN": 7, "NS": 2, "S": 6}),
 )
-# Films differ in how many clips of each level they have, as real films do.
-LEVELS = (
-    {"EN": 11, "HN": 5, "NS": 2, "S": 6},
-    {"EN": 13, "HN": 4, "NS": 3, "S": 4},
-    {"EN": 9, "HN": 6, "NS": 2, "S": 7},
-    {"EN": 12, "HN": 4, "NS": 2, "S": 6},
-    {"EN": 10, "HN": 6, "NS": 3, "S": 5},
-    {"EN": 11, "HN": 5, "NS": 2, "S": 6},
-    {"EN": 9, "HN": 7, "NS": 2, "S": 6},
-)
+"""Look of each film, and how many clips of each level it has: films differ in both, as real ones do."""
+
 DECISIVE = ("Body",)
 ACCOMPANYING = ("Posture", "Clothing", "Appearance")
 INDEPENDENT = ("Type of shot", "Look", "Expression of emotion", "Activity")
@@ -124,14 +116,14 @@ class DemoMovie:
 def plan_corpus() -> tuple[DemoMovie, ...]:
     """Plan seven films of 24 clips, the same ones every time; the last two are one long file each."""
     movies = []
-    for number, (look, levels) in enumerate(zip(LOOKS, LEVELS, strict=True), start=1):
+    for number, (look, levels) in enumerate(FILMS, start=1):
         rng = np.random.default_rng([SEED, number])
         movie = f"tt{9000000 + number}"
         order = rng.permutation(list(chain.from_iterable([level] * n for level, n in levels.items())))
         clips = tuple(
             _plan_clip(f"{movie}-{i:03d}", str(level), look, rng) for i, level in enumerate(order, start=1)
         )
-        movies.append(DemoMovie(movie, clips, one_file=number > len(LOOKS) - 2))
+        movies.append(DemoMovie(movie, clips, one_file=number > len(FILMS) - 2))
     return tuple(movies)
 
 
@@ -186,8 +178,8 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
             if event and event.kind == "done":
                 left -= 1
                 on_movie(str(event.key))
-    _write_planted(movies, folder / "planted.csv")
-    return _write_labels(movies, folder / "labels.csv")
+    _write_tables(movies, folder)
+    return folder / "labels.csv"
 
 
 def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
@@ -197,43 +189,28 @@ def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
 
 def _write_movie(planned: DemoMovie, folder: Path) -> None:
     if planned.one_file:
-        write_video(
-            folder / f"{planned.movie}.mkv", chain.from_iterable(_draw(clip) for clip in planned.clips), RATE
-        )
+        frames = chain.from_iterable(map(draw_clip, planned.clips))
+        write_video(folder / f"{planned.movie}.mkv", frames, RATE)
         return
     for clip in planned.clips:
         path = folder / f"{clip.clip_id}.mp4"
         if clip.clip_id == CORRUPT:
             path.write_bytes(np.random.default_rng(SEED).bytes(20_000))
         elif clip.clip_id != MISSING:
-            write_video(path, _draw(clip), RATE)
+            write_video(path, draw_clip(clip), RATE)
 
 
-def _draw(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
-    return draw_clip(clip.look, clip.concepts, clip.strength, clip.n_frames, clip.seed)
-
-
-def draw_clip(
-    look: Look, concepts: tuple[str, ...], strength: float, n_frames: int, seed: int
-) -> Iterator[NDArray[np.uint8]]:
-    """Draw the frames of one clip, uint8 `[96, 160, 3]` each.
-
-    Parameters
-    ----------
-    concepts
-        Each one's cue is drawn.
-    strength
-        How visible the cues are, 0-1.
-    """
-    rng = np.random.default_rng(seed)
-    cues = {CUES[concept] for concept in concepts}
+def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
+    """Draw the frames of one clip, uint8 `[96, 160, 3]` each, with the cue of each of its concepts."""
+    rng = np.random.default_rng(clip.seed)
+    look, strength, cues = clip.look, clip.strength, {CUES[concept] for concept in clip.concepts}
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     shot_length = int(RATE * (1.0 if "cuts" in cues else 5.0))
     pan_speed = 2.5 * strength if "pan" in cues else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
     phase = float(rng.uniform(0, 6))
     tint = np.array(look.tint, np.float32)
-    for t in range(n_frames):
+    for t in range(clip.n_frames):
         shot = t // shot_length
         slope = 0.25 * np.sin(0.04 * (x + pan_speed * t) + shot * 2.1 + phase) + 0.1 * np.cos(0.05 * y + shot)
         light = look.brightness * (1 + slope)
@@ -258,33 +235,22 @@ def draw_clip(
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
-def _write_labels(movies: tuple[DemoMovie, ...], path: Path) -> Path:
-    lines = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
+    """Write what is labelled, and what is planted."""
+    labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+    planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:
         start = 0
         for clip in planned.clips:
-            end = start + clip.n_frames
+            end, truth = start + clip.n_frames, (clip.level, ";".join(clip.concepts))
             span = (str(start / RATE), str(end / RATE)) if planned.one_file else ("", "")
-            video = (
-                f"{planned.movie}/{planned.movie}.mkv"
-                if planned.one_file
-                else f"{planned.movie}/{clip.clip_id}.mp4"
-            )
-            known = ("", "") if planned.movie == UNLABELLED else (clip.level, ";".join(clip.concepts))
-            lines.append(csv_line([clip.clip_id, planned.movie, video, *span, *known]))
+            name = f"{planned.movie}.mkv" if planned.one_file else f"{clip.clip_id}.mp4"
+            known = ("", "") if planned.movie == UNLABELLED else truth
+            labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *known]))
+            planted.append(csv_line([clip.clip_id, planned.movie, *truth]))
             start = end
-    write_whole(path, "".join(lines))
-    return path
-
-
-def _write_planted(movies: tuple[DemoMovie, ...], path: Path) -> None:
-    lines = [csv_line(["clip_id", "movie", "level", "concepts"])]
-    lines += [
-        csv_line([clip.clip_id, planned.movie, clip.level, ";".join(clip.concepts)])
-        for planned in movies
-        for clip in planned.clips
-    ]
-    write_whole(path, "".join(lines))
+    write_whole(folder / "planted.csv", "".join(planted))
+    write_whole(folder / "labels.csv", "".join(labels))
 
 
 def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> None:

@@ -204,6 +204,7 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
         The models read features that one extraction can't make, or that were made with another tool.
     """
     provenances: dict[str, Mapping[str, Any]] = {}
+    samplings: list[Mapping[str, Any]] = []
     inputs = [
         (each, model)
         for card, model in zip(cards, models, strict=True)
@@ -216,10 +217,8 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
                 f"{model} reads features of {backbone} that another tool made: extract the windows "
                 "with it, then 'obygaze store import' and 'obygaze film score'"
             )
-        other = provenances.setdefault(backbone, provenance)
-        if other["sampling"] != provenance["sampling"]:
-            raise click.UsageError(f"{model} reads features of {backbone} that were sampled otherwise")
-    samplings = [provenance["sampling"] for provenance in provenances.values()]
+        provenances.setdefault(backbone, provenance)
+        samplings.append(provenance["sampling"])
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
     options: list[object] = []

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -11,6 +12,21 @@ HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
 """Needs no look at the rule of texts, which would cost an import: help pages, most lines."""
 SECRET = re.compile(r":/\S*[@?:]|\?\S")
 """Is in every URL with a password or a query."""
+
+
+def _broken(line: str, width: int) -> str:
+    """Break a line that is too long at blanks."""
+    if len(line) <= width:
+        return line
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class Shown:
@@ -33,21 +49,8 @@ class Shown:
 
             text = masked(visible(text))
         if self._width is not None:
-            text = "\n".join(map(self._broken, text.split("\n")))
+            text = "\n".join(_broken(line, self._width) for line in text.split("\n"))
         return self.unescaped.write(text)
-
-    def _broken(self, line: str) -> str:
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        width = self._width or len(line)
-        parts = []
-        while len(line) > width:
-            cut = line.rfind(" ", len(indent) + 1, width + 1)
-            cut = cut if cut > 0 else line.find(" ", width)
-            if cut < 0:
-                break
-            parts.append(line[:cut].rstrip())
-            line = indent + line[cut:].lstrip()
-        return "\n".join([*parts, line])
 
     def writelines(self, lines: Sequence[str]) -> None:
         """Write texts, one after the other."""

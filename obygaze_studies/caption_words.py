@@ -112,17 +112,15 @@ class ImageCounts:
     words
         Word -> its occurrences in all captions.
     captions
-        For each caption that holds a counted word, the set of them; None where only counts are known.
+        For each caption that holds a counted word, the set of them.
     """
 
     n_captions: int
     words: Mapping[str, int]
-    captions: tuple[frozenset[str], ...] | None = None
+    captions: tuple[frozenset[str], ...]
 
-    def with_any(self, words: Sequence[str]) -> int | None:
+    def with_any(self, words: Sequence[str]) -> int:
         """Count the captions that hold one of some words."""
-        if self.captions is None:
-            return None
         return sum(not held.isdisjoint(words) for held in self.captions)
 
 
@@ -279,14 +277,13 @@ def _row(
     words, own = kept[group[0]], [counts[image] for image in images]
     n_captions = sum(image.n_captions for image in own)
     count = sum(image.words.get(word, 0) for image in own for word in words)
-    with_any = [image.with_any(words) for image in own]
     return {
         **dict(zip(GROUP, group, strict=True)),
         "n_images": len(images),
         "n_captions": n_captions,
         "count": count,
         "per_1000": 1000 * count / n_captions,
-        "captions_with_any": None if None in with_any else sum(number or 0 for number in with_any),
+        "captions_with_any": sum(image.with_any(words) for image in own),
         "ratio": None,
     }
 

@@ -16,11 +16,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES
-from obygaze_studies.eat.effect_size import critical_d
 from obygaze_studies.errors import AuditError
 from obygaze_studies.figure import WIDTH, save
-from obygaze_studies.saliency.maps_file import Maps
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 """Colours of our values, of the background, and of published values."""
@@ -45,7 +42,6 @@ def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure, Axes], N
 
     def panel(figure: Figure) -> None:
         axes = figure.subplots()
-        axes.spines[["top", "right"]].set_visible(False)
         fill(figure, axes)
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,14 +82,8 @@ def draw_bars(
             axes.barh(rows, lengths, height=height, color=colour, hatch=hatch, edgecolor="white", label=name)
             for row, value in zip(rows, values, strict=True):
                 # In a column of their own, where no diamond and no bar hides them.
-                axes.text(
-                    1.01,
-                    row,
-                    _shown(value, digits),
-                    transform=axes.get_yaxis_transform(),
-                    va="center",
-                    fontsize=7,
-                )
+                place = axes.get_yaxis_transform()
+                axes.text(1.01, row, _shown(value, digits), transform=place, va="center", fontsize=7)
             printed = (published or {}).get(name, ())
             marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
         if marks:
@@ -105,7 +95,7 @@ def draw_bars(
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.set_xlabel(axis)
         if len(series) > 1 or marks:
-            figure.legend(loc="outside upper right", ncols=4, frameon=False)
+            figure.legend(loc="outside upper right", ncols=4)
 
     draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * max(1, len(series) / 2)), fill)
 
@@ -120,20 +110,21 @@ def _shown(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw_forest(rows: Sequence[Mapping[str, Any]], bands: Sequence[float], path: Path) -> None:
     """Draw d of every test, filled where p is below .05, the band where it is not, and published values.
 
     Parameters
     ----------
     rows
         Of the results of `audit_eat`.
+    bands
+        Of each test, the d up to which p is not below .05.
     path
         A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure, axes: Axes) -> None:
         places = range(len(rows))
-        bands = [critical_d(row["n_x"], row["n_y"]) for row in rows]
         lefts = [-band for band in bands]
         axes.barh(places, [2 * band for band in bands], left=lefts, height=0.7, color=GREY, label="p ≥ .05")
         axes.axvline(0, color="black", linewidth=0.8)
@@ -158,7 +149,7 @@ def draw_forest(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             "effect size d, in standard deviations\n"
             "\N{LEFTWARDS ARROW} Y closer to A      X closer to A \N{RIGHTWARDS ARROW}"
         )
-        figure.legend(loc="outside upper right", ncols=3, frameon=False)
+        figure.legend(loc="outside upper right", ncols=3)
 
     draw(path, (WIDTH, 1.1 + 0.5 * len(rows)), fill)
 
@@ -240,11 +231,12 @@ def draw_overlay(picture: Path, saliency: NDArray[np.float32], path: Path) -> No
     draw(path, (3, 3), fill)
 
 
-def draw_overlays(maps: Maps, pictures: Mapping[str, Path], folder: Path) -> None:
-    """Lay every map over the picture of its image, as files PLACE-IMAGE.png of a folder."""
-    for index, (pair, saliency) in enumerate(zip(maps.pairs, maps.raw, strict=True)):
-        name = pair["image_id"].replace("/", "_")
-        draw_overlay(pictures[pair["image_id"]], saliency, folder / f"{index:04}-{name}.png")
+def draw_overlays(
+    images: Sequence[str], maps: NDArray[np.float32], pictures: Mapping[str, Path], folder: Path
+) -> None:
+    """Lay every map [P, H, W] over the picture of its image, as files PLACE-IMAGE.png of a folder."""
+    for index, (image, saliency) in enumerate(zip(images, maps, strict=True)):
+        draw_overlay(pictures[image], saliency, folder / f"{index:04}-{image.replace('/', '_')}.png")
 
 
 def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path], path: Path) -> None:
@@ -275,19 +267,14 @@ def draw_examples(rows: Sequence[Mapping[str, Any]], pictures: Mapping[str, Path
                 panel.imshow(images[row["image_id"]])
                 panel.set_title(f"nearest to {kind}" if number == 0 else "", fontsize=9)
                 words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40)]
-                for names in (EXAMPLE_VALUES[:2], EXAMPLE_VALUES[2:]):
-                    titles = (name.replace("gs", "GS").replace("_", " ") for name in names)
-                    values = zip(titles, names, strict=True)
-                    words.append("   ".join(f"{title} {row[name]:.2f}" for title, name in values))
-                panel.text(
-                    0.5,
-                    -0.03,
-                    "\n".join(words).replace("$", r"\$"),
-                    transform=panel.transAxes,
-                    ha="center",
-                    va="top",
-                    fontsize=6,
-                )
+                for what in ("distance", "gs"):
+                    title = what.replace("gs", "GS")
+                    values = (
+                        f"{title} {gender} {row[f'{what}_{gender}']:.2f}" for gender in ("man", "woman")
+                    )
+                    words.append("   ".join(values))
+                text = "\n".join(words).replace("$", r"\$")
+                panel.text(0.5, -0.03, text, transform=panel.transAxes, ha="center", va="top", fontsize=6)
 
     draw(path, (WIDTH, 2.6 * max(map(len, columns.values()))), fill)
 

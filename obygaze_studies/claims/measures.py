@@ -34,8 +34,9 @@ from obygaze_models.evaluation import (
     sign_flip,
     t_interval,
 )
-from obygaze_studies.audit_common.published_values import EFFECTS, TOTALS
 from obygaze_studies.caption_words import EMOTION_WORDS
+from obygaze_studies.eat.eat_tests import EFFECTS
+from obygaze_studies.gender_score.published_values import TOTALS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
 from obygaze_studies.obygaze12.statistics import grouped

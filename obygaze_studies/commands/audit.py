@@ -176,22 +176,22 @@ def saliency(
       obygaze audit saliency --maps maps.zarr --out maps.csv \\
           --overlays laid --pictures stills.csv
     """
-    from obygaze_studies.errors import AuditError
+    from obygaze_features.io import refuse_existing
     from obygaze_studies.saliency.maps_file import audit_maps, find_pictures, read_maps, read_regions
 
     if (overlays is None) != (pictures is None):
         raise click.UsageError("--overlays and --pictures go together.")
     output.check()
-    if overlays and overlays.exists() and not output.force:
-        raise AuditError(f"{overlays} exists already: give --force to write into it, or another --overlays")
+    refuse_existing(overlays, force=output.force)
     regions = read_regions(roi) if roi else None
     maps = read_maps(maps_path)
-    files = find_pictures([pair["image_id"] for pair in maps.pairs], pictures) if pictures else {}
+    images = [pair["image_id"] for pair in maps.pairs]
+    files = find_pictures(images, pictures) if pictures else {}
     report = audit_maps(maps, regions)
     if overlays:
         from obygaze_studies.audit_common.audit_figures import draw_overlays
 
-        draw_overlays(maps, files, overlays)
+        draw_overlays(images, maps.raw, files, overlays)
     output.finish(report)
 
 

@@ -113,16 +113,17 @@ def train(
       obygaze task mediaeval15 train m.csv stores/xclip --subtask violence \\
           --run mlp --model mlp --external
     """
+    from obygaze_features.io import refuse_existing
     from obygaze_features.manifest import read_manifest
     from obygaze_features.store import open_store
     from obygaze_models.models import BUILTIN_MODELS, find_models
     from obygaze_studies.errors import TaskError
-    from obygaze_studies.mediaeval15.run_files import RunFile, check_free, write_run
+    from obygaze_studies.mediaeval15.run_files import RunFile, write_run
     from obygaze_studies.mediaeval15.training import load_sides, make_run
 
     file = RunFile(out, subtask, name)
     # Before the work, so that nobody waits for a refusal.
-    check_free(file, force=force)
+    refuse_existing(file.path, force=force)
     if store.suffix.lower() == ".csv" and manifest.suffix.lower() != ".csv":
         raise TaskError(f"{store} is a manifest, not a store: give MANIFEST first, then STORE")
     (spec,) = find_models([model], BUILTIN_MODELS)

@@ -12,17 +12,9 @@ PUBLISHED_RATES = (
 )
 
 
-class Share(click.ParamType[float]):
-    """Parameter type of a factor in (0, 1], as a number or a fraction such as 1/4."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse the factor."""
-        try:
-            return float(Fraction(str(value)))
-        except (ValueError, ZeroDivisionError):
-            self.fail(f"'{value}' is not a number or a fraction such as 1/4", param, ctx)
+def share(text: str) -> float:
+    """Parse a factor, as a number or a fraction such as 1/4."""
+    return float(Fraction(text))
 
 
 @click.command("xclip-lsmdc")
@@ -45,7 +37,7 @@ class Share(click.ParamType[float]):
 @removed_option("--clip-lr-scale", PUBLISHED_RATES, value=True)
 @click.option(
     "--gather-share",
-    type=Share(),
+    type=share,
     default="1/4",
     show_default=True,
     help="Factor on the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -59,6 +59,23 @@ SELECTIONS: Mapping[str, tuple[EatTest, ...]] = msgspec.convert(
 Table 1 reads the item columns emotion (anger, sadness, happiness), level (high, low) and condition
 (Nonobjectified, Objectified); Table 2 reads profession (scientist, doctor, ceo) and gender (woman, man).
 """
+
+
+class PrintedEffect(NamedTuple):
+    """A printed effect size, rounded to two decimals, and whether it has a star; 20 + 20 images."""
+
+    d: float
+    star: bool
+
+
+EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = {
+    model: {
+        test.name: PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
+        for test, cell in zip(SELECTIONS["table1"] + SELECTIONS["table2"], cells.split(), strict=True)
+    }
+    for model, cells in _DATA["effects"].items()
+}
+"""Model -> test -> what Tables 1 and 2 print."""
 
 _SOBEM = re.compile(r"(10|[1-9])_(?:(AN|SA|HA)([12])|(NE))_(NO|O)_([12])")
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from obygaze_models.report import Picture, Report
 from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
-from obygaze_studies.audit_common.published_values import EFFECTS
-from obygaze_studies.eat.eat_tests import EatTest, Variant, label, select, texts_of
+from obygaze_studies.eat.eat_tests import EFFECTS, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError
 
 SAME = 1e-14
@@ -328,7 +327,7 @@ def audit_eat(
         picture=Picture(
             "eat",
             "Effect sizes; grey, the band in which a normal p is not below .05 in either tail",
-            drawn_by("draw_forest", rows=rows),
+            drawn_by("draw_forest", rows=rows, bands=[critical_d(row["n_x"], row["n_y"]) for row in rows]),
         ),
     )
 

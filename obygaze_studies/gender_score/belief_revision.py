@@ -67,29 +67,23 @@ class Scorer:
     priors: Mapping[str, float]
     similarity: Similarity
 
-    def score(self, text: str, objects: Sequence[Detected]) -> float | str:
-        """Return the mean revised belief over the objects, or why there is none."""
-        revised = []
-        for detected in objects:
-            result = self.revised(text, detected)
-            if isinstance(result, str):
-                return result
-            revised.append(result[1])
-        if text not in self.priors:
-            return f"no prior for {text!r}"
-        return math.fsum(revised) / len(revised) if revised else "no object"
+    def revised(self, text: str, detected: Detected) -> tuple[float, float]:
+        """Return the similarity of a text and an object, and the revised belief.
 
-    def revised(self, text: str, detected: Detected) -> tuple[float, float] | str:
-        """Return the similarity of a text and an object and the revised belief, or why there is none."""
+        Raises
+        ------
+        AuditError
+            The prior or the similarity is not known, or a value is out of its range.
+        """
         if text not in self.priors:
-            return f"no prior for {text!r}"
+            raise AuditError(f"no prior for {text!r}")
         similarity = self.similarity(text, detected.label)
         if isinstance(similarity, str):
-            return similarity
+            raise AuditError(similarity)
         try:
             return similarity, revise(self.priors[text], similarity, detected.confidence)
         except AuditError as error:
-            return f"{text!r} with {detected.label!r}: {error}"
+            raise AuditError(f"{text!r} with {detected.label!r}: {error}") from None
 
 
 def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from obygaze_models.report import Picture, Report, cell
 from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_text, refuse_twins, table
-from obygaze_studies.audit_common.published_values import TOTALS, Totals
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.published_values import TOTALS, Totals
 
 Gender = Literal["man", "woman"]
 

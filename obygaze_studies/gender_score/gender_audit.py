@@ -7,18 +7,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from obygaze_models.report import Block, Picture, Report, block, cell
 from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
-from obygaze_studies.audit_common.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share
+from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
 PREDICTIONS = ("n_predicted", "n_correct")
 """Readings that estimation alone has: captions as they are predict no gender."""
@@ -36,18 +35,11 @@ N_EXAMPLES = 4
 """Examples shown of each kind."""
 
 
-class Mode(StrEnum):
-    """Direct: the caption as it is. Estimation: man and woman in turn in the place of its gender."""
+Mode = Literal["gs", "ge"]
+"""gs: the caption as it is. ge, estimation: man and woman in turn in the place of its gender."""
 
-    DIRECT = "gs"
-    ESTIMATION = "ge"
-
-
-class LabelsMode(StrEnum):
-    """How an image with several objects counts: the mean over them, or their labels joined into one."""
-
-    EACH = "each"
-    JOINED = "joined"
+LabelsMode = Literal["each", "joined"]
+"""How an image with several objects counts: the mean over them, or their labels joined into one."""
 
 
 def needed_texts(
@@ -64,16 +56,16 @@ def needed_texts(
 
 
 def _chosen(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
-    return joined(objects) if labels == LabelsMode.JOINED else objects
+    return joined(objects) if labels == "joined" else objects
 
 
-def _variants(caption: str, mode: Mode) -> dict[str, str]:
-    """Return the texts to score, by column of the results."""
-    if mode == Mode.DIRECT:
-        return {"gs": caption}
+def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
+    """Return the texts to score: with each gender put in, or the caption as it is."""
+    if mode == "gs":
+        return {None: caption}
     if not has_mask(caption) and len(named(caption)) != 1:
         return {}
-    return {f"gs_{gender}": filled(caption, gender) for gender in GENDERS}
+    return {gender: filled(caption, gender) for gender in GENDERS}
 
 
 def audit_gender_score(
@@ -81,8 +73,8 @@ def audit_gender_score(
     objects: Mapping[str, Sequence[Detected]],
     scorer: Scorer,
     *,
-    mode: Mode = Mode.DIRECT,
-    labels: LabelsMode = LabelsMode.EACH,
+    mode: Mode = "gs",
+    labels: LabelsMode = "each",
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
     names: Sequence[str] | None = None,
@@ -111,10 +103,11 @@ def audit_gender_score(
     """
     if model is not None and model not in TOTALS:
         raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
-    if model is not None and mode != Mode.ESTIMATION:
+    if model is not None and mode != "ge":
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
     beside = [_chosen(objects.get(row["image_id"], ()), labels) for row in captions]
-    rows = [_row(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
+    scored = [_scored(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
+    rows, parts = [row for row, _ in scored], [part for _, own in scored for part in own]
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         raise AuditError(
@@ -122,19 +115,13 @@ def audit_gender_score(
         )
     record = {
         **(origin or {}),
-        "mode": str(mode),
-        "labels": str(labels),
+        "mode": mode,
+        "labels": labels,
         "published_model": model,
         "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
     }
-    parts = [
-        part
-        for row, chosen, scored in zip(captions, beside, rows, strict=True)
-        if scored["left_out"] is None
-        for part in _parts(row, chosen, scorer, mode)
-    ]
     of_objects = by_object(parts, names, model)
-    estimated = mode == Mode.ESTIMATION
+    estimated = mode == "ge"
     shown = examples(parts) if estimated else []
     summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
     reading, found = next(iter(_shares(summary).items()))
@@ -142,7 +129,7 @@ def audit_gender_score(
         f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {len(rows) - len(reasons):,} captions"
     )
     columns = ["caption_id", "gender"]
-    columns += ["gs"] if mode == Mode.DIRECT else ["gs_man", "gs_woman", "to_man", "predicted"]
+    columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
         "gender-score",
         "Gender Scores of captions",
@@ -191,56 +178,50 @@ def _gender(caption: str) -> str:
     return "masked" if has_mask(caption) else " and ".join(named(caption)) or "none"
 
 
-def _row(row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode) -> dict[str, object]:
-    own = named(row["caption"])
+def _scored(
+    row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode
+) -> tuple[dict[str, object], list["ScoredObject"]]:
+    """Make a caption's row, and list its objects with each gender that was scored; none if it is left out."""
+    own, gender = named(row["caption"]), _gender(row["caption"])
     variants = _variants(row["caption"], mode)
-    scores = {column: scorer.score(text, chosen) for column, text in variants.items()}
-    reasons = [score for score in scores.values() if isinstance(score, str)]
-    if not chosen:
-        reasons = [f"image {row['image_id']} has no object"]
+    scores: dict[Gender | None, float] = {}
+    parts: list[ScoredObject] = []
+    left_out = None if chosen else f"image {row['image_id']} has no object"
     if not variants:
-        reasons = ["names both genders" if own else "names no gender and has no mask"]
-    known = {} if reasons else scores
-    man, woman = known.get("gs_man"), known.get("gs_woman")
-    ratio = share(man, woman) if isinstance(man, float) and isinstance(woman, float) else None
+        left_out = "names both genders" if own else "names no gender and has no mask"
+    try:
+        for variant, text in variants.items() if left_out is None else ():
+            revised = [scorer.revised(text, detected) for detected in chosen]
+            scores[variant] = math.fsum(belief for _, belief in revised) / len(revised)
+            if variant or len(own) == 1:
+                known = (row["caption_id"], row["image_id"], row["caption"])
+                parts += [
+                    ScoredObject(*known, detected.label, variant or own[0], gender, *pair)
+                    for detected, pair in zip(chosen, revised, strict=True)
+                ]
+    except AuditError as error:
+        left_out, scores, parts = str(error), {}, []
+    man, woman = scores.get("man"), scores.get("woman")
+    ratio = None if man is None or woman is None else share(man, woman)
     predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
-    gender = _gender(row["caption"])
     return {name: row[name] for name in KEPT} | {
         "objects": "; ".join(detected.label for detected in chosen),
         "gender": gender,
-        "gs": known.get("gs"),
+        "gs": scores.get(None),
         "gs_man": man,
         "gs_woman": woman,
         "to_man": ratio,
         "to_woman": None if ratio is None else 1 - ratio,
         "predicted": predicted,
         "correct": predicted == gender if predicted and gender in GENDERS else None,
-        "left_out": reasons[0] if reasons else None,
-    }
-
-
-def _parts(row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode) -> list["ScoredObject"]:
-    """List each object of a caption with each gender that was scored; none of captions of both or neither."""
-    own = named(row["caption"])
-    texts: dict[Gender, str]
-    if mode == Mode.ESTIMATION:
-        texts = {gender: filled(row["caption"], gender) for gender in GENDERS}
-    else:
-        texts = {own[0]: row["caption"]} if len(own) == 1 else {}
-    known = (row["caption_id"], row["image_id"], row["caption"])
-    parts = []
-    for gender, text in texts.items():
-        for detected in chosen:
-            revised = scorer.revised(text, detected)
-            if not isinstance(revised, str):
-                parts.append(ScoredObject(*known, detected.label, gender, _gender(row["caption"]), *revised))
-    return parts
+        "left_out": left_out,
+    }, parts
 
 
 def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
     """Count and sum by gender, in several readings, since the source does not define its count."""
     by_gender: dict[str, dict[str, float | int | None]] = {}
-    estimated = mode == Mode.ESTIMATION
+    estimated = mode == "ge"
     for gender in GENDERS:
         column = f"gs_{gender}" if estimated else "gs"
         of_gender = [row for row in rows if estimated or row["gender"] == gender]
@@ -317,14 +298,14 @@ def by_object(
     A row for each object: mean distances and scores, `to_man` by their sums and, where captions were scored
     with both genders, by the captions whose own gender has the larger score.
     """
-    if objects is None:
-        groups = {label: [part for part in parts if part.label == label] for label in _labels(parts)}
-    else:
-        held = {label: tokens(label) for label in _labels(parts)}
-        groups = {name: [part for part in parts if holds(held[part.label], tokens(name))] for name in objects}
+    labels = dict.fromkeys(part.label for part in parts)
+    held: dict[str, set[str]] = {label: {label} for label in labels}
+    if objects is not None:
+        held = {name: {label for label in labels if holds(tokens(label), tokens(name))} for name in objects}
     printed = TOTALS[model] if model else None
     rows = []
-    for name, own in groups.items():
+    for name, of_labels in held.items():
+        own = [part for part in parts if part.label in of_labels]
         of: dict[Gender, list[ScoredObject]] = {
             gender: [part for part in own if part.gender == gender] for gender in GENDERS
         }
@@ -422,18 +403,9 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     numbers = [(name.replace("_", " ").replace("gs", "GS"), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
     blocks = [block("Examples", [*texts, *numbers], rows)]
     if model:
-        printed = [
-            {"visual": example.visual, "caption": example.caption}
-            | dict(zip(EXAMPLE_VALUES, example.values, strict=True))
-            for example in EXAMPLES
-        ]
         title = "Examples of the poster, whose captioner it does not name"
-        blocks.append(block(title, [*texts[2:], *numbers], printed))
+        blocks.append(block(title, [*texts[2:], *numbers], EXAMPLES))
     return blocks
-
-
-def _labels(parts: Sequence[ScoredObject]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.label for part in parts))
 
 
 def _mean(values: Sequence[float]) -> float | None:

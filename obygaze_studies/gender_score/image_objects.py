@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.audit_tables import audit_report, refuse_twins, table
-from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
 from obygaze_studies.errors import AuditError
 
 PROMPT = "a photo of a {}"
@@ -105,9 +105,7 @@ def audit_objects(
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
-    vectors = images.vectors[[images.rows[name] for name in ids]].astype(np.float64)
-    check_vectors(vectors, "the images", ids)
-    shares = probabilities(vectors, labels, scale)
+    shares = probabilities(images.take(ids, "the images"), labels, scale)
     rows = []
     for name, share in zip(ids, shares, strict=True):
         best = np.argsort(-share, kind="stable")[:top]

@@ -26,7 +26,7 @@ from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.errors import VideoError
 from obygaze_features.io import is_temporary, naming, write_whole
 from obygaze_features.locks import locked
-from obygaze_features.video import at, decoder_versions, probe, read_frames, uniform
+from obygaze_features.video import Frames, at, decoder_versions, probe, read_frames, uniform
 from obygaze_features.workers import Parent, WorkerPool
 from obygaze_studies.errors import TrainError
 
@@ -246,11 +246,12 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
     except OSError as error:
         parent.send(_entry(clip_id, video, f"the file cannot be read: {error.strerror or error}"))
     else:
-        data = io.BytesIO()
-        np.save(data, sampled.images)
+        data, pixels = io.BytesIO(), np.stack(sampled.images)
+        np.save(data, pixels)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, data.getvalue())
-        parent.send(_entry(clip_id, video, sampled.damage, sampled.images))
+        damage = "; ".join(sampled.notes) if sampled.status != "ok" else ""
+        parent.send(_entry(clip_id, video, damage, pixels))
 
 
 def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
@@ -259,26 +260,7 @@ def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -
     return CachedClip(clip_id, status.st_size, status.st_mtime_ns, *pixels, note)
 
 
-@dataclass(frozen=True, slots=True)
-class SampledFrames:
-    """Frames of one clip.
-
-    Parameters
-    ----------
-    images
-        uint8 `[F, h, w, 3]`.
-    index
-        `[F]`: frame numbers in the video.
-    damage
-        Description of what is missing or damaged in the file; empty for a complete file.
-    """
-
-    images: Pixels
-    index: NDArray[np.int64]
-    damage: str
-
-
-def sample_frames(path: Path, geometry: Geometry, most: int) -> SampledFrames:
+def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
     """Take frames 0, f, 2f, ... with f = int(frames per second), and at most `most` of them.
 
     In a damaged file the same rule is applied to the decodable frames, numbered in order.
@@ -291,13 +273,10 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> SampledFrames:
     stride = max(int(frame_rate(path)), 1)
     total = probe(path).frames
     try:
-        frames = read_frames(path, at(_taken(total, stride, most)), each=geometry)
+        return read_frames(path, at(_taken(total, stride, most)), each=geometry)
     except VideoError:
         existing = np.unique(read_frames(path, uniform(total), each=lambda _: None).index)
-        numbers = existing[_taken(len(existing), stride, most)]
-        frames = read_frames(path, at(numbers), each=geometry)
-    damage = "; ".join(frames.notes) if frames.status != "ok" else ""
-    return SampledFrames(np.stack(frames.images), frames.index, damage)
+        return read_frames(path, at(existing[_taken(len(existing), stride, most)]), each=geometry)
 
 
 def frame_rate(path: Path) -> float:

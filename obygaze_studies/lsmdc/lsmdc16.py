@@ -67,28 +67,19 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
             f"{path}: there is no such file; --annotations names the folder with {wanted}"
         ) from None
     captions = []
-    for number, raw in enumerate(data.split(b"\n"), start=1):
-        if not raw and number > data.count(b"\n"):  # after the last line's end
-            break
+    for number, raw in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1):
+        where = f"{path} line {number}"
         try:
-            line = raw.decode()
+            values = raw.decode().strip().split("\t")
         except UnicodeDecodeError:
-            raise TrainError(
-                f"{path} line {number}: not UTF-8; convert the file, e.g. with iconv -t UTF-8"
-            ) from None
-        values = line.strip().split("\t")
-        if len(values) == N_FIELDS - 1 and line.rstrip(" \r\n").endswith("\t"):
-            raise TrainError(f"{path} line {number}: the sentence is empty; remove the line")
+            raise TrainError(f"{where}: not UTF-8; convert the file, e.g. with iconv -t UTF-8") from None
         if len(values) != N_FIELDS:
             raise TrainError(
-                f"{path} line {number}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), "
-                f"found {len(values)}"
+                f"{where}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), found {len(values)}"
             )
         if not values[0] or "/" in values[0] or values[0].startswith("."):
-            raise TrainError(f"{path} line {number}: {values[0]!r} is not a clip id")
+            raise TrainError(f"{where}: {values[0]!r} is not a clip id")
         captions.append(Caption(values[0], values[-1], number))
-    if not captions:
-        raise TrainError(f"{path}: the file is empty")
     return tuple(captions)
 
 

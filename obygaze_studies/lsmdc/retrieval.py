@@ -92,7 +92,15 @@ def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[
     -------
     `sentences`, `clips`; `published` -> direction -> measures; `tie_safe` -> direction -> `optimistic`,
     `mean`, `pessimistic` -> measures.
+
+    Raises
+    ------
+    TrainError
+        If a score is NaN.
     """
+    if len(undefined := np.argwhere(np.isnan(scores))):
+        row, column = undefined[0]
+        raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
     square = scores[:, own]
     both: Mapping[str, TieSafeRanks] = {
         "text_to_video": text_to_video(scores, own),
@@ -158,20 +166,13 @@ def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
         `[N, V]`, one column per clip.
     own
         `[N]`: the column of each text's clip.
-
-    Raises
-    ------
-    TrainError
-        If a score is NaN.
     """
-    _refuse_nan(scores)
     right = scores[np.arange(len(scores)), own][:, None]
     return _ties((scores > right).sum(axis=1), (scores == right).sum(axis=1) - 1)
 
 
 def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
     """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
-    _refuse_nan(scores)
     better, equal = [], []
     for column in range(scores.shape[1]):
         ours = own == column
@@ -194,11 +195,3 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
 def _ties(better: NDArray[Any], equal: NDArray[Any]) -> TieSafeRanks:
     better, equal = better.astype(float), equal.astype(float)
     return TieSafeRanks(better, better + equal / 2, better + equal)
-
-
-def _refuse_nan(scores: NDArray[np.floating[Any]]) -> None:
-    if np.isnan(scores).any():
-        row, column = np.argwhere(np.isnan(scores))[0]
-        raise TrainError(
-            f"the score of sentence {row} and clip {column} is not a number: the network is broken"
-        )

@@ -31,8 +31,8 @@ from tabulate import tabulate
 
 from obygaze_features.backbones import LsmdcFormat
 from obygaze_features.errors import first_line
-from obygaze_features.io import make_folder, whole_file, write_whole
-from obygaze_features.locks import locked
+from obygaze_features.io import whole_file, write_whole
+from obygaze_features.locks import alone_in
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.step import BertAdam
@@ -91,13 +91,10 @@ class RunFolder:
 
         Raises
         ------
-        TrainError
+        StoreError
             If another training uses it.
         """
-        make_folder(self.folder)
-        with locked(self.folder, wait=False) as ours:
-            if not ours:
-                raise TrainError(f"{self.folder}: another training is writing here; wait for it")
+        with alone_in(self.folder, "training here"):
             for unfinished in self.folder.glob(".tmp??????"):  # safetensors' own names
                 unfinished.unlink()
             yield
@@ -131,11 +128,7 @@ class RunFolder:
 
     def record(self) -> dict[str, Any]:
         """Read the record of the run."""
-        path = self.folder / "run.json"
-        try:
-            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TrainError(f"{path}: not readable as JSON ({error})") from None
+        record: dict[str, Any] = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         return record
 
     def write(self, name: str, content: str | bytes) -> None:

@@ -81,18 +81,6 @@ def write_run(file: RunFile, text: str, record: Mapping[str, object]) -> None:
     write_whole(file.record_path, json_bytes(record))
 
 
-def check_free(file: RunFile, *, force: bool) -> None:
-    """Refuse to replace an existing run without `force`.
-
-    Raises
-    ------
-    TaskError
-        The run is there already and not forced.
-    """
-    if file.path.exists() and not force:
-        raise TaskError(f"{file.path} is there already: give --force to replace it, or another --run name")
-
-
 def read_trec(path: Path) -> dict[str, dict[str, float]]:
     """Read a TREC run: scores by topic and clip. Its ranks are not looked at: trec_eval does not either.
 

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,6 @@ from obygaze_studies.mediaeval15.run_files import (
     SUBTASKS,
     SUFFIXES,
     TOPIC,
-    Calls,
     RunFile,
     Subtask,
     read_affect,
@@ -90,23 +90,12 @@ LOOKS = (
 """Colour, marker and line: told apart without colours too; used again from the seventh run on."""
 
 
-@dataclass(frozen=True, eq=False)
-class PrecisionRecall:
+class PrecisionRecall(NamedTuple):
     """A run's precision at every recall that it reaches, and the share of relevant clips."""
 
-    name: str
     recall: NDArray[np.float64]
     precision: NDArray[np.float64]
     prevalence: float
-
-
-@dataclass(frozen=True, eq=False)
-class Confusion:
-    """How many clips of each true class (rows) a run calls each class (columns) of an axis."""
-
-    name: str
-    axis: Axis
-    counts: NDArray[np.int64]
 
 
 @dataclass(eq=False)
@@ -120,13 +109,14 @@ class Scored:
     notices
         Notes for readers: ties, missing clips, clips without a known class.
     curves, confusions
-        For the figures.
+        For the figures, by run; how many clips of each true class (rows) it calls each class (columns) of an
+        axis.
     """
 
-    rows: list[tuple[object, ...]] = field(default_factory=list)
+    rows: list[dict[str, object]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    curves: list[PrecisionRecall] = field(default_factory=list)
-    confusions: list[Confusion] = field(default_factory=list)
+    curves: dict[str, PrecisionRecall] = field(default_factory=dict)
+    confusions: dict[tuple[str, Axis], NDArray[np.int64]] = field(default_factory=dict)
 
     def add(self, name: str, run: Any, clips: Sequence[Annotated], *, double: bool) -> None:
         """Score a run of either subtask, as its file was read, against the truth's test clips.
@@ -138,7 +128,8 @@ class Scored:
         """
         wanted = scored_clips(clips)
         if set(run) == set(AXES):
-            self.add_affect(name, run, wanted)
+            for axis in AXES:
+                self._add_axis(name, axis, run[axis], true_classes(wanted, axis))
             return
         judged = violence_qrels(wanted)
         if not judged:
@@ -149,59 +140,52 @@ class Scored:
         result = measures(scores, judged, double=double)
         n_relevant, n = int(result["num_rel"]), len(judged)
         chance = {"map": expected_average_precision(n, n_relevant)}
-        self._add_rows((name, "violence", TOPIC), result, chance, official=n == OFFICIAL_TEST_CLIPS)
         notices = _said(scores, judged, n_relevant, double)
-        self.notices += [f"run {name}, {TOPIC}: {notice}" for notice in notices]
+        self._add((name, "violence", TOPIC), result, chance, notices, n)
         curve = precision_recall(scores, judged, double=double)
-        self.curves.append(PrecisionRecall(name, *curve, n_relevant / n))
+        self.curves[name] = PrecisionRecall(*curve, n_relevant / n)
 
-    def add_affect(self, name: str, calls: Calls, clips: Sequence[Annotated]) -> None:
-        """Score an affect run against annotated clips: `accuracy_all` is official where `coverage` is 1.
+    def _add_axis(self, name: str, axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> None:
+        """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
+        if not truth:
+            raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
+        result, counts = accuracy(calls, truth), confusion(calls, truth, CLASSES[axis])
+        values: dict[str, float] = {
+            "accuracy_all": result.accuracy_all,
+            "accuracy_returned": result.accuracy_returned,
+            "coverage": result.coverage,
+            "num_clips": result.total,
+            "num_returned": result.returned,
+            "num_correct": result.correct,
+        }
+        for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
+            values |= {f"{true}_called_{called}": n for called, n in zip(CLASSES[axis], row, strict=True)}
+        chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
+        notices = []
+        if result.returned < result.total:
+            notices.append(
+                f"{result.returned} of {result.total} clips returned, so none is official: "
+                "accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
+            )
+        if result.unknown:
+            notices.append(f"{result.unknown} clips have no known class; they count nowhere")
+        self._add((name, "affect", axis), values, chance, notices, result.total)
+        self.confusions[name, axis] = counts
 
-        Raises
-        ------
-        TaskError
-            No clip has a class on an axis.
-        """
-        for axis in AXES:
-            truth = true_classes(clips, axis)
-            if not truth:
-                raise TaskError(
-                    f"no clip of the truth has a class of {axis}: there is nothing to score against"
-                )
-            result = accuracy(calls[axis], truth)
-            counts = confusion(calls[axis], truth, CLASSES[axis])
-            shares = ("accuracy_all", "accuracy_returned", "coverage")
-            values: dict[str, float] = {name: getattr(result, name) for name in shares}
-            numbers = {"clips": result.total, "returned": result.returned, "correct": result.correct}
-            values |= {f"num_{name}": n for name, n in numbers.items()}
-            for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
-                called = zip(CLASSES[axis], row, strict=True)
-                values |= {f"{true}_called_{name}": number for name, number in called}
-            chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
-            official = result.total == OFFICIAL_TEST_CLIPS
-            self._add_rows((name, "affect", axis), values, chance, official=official)
-            if result.returned < result.total:
-                self.notices.append(
-                    f"run {name}, {axis}: {result.returned} of {result.total} clips returned, so none is "
-                    "official: accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
-                )
-            if result.unknown:
-                unknown = f"{result.unknown} clips have no known class; they count nowhere"
-                self.notices.append(f"run {name}, {axis}: {unknown}")
-            self.confusions.append(Confusion(name, axis, counts))
-
-    def _add_rows(
+    def _add(
         self,
         about: tuple[str, str, str],
         values: Mapping[str, float],
         chance: Mapping[str, float],
-        *,
-        official: bool,
+        notices: Sequence[str],
+        n_clips: int,
     ) -> None:
+        name, _, on = about
         for measure, value in values.items():
-            published = PUBLISHED.get((about[2], measure), (NAN,))[0] if official else NAN
-            self.rows.append((*about, measure, float(value), chance.get(measure, NAN), published))
+            published = PUBLISHED.get((on, measure), (NAN,))[0] if n_clips == OFFICIAL_TEST_CLIPS else NAN
+            cells = (*about, measure, float(value), chance.get(measure, NAN), published)
+            self.rows.append(dict(zip(KEYS, cells, strict=True)))
+        self.notices += [f"run {name}, {on}: {notice}" for notice in notices]
 
 
 def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, double: bool) -> list[str]:
@@ -209,13 +193,11 @@ def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, 
     notices = []
     if not n_relevant:
         notices.append("no relevant clip: every measure is 0")
-    missing = len(judged.keys() - run.keys())
-    if missing:
+    if missing := len(judged.keys() - run.keys()):
         notices.append(
             f"{missing} of {len(judged)} judged clips are missing from the run; relevant ones add 0"
         )
-    strange = len(run.keys() - judged.keys())
-    if strange:
+    if strange := len(run.keys() - judged.keys()):
         notices.append(f"{strange} clips of the run are not judged; they count as not relevant")
     return [*notices, *_tied(tie_share(run, double=double))]
 
@@ -227,7 +209,7 @@ def _tied(share: float) -> list[str]:
 
 def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     """Make the report of scored runs: a table, precision and recall, confusion matrices."""
-    table, pictures = pd.DataFrame(scored.rows, columns=list(KEYS)), []
+    table, pictures = pd.DataFrame(scored.rows), []
     if scored.curves:
         caption = "Precision and recall; dotted, the share of relevant clips"
         pictures.append(Picture("precision_recall", caption, partial(draw_curves, scored.curves)))
@@ -259,10 +241,8 @@ def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
     )
 
 
-def draw_curves(curves: Sequence[PrecisionRecall], path: Path) -> None:
+def draw_curves(curves: Mapping[str, PrecisionRecall], path: Path) -> None:
     """Draw precision at each relevant clip against recall, and the share of relevant clips, which is chance.
-
-    The same curves give the same bytes.
 
     Parameters
     ----------
@@ -275,36 +255,26 @@ def draw_curves(curves: Sequence[PrecisionRecall], path: Path) -> None:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        for index, curve in enumerate(curves):
-            colour, marker, line = LOOKS[index % len(LOOKS)]
-            axes.plot(
-                *(curve.recall, curve.precision),
-                color=colour,
-                linestyle=line,
-                marker=marker,
-                markersize=4,
-                markevery=max(1, len(curve.recall) // 12),
-                label=curve.name,
-            )
-        for share in sorted({curve.prevalence for curve in curves}):
+        for (name, curve), (colour, marker, line) in zip(curves.items(), cycle(LOOKS), strict=False):
+            look: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markersize": 4}
+            every = max(1, len(curve.recall) // 12)
+            axes.plot(curve.recall, curve.precision, markevery=every, label=name, **look)
+        for share in sorted({curve.prevalence for curve in curves.values()}):
             label = f"share of relevant clips, {share:.3f}"
             axes.axhline(share, color=GREY, linestyle=":", linewidth=1, label=label)
         axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
-        axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside upper left", frameon=False)  # above: a perfect run fills the corners
+        figure.legend(loc="outside upper left")  # above: a perfect run fills the corners
 
     save(path, (5.0, 4.0 + 0.2 * len(curves)), draw)
 
 
-def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
+def draw_confusions(matrices: Mapping[tuple[str, Axis], NDArray[np.int64]], path: Path) -> None:
     """Draw confusion matrices side by side: counts, shaded by their share of the true class.
-
-    The same counts give the same bytes.
 
     Parameters
     ----------
     matrices
-        A panel each, two a row.
+        Of a run and an axis; a panel each, two a row.
     path
         A .pdf, .png or .svg file.
     """
@@ -316,30 +286,23 @@ def draw_confusions(matrices: Sequence[Confusion], path: Path) -> None:
         panels = figure.subplots(n_rows, 2, squeeze=False).ravel()
         for axes in panels[len(matrices) :]:
             axes.set_axis_off()
-        for axes, matrix in zip(panels, matrices, strict=False):
-            _draw_matrix(axes, matrix)
+        for axes, ((name, axis), counts) in zip(panels, matrices.items(), strict=False):
+            _draw_matrix(axes, counts, CLASSES[axis])
+            axes.set_title(f"{name}, {axis}", loc="left")
 
     save(path, (WIDTH, 0.4 + 3.1 * n_rows), draw)
 
 
-def _draw_matrix(axes: "Axes", matrix: Confusion) -> None:
-    names = CLASSES[matrix.axis]
-    shares = matrix.counts / matrix.counts.sum(axis=1, keepdims=True).clip(min=1)
+def _draw_matrix(axes: "Axes", counts: NDArray[np.int64], names: Sequence[str]) -> None:
+    shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for row in range(len(names)):
-        for column in range(len(names)):
-            axes.text(
-                column,
-                row,
-                f"{matrix.counts[row, column]:,}\n{shares[row, column]:.0%}",
-                ha="center",
-                va="center",
-                color="white" if shares[row, column] > 0.5 else "black",
-            )
+    for (row, column), share in np.ndenumerate(shares):
+        ink = "white" if share > 0.5 else "black"
+        axes.text(column, row, f"{counts[row, column]:,}\n{share:.0%}", ha="center", va="center", color=ink)
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="called class", ylabel="true class (clips, share of the class)")
-    axes.set_title(f"{matrix.name}, {matrix.axis}", loc="left")
+    axes.spines[:].set_visible(True)
 
 
 # --- checks of a folder of runs
@@ -420,8 +383,9 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
     if not test:
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
     problem = partial(RunFinding, "problem")
-    leaking = leaking_movies(clips)
-    findings = [problem("split", f"movie {movie!r} has clips in dev and in test") for movie in leaking]
+    findings = [
+        problem("split", f"movie {movie!r} has clips in dev and in test") for movie in leaking_movies(clips)
+    ]
     runs = [_check_run(file, clips, findings) for file in find_runs(folder)]
     for subtask in SUBTASKS:
         here = [run for run in runs if run.subtask == subtask]
@@ -433,39 +397,34 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
 
 
 def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFinding]) -> CheckedRun:
-    about = file.path.name
+    def note(what: str, severity: Literal["problem", "warning"] = "problem") -> None:
+        findings.append(RunFinding(severity, file.path.name, what))
 
-    def problem(what: str) -> None:
-        findings.append(RunFinding("problem", about, what))
-
-    external = None
+    test = [clip for clip in clips if clip.split == "test"]
+    wanted, external = {clip.clip_id for clip in test}, None
     try:
         record = read_record(file.record_path)
         external = record.external_data
-        movies = {clip.movie for clip in clips if clip.split == "test" and clip.movie}
-        if leaks := sorted(movies.intersection(record.dev_movies)):
-            problem(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
+        if leaks := sorted({clip.movie for clip in test if clip.movie}.intersection(record.dev_movies)):
+            note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
         if not external and record.pretrained is not False:
             origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
-            problem(f"its record says external_data false, and that its features are of {origin}")
+            note(f"its record says external_data false, and that its features are of {origin}")
     except TaskError as error:
-        problem(str(error))
+        note(str(error))
     try:
         ids, ties = _returned(file)
     except (TaskError, ManifestError) as error:
-        problem(str(error))
+        note(str(error))
         return CheckedRun(file.subtask, file.name, external, None, None)
-    wanted = {clip.clip_id for clip in clips if clip.split == "test"}
-    strange = sorted(ids - wanted)
-    if strange:
-        problem(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
-    coverage = len(ids & wanted) / len(wanted)
-    if coverage < 1:
-        missing = sorted(wanted - ids)
+    if strange := sorted(ids - wanted):
+        note(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
+    if missing := sorted(wanted - ids):
         what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
-        findings.append(RunFinding("warning", about, what))
-    findings += [RunFinding("warning", about, what) for what in _tied(ties)]
-    return CheckedRun(file.subtask, file.name, external, coverage, ties)
+        note(what, "warning")
+    for tied in _tied(ties):
+        note(tied, "warning")
+    return CheckedRun(file.subtask, file.name, external, len(ids & wanted) / len(wanted), ties)
 
 
 def _returned(file: RunFile) -> tuple[set[str], float]:

@@ -92,13 +92,10 @@ def load_sides(
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     for side, left_out in excluded.items():
         if not (splits == side).any():
-            if not left_out:
-                raise TaskError(
-                    f"the manifest has no {side} clip among its {len(clips)}: is its column split filled in?"
-                )
+            first = f" (the first: {left_out[0].clip_id}, {left_out[0].reason})" if left_out else ""
             raise TaskError(
-                f"none of the {len(left_out)} {side} clips has features in store {store.name} (the first: "
-                f"{left_out[0].clip_id}, {left_out[0].reason}): is it the store of this manifest?"
+                f"no {side} clip has features in store {store.name}, {len(left_out)} have none{first}: "
+                "is it the store of this manifest, whose column split is filled in?"
             )
     dev, test = (np.flatnonzero(splits == side) for side in ("dev", "test"))
     return DevAndTest(data, dev, test, excluded, is_pretrained(store[data.backbone]))
@@ -255,9 +252,9 @@ def _train(
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
     if "present" in requests and not data.labels.concepts:
         raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
-    y = target.of(data.labels)[sides.dev]
-    rows = sides.dev if UNLABELLED in requests else sides.dev[y != NOT_ASKED]
-    y = target.of(data.labels)[rows]
+    codes = target.of(data.labels)
+    rows = sides.dev if UNLABELLED in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
+    y = codes[rows]
     _check_classes(target, y)
     X, movies = data.read(spec.reads), data.movies
     present = data.present.loc[rows] if "present" in requests else None

@@ -118,13 +118,9 @@ def _has_frames(data: Dataset) -> bool:
 def _named(run: Run, modality: str) -> Run:
     """Say in models' names which modality they read."""
     names = run.metrics["model"]
-    own = ~names.isin([*BESIDE, *_BASELINES])
-    return replace(run, metrics=run.metrics.assign(model=names.where(~own, _with(names, modality))))
-
-
-def _with(names: "pd.Series[str]", modality: str) -> "pd.Series[str]":
     parts = names.str.partition("@")
-    return parts[0] + f":{modality}" + parts[1] + parts[2]
+    renamed = names.where(names.isin([*BESIDE, *_BASELINES]), parts[0] + f":{modality}" + parts[1] + parts[2])
+    return replace(run, metrics=run.metrics.assign(model=renamed))
 
 
 _BASELINES = ("always_positive", "always_negative", "random_prevalence", "random_half", "movie_prior")

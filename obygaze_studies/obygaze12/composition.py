@@ -169,28 +169,17 @@ def alone_or_combined(manifest: Manifest) -> list[dict[str, Any]]:
         sides = {"alone": ~others, "combined": others}
         counts = {name: (int((side & ~high).sum()), int((side & high).sum())) for name, side in sides.items()}
         rows.append(_tested("with others", concept, levels[1], _within_movies(high, others, clips)) | counts)
-    adjusted = holm([row["p"] for row in rows])
-    return [row | {"p_holm": float(p)} for row, p in zip(rows, adjusted, strict=True)]
+    return _adjusted(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class ConceptPair:
-    """Two visual concepts in the clips of a level."""
-
-    level: str
-    concepts: tuple[str, str]
-    test: ExactTest
-    p_holm: float
-
-
-def concept_pairs(manifest: Manifest) -> tuple[ConceptPair, ...]:
-    """Test which visual concepts are marked together, at each level above the lowest.
+def concept_pairs(manifest: Manifest) -> list[dict[str, Any]]:
+    """Test which visual concepts are marked together, at each level above the lowest: a row a pair and level.
 
     Given how often each is marked in each film at the level. Clips that must have a concept make pairs rarer
     than chance if most have but one. P-values are adjusted for the pairs of all levels.
     """
     codebook = manifest.codebook
-    tests = []
+    rows = []
     for level in codebook.level_names[1:]:
         clips = [clip for clip in manifest if clip.level == level]
         present = {
@@ -199,9 +188,20 @@ def concept_pairs(manifest: Manifest) -> tuple[ConceptPair, ...]:
         }
         for first, second in combinations(codebook.visual_concepts, 2):
             if present[first].any() and present[second].any():
-                tests.append((level, (first, second), _within_movies(present[first], present[second], clips)))
-    adjusted = holm([test.p for *_, test in tests])
-    return tuple(ConceptPair(*row, p_holm=float(p)) for row, p in zip(tests, adjusted, strict=True))
+                test = _within_movies(present[first], present[second], clips)
+                rows.append(_tested("pair", f"{first} + {second}", level, test))
+    return _adjusted(rows)
+
+
+def _tested(kind: str, name: str, level: str, test: ExactTest) -> dict[str, Any]:
+    about = {"kind": kind, "name": name, "level": level, "clips": test.observed}
+    return about | {"expected": test.expected, "p": test.p}
+
+
+def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Add p-values adjusted for all rows."""
+    adjusted = holm([row["p"] for row in rows]).tolist()
+    return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
 
 def _within_movies(first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[Clip]) -> ExactTest:
@@ -256,10 +256,9 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
         row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
         row |= {level: counts.clips[level] for level in levels}
         row |= {f"{level}_share": counts.share(level) for level in levels}
-        rows.append(row | _trend_row(concept_trend(group), levels) | {"p_holm": math.nan})
-    several = rows[1:]
-    for row, p in zip(several, holm([row["p"] for row in several]).tolist(), strict=True):
-        row["p_holm"] = p
+        rows.append(row | _trend_row(concept_trend(group), levels))
+    several = _adjusted(rows[1:])
+    rows = [rows[0] | {"p_holm": math.nan}, *several]
     rising = sum(row["rises"] is True for row in several)
     notes, n = [f"label policy {policy}"], sum(row["clips"] for row in several)
     if n != len(labelled):
@@ -382,10 +381,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     labelled = apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets, compared = concept_sets(labelled), compared_levels(labelled)
-    pairs = [
-        _tested("pair", " + ".join(pair.concepts), pair.level, pair.test) | {"p_holm": pair.p_holm}
-        for pair in concept_pairs(labelled)
-    ]
+    pairs = concept_pairs(labelled)
     unlike = sum(row["p_holm"] < 0.05 for row in pairs)
     with_others = alone_or_combined(labelled)
     trend = _trend_row(concept_trend(labelled), levels)
@@ -442,11 +438,6 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
         data=pd.DataFrame(counted + pairs + with_others).drop(columns=["alone", "combined"], errors="ignore"),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
     )
-
-
-def _tested(kind: str, name: str, level: str, test: ExactTest) -> dict[str, Any]:
-    about = {"kind": kind, "name": name, "level": level, "clips": test.observed}
-    return about | {"expected": test.expected, "p": test.p}
 
 
 def _by_number(manifest: Manifest) -> Block:

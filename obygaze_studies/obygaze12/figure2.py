@@ -108,28 +108,27 @@ def draw_figure2(counted: Mapping[str, Statistics], path: Path) -> None:
     path
         A .pdf, .png or .svg file.
     """
-    save(path, (WIDTH, 2.9 + 0.44 * len(counted)), partial(_draw, counted))
-
-
-def _draw(counted: Mapping[str, Statistics], figure: Figure) -> None:
-    ratios = (len(CODEBOOK.level_names) * 1.3, len(counted))
-    concepts, levels = figure.subplots(2, 1, sharex=True, height_ratios=ratios)
     first = next(iter(counted))
-    _draw_concepts(concepts, counted[first])
-    concepts.set_title(
-        f"a   visual concepts marked at each level, label policy {first}", loc="left", fontsize=8
-    )
-    concepts.set_xlabel("share of the visual concepts marked at the level")
-    concepts.tick_params(labelbottom=True)
-    _draw_levels(levels, counted)
-    levels.set_title("b   levels by label policy", loc="left", fontsize=8)
-    levels.set_xlabel("share of the clips with a level")
-    for axes in (concepts, levels):
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter("{x:.0%}")
-        axes.tick_params(axis="y", length=0)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(*concepts.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    ratios = (len(CODEBOOK.level_names) * 1.3, len(counted))
+
+    def draw(figure: Figure) -> None:
+        concepts, levels = figure.subplots(2, 1, sharex=True, height_ratios=ratios)
+        _draw_concepts(concepts, counted[first])
+        title = f"a   visual concepts marked at each level, label policy {first}"
+        concepts.set_title(title, loc="left", fontsize=8)
+        concepts.set_xlabel("share of the visual concepts marked at the level")
+        concepts.tick_params(labelbottom=True)
+        _draw_levels(levels, counted)
+        levels.set_title("b   levels by label policy", loc="left", fontsize=8)
+        levels.set_xlabel("share of the clips with a level")
+        for axes in (concepts, levels):
+            axes.set_xlim(0, 1)
+            axes.xaxis.set_major_formatter("{x:.0%}")
+            axes.tick_params(axis="y", length=0)
+            axes.spines["left"].set_visible(False)
+        figure.legend(*concepts.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+
+    save(path, (WIDTH, 2.9 + 0.44 * len(counted)), draw)
 
 
 def _draw_concepts(axes: Axes, counted: Statistics) -> None:

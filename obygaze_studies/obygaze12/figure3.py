@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -50,6 +50,12 @@ ENDS = {"paper": ("f1_pos_min", "f1_pos_max"), "strict": ("f1_pos_low", "f1_pos_
 
 ALPHA = 0.05
 
+SIDES = {
+    "en": "against EN clips",
+    "all": "against EN clips, and HN and S clips without the concept",
+}
+"""Negatives of the solid and of the hatched bars, and what the legend says of them."""
+
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 
 
@@ -88,26 +94,6 @@ HALO: Any = [Stroke(linewidth=2.4, foreground="white"), Normal()]
 
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar: its height, the ends of its whisker, what a constant gives, and a mark above.
-
-    A height of NaN is drawn as the word "undefined". `positives` of `n_clips` clips have the concept; both
-    stand under the bar.
-    """
-
-    value: float
-    low: float
-    high: float
-    constant: float
-    mark: str = ""
-    positives: int | None = None
-    n_clips: int | None = None
-
-
-UNDEFINED = Bar(NAN, NAN, NAN, NAN)
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -163,22 +149,10 @@ def _above(rows: Sequence[Row], value: str, what: str) -> list[str]:
 
 
 def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = "") -> Picture:
-    """Draw every concept, those without a row as undefined."""
-    bars = {}
-    for row in rows:
-        value, low, high, constant = (row[name] for name in ("f1_pos", *ENDS[protocol], "all_positive"))
-        n_clips = row.get("n_test", row.get("n_clips"))
-        mark = "" if "p_holm" not in row else "*" if row["p_holm"] < ALPHA else "n.s."
-        bar = Bar(value, low, high, constant, mark, row["positives"], n_clips)
-        bars[row["negatives"], row["concept"]] = bar
-    solid, hatched = (
-        [bars.get((str(negatives), concept), UNDEFINED) for concept in VISUAL_CONCEPTS]
-        for negatives in NEGATIVES
-    )
     return Picture(
         f"figure3-{protocol}-{source.label}",
         f"{TITLE} under the {protocol} protocol, {source.title}{note}",
-        partial(draw_figure3, VISUAL_CONCEPTS, solid, hatched, SHOWS[protocol]),
+        partial(draw_figure3, rows, protocol),
     )
 
 
@@ -309,79 +283,58 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     return rows
 
 
-def draw_figure3(
-    concepts: Sequence[str], solid: Sequence[Bar], hatched: Sequence[Bar], notes: Sequence[str], path: Path
-) -> None:
+def draw_figure3(rows: Sequence[Row], protocol: str, path: Path) -> None:
     """Draw a pair of bars per concept: solid against EN clips, hatched against all, as printed.
 
-    Parameters
-    ----------
-    notes : sequence of str
-        The meaning of bars and whiskers, one line each.
-    path
-        A .pdf, .png or .svg file.
+    A concept without a row is drawn as the word "undefined", as one whose F1 is NaN.
     """
-    save(path, (WIDTH, 3.6), partial(_bars, concepts, solid, hatched, notes))
+    known = {(row["negatives"], row["concept"]): row for row in rows}
+    low, high = ENDS[protocol]
+    undefined = dict.fromkeys(("f1_pos", low, high, "all_positive"), NAN)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for (negatives, label), shift, hatch in zip(SIDES.items(), (-0.2, 0.2), ("", "////"), strict=True):
+            own = [known.get((negatives, concept), undefined) for concept in VISUAL_CONCEPTS]
+            x, bars = np.arange(len(own)) + shift, pd.DataFrame(own)
+            colour = "white" if hatch else BLUE
+            axes.bar(x, bars["f1_pos"], 0.38, color=colour, edgecolor=BLUE, hatch=hatch, label=label)
+            axes.vlines(x, bars[low], bars[high], "black", linewidth=1, path_effects=HALO)
+            axes.hlines(
+                bars["all_positive"],
+                x - 0.19,
+                x + 0.19,
+                ORANGE,
+                linewidth=2,
+                label="every clip called positive" if hatch else "_",
+                path_effects=[Stroke(linewidth=3.4, foreground="black"), Normal()],
+            )
+            for position, row in zip(x.tolist(), own, strict=True):
+                _write_on(axes, position, row, high)
+        under: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 6}
+        axes.text(-0.006, -0.055, "with it", **under)
+        axes.text(-0.006, -0.1, "clips", **under)
+        names = [concept.replace(" of ", "\nof ") for concept in VISUAL_CONCEPTS]
+        axes.set_xticks(range(len(names)), names)
+        axes.tick_params(axis="x", length=0, pad=23)
+        axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(0, 1), ylabel="F1 of the clips with the concept")
+        # Marks stand above whiskers.
+        axes.set_title("\n".join(SHOWS[protocol]), loc="left", fontsize=7, pad=10)
+        keys = zip(*axes.get_legend_handles_labels(), strict=True)
+        handles, labels = zip(*sorted(keys, key=lambda key: isinstance(key[0], LineCollection)), strict=True)
+        figure.legend(handles, labels, loc="outside upper left", ncols=3)
+
+    save(path, (WIDTH, 3.6), draw)
 
 
-def _bars(
-    concepts: Sequence[str],
-    solid: Sequence[Bar],
-    hatched: Sequence[Bar],
-    notes: Sequence[str],
-    figure: Figure,
-) -> None:
-    axes = figure.subplots()
-    sides = (
-        (-0.2, solid, "", "against EN clips"),
-        (0.2, hatched, "////", "against EN clips, and HN and S clips without the concept"),
-    )
-    for shift, bars, hatch, label in sides:
-        x = [position + shift for position in range(len(bars))]
-        axes.bar(
-            x,
-            [bar.value for bar in bars],
-            0.38,
-            color=BLUE if not hatch else "white",
-            edgecolor=BLUE,
-            hatch=hatch,
-            label=label,
-        )
-        low, high = [bar.low for bar in bars], [bar.high for bar in bars]
-        axes.vlines(x, low, high, "black", linewidth=1, path_effects=HALO)
-        axes.hlines(
-            [bar.constant for bar in bars],
-            [position - 0.19 for position in x],
-            [position + 0.19 for position in x],
-            ORANGE,
-            linewidth=2,
-            label="every clip called positive" if hatch else "_",
-            path_effects=[Stroke(linewidth=3.4, foreground="black"), Normal()],
-        )
-        for position, bar in zip(x, bars, strict=True):
-            _write_on(axes, position, bar)
-    under: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 6}
-    axes.text(-0.006, -0.055, "with it", **under)
-    axes.text(-0.006, -0.1, "clips", **under)
-    axes.set_xticks(range(len(concepts)), [concept.replace(" of ", "\nof ") for concept in concepts])
-    axes.tick_params(axis="x", length=0, pad=23)
-    axes.set_xlim(-0.5, len(concepts) - 0.5)
-    axes.set_ylim(0, 1)
-    axes.set_ylabel("F1 of the clips with the concept")
-    axes.set_title("\n".join(notes), loc="left", fontsize=7, pad=10)  # marks stand above whiskers
-    axes.spines[["top", "right"]].set_visible(False)
-    keys = zip(*axes.get_legend_handles_labels(), strict=True)
-    handles, labels = zip(*sorted(keys, key=lambda key: isinstance(key[0], LineCollection)), strict=True)
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
-
-
-def _write_on(axes: Axes, x: float, bar: Bar) -> None:
-    """Write a bar's mark above it and its clips under it."""
-    if math.isnan(bar.value):
+def _write_on(axes: Axes, x: float, row: Row, high: str) -> None:
+    """Write what a test says above a bar, and its clips under it."""
+    if math.isnan(row["f1_pos"]):
         axes.text(x, 0.02, "undefined", rotation=90, ha="center", va="bottom", fontsize=7, color=GREY)
     else:
-        top = max(value for value in (bar.value, bar.high, bar.constant) if not math.isnan(value))
-        axes.text(x, top + 0.01, bar.mark, ha="center", va="bottom", fontsize=7)
-    for y, count in ((-0.055, bar.positives), (-0.1, bar.n_clips)):
-        if count is not None:
-            axes.text(x, y, f"{count:,}", ha="center", va="center", fontsize=6)
+        top = max(row[name] for name in ("f1_pos", high, "all_positive") if not math.isnan(row[name]))
+        mark = "" if "p_holm" not in row else "*" if row["p_holm"] < ALPHA else "n.s."
+        axes.text(x, top + 0.01, mark, ha="center", va="bottom", fontsize=7)
+    for y, column in ((-0.055, "positives"), (-0.1, "n_test" if "n_test" in row else "n_clips")):
+        if column in row:
+            axes.text(x, y, f"{row[column]:,}", ha="center", va="center", fontsize=6)

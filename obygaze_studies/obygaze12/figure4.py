@@ -161,32 +161,25 @@ def _clip_block(rows: Timelines) -> Block:
 
 def draw_figure4(rows: Timelines, path: Path) -> None:
     """Draw the timelines one below the other, on one axis of minutes."""
-    save(path, (WIDTH, 0.9 + 0.42 * len(rows)), partial(_draw, rows))
-
-
-def _draw(rows: Timelines, figure: Figure) -> None:
-    axes = figure.subplots()
     ends = {second for clip in rows["Merged"] for second in (clip.start_s, clip.end_s) if second is not None}
     edges = [second / 60 for second in sorted(ends)]
     free = [name.startswith("Annotation") for name in rows]
-    for index, spans in enumerate(rows.values()):
-        _bars(axes, spans, index, lowest=not free[index])
-    first = sum(free)
-    axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
-    axes.axhline(first - 0.5, color="black", linewidth=0.7)
-    axes.axhline(len(rows) - 1.5, color="black", linewidth=0.7)
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(edges[0], edges[-1])
-    axes.set_xlabel("minutes")
-    axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(
-        handles=[Patch(facecolor=shade, edgecolor=GREY, label=level) for level, shade in SHADES.items()],
-        loc="outside upper center",
-        ncols=len(SHADES),
-        frameon=False,
-    )
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for index, spans in enumerate(rows.values()):
+            _bars(axes, spans, index, lowest=not free[index])
+        axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
+        for line in (sum(free) - 0.5, len(rows) - 1.5):
+            axes.axhline(line, color="black", linewidth=0.7)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        shades = [Patch(facecolor=shade, edgecolor=GREY, label=level) for level, shade in SHADES.items()]
+        figure.legend(handles=shades, loc="outside upper center", ncols=len(SHADES))
+
+    save(path, (WIDTH, 0.9 + 0.42 * len(rows)), draw)
 
 
 def _bars(axes: Axes, spans: Sequence[Clip], index: int, *, lowest: bool) -> None:

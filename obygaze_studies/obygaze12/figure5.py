@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from matplotlib.patches import Patch
 
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
+from obygaze_models.protocol import Fold
 from obygaze_models.report import Block, Column, Picture, Report, block
 from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -75,18 +75,10 @@ class Node:
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
-    corpus = results[0].corpus
+    corpus, depth, limits = results[0].corpus, results[0].depth, TREES[TASK]
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
-    leaks, unit = leak_caption([fold]), "decision value of its CAV"
-    leaks += "; its CAVs are fitted on its training clips"
-    parts = []
-    for result in results:
-        nodes = tree_nodes(result.tree(TASK, Negatives.EN), VISUAL_CONCEPTS)
-        more, caption = f", depth {max(node.depth for node in nodes)}", f": {leaks}"
-        parts.append(_part(result.source, nodes, "paper", unit, (leaks,), more=more, caption=caption))
-    blocks, data, pictures = zip(*parts, strict=True)
-    limits = TREES[TASK]
-    depth = results[0].depth
+    leaks = f"{leak_caption([fold])}; its CAVs are fitted on its training clips"
+    trees = [(result.source, result.tree(TASK, Negatives.EN), VISUAL_CONCEPTS, leaks) for result in results]
     limited = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
     trained = (
         f"trained on the head's clips of EN vs S, CAVs against EN; {limited}"
@@ -96,55 +88,61 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     max_depth = limits["max_depth"] if depth is None else depth
     if corpus.printed and max_depth < PRINTED_DEPTH:
         trained += ", which can't give the printed depth of 10"
-    return corpus.report(
-        TITLE,
-        (trained, *corpus.if_printed(PRINTED)),
-        blocks,
-        list(chain(*data)),
-        {"task": TASK, "max_depth": max_depth},
-        answers=[_first_question(own) for own in data],
-        folds=[fold],
-        pictures=pictures,
-    )
+    return _report(corpus, trees, trained, {"max_depth": max_depth}, [fold])
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds."""
-    corpus = results[0].corpus
-    parts = []
+    trees = []
     for result in results:
         model = result.tree
         losses = ", ".join(f"{tried.name} {tried.inner_loss:.4f}" for tried in model.candidates_)
-        note, nodes = (
-            f"log loss of the inner loop by depth: {losses}",
-            tree_nodes(model.head_, model.concepts_),
+        note = f"log loss of the inner loop by depth: {losses}"
+        trees.append((result.source, model.head_, model.concepts_, note))
+    trained = (
+        "trained on all movies, to be read and not scored: the scores of such trees are PCBM-DT in Table 2; "
+        "concept values are cross-fitted by movie, CAVs against all"
+    )
+    return _report(results[0].corpus, trees, trained, {})
+
+
+def _report(
+    corpus: PaperCorpus,
+    trees: Sequence[tuple[Dataset, Any, Sequence[str], str]],
+    trained: str,
+    record: Mapping[str, object],
+    folds: Sequence[Fold] | None = None,
+) -> Report:
+    """Show trees: of each its source, the estimator, the concepts that it asks for, and a note."""
+    protocol, unit = (
+        ("strict", "in standard deviations") if folds is None else ("paper", "decision value of its CAV")
+    )
+    blocks, data, pictures, answers = [], [], [], []
+    for source, tree, concepts, note in trees:
+        nodes = tree_nodes(tree, concepts)
+        depth = "" if folds is None else f", depth {max(node.depth for node in nodes)}"
+        blocks.append(_block(source.title + depth, nodes, note))
+        data += [{"features": source.title} | asdict(node) for node in nodes]
+        asked = "no concept" if len(nodes) == 1 else f"{nodes[0].concept} first"
+        size = "" if len(nodes) == 1 else f" of {len(nodes)} nodes"
+        answers.append(f"{source.title}: the tree{size} asks for {asked}")
+        caption = (
+            f"{TITLE} under the {protocol} protocol, {source.title}{'' if folds is None else f': {note}'}"
         )
-        parts.append(_part(result.source, nodes, "strict", "in standard deviations", (note,)))
-    blocks, data, pictures = zip(*parts, strict=True)
+        title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
+        title += f"boxes: concept and threshold ({unit}), training clips, share of S"
+        draw = partial(draw_figure5, nodes, N_LEVELS, title)
+        pictures.append(Picture(f"figure5-{protocol}-{source.label}", caption, draw))
     return corpus.report(
         TITLE,
-        (
-            (
-                "trained on all movies, to be read and not scored: "
-                "the scores of such trees are PCBM-DT in Table 2; "
-                "concept values are cross-fitted by movie, CAVs against all"
-            ),
-            *corpus.if_printed(PRINTED),
-        ),
+        (trained, *corpus.if_printed(PRINTED)),
         blocks,
-        list(chain(*data)),
-        {"task": TASK},
-        answers=[_first_question(own) for own in data],
+        data,
+        {"task": TASK, **record},
+        answers=answers,
+        folds=folds,
         pictures=pictures,
     )
-
-
-def _first_question(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say which concept the tree asks for first."""
-    root = rows[0]
-    if not root["concept"]:
-        return f"{root['features']}: the tree asks for no concept"
-    return f"{root['features']}: the tree of {len(rows)} nodes asks for {root['concept']} first"
 
 
 def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[Node]:
@@ -184,18 +182,8 @@ def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
     return MOST_DIGITS
 
 
-def _part(
-    source: Dataset,
-    nodes: Sequence[Node],
-    protocol: str,
-    unit: str,
-    notes: Sequence[str],
-    *,
-    more: str = "",
-    caption: str = "",
-) -> tuple[Block, list[dict[str, Any]], Picture]:
-    """Show a source's tree: its table, data and figure; `more` and `caption` end their titles."""
-    digits, rows = threshold_digits(nodes, least=3), [asdict(node) for node in nodes]
+def _block(title: str, nodes: Sequence[Node], note: str) -> Block:
+    digits = threshold_digits(nodes, least=3)
     columns: Sequence[Column] = (
         ("branch", ("depth", "side"), lambda depth, side: f"{'. ' * depth}{side or 'all'}"),
         ("asks for", "concept", lambda concept: concept or "(leaf)"),
@@ -203,17 +191,7 @@ def _part(
         ("training clips", "n_train", str),
         ("S", "share_positive", "{:.0%}".format),
     )
-    title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
-    title += f"boxes: concept and threshold ({unit}), training clips, share of S"
-    return (
-        block(source.title + more, columns, [row for row in rows if row["depth"] < N_LEVELS], notes),
-        [{"features": source.title} | row for row in rows],
-        Picture(
-            f"figure5-{protocol}-{source.label}",
-            f"{TITLE} under the {protocol} protocol, {source.title}{caption}",
-            partial(draw_figure5, nodes, N_LEVELS, title),
-        ),
-    )
+    return block(title, columns, [asdict(node) for node in nodes if node.depth < N_LEVELS], (note,))
 
 
 def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -> None:
@@ -222,43 +200,36 @@ def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -
     The low side is on the left; a dotted line marks a tree that continues.
     """
     shown = [node for node in nodes if node.depth < n_levels]
-    depth = max(node.depth for node in shown)
-    places = _places(shown)
+    depth, deepest = (max(node.depth for node in some) for some in (shown, nodes))
+    inner, digits, places = {node.parent for node in nodes}, threshold_digits(shown), _places(shown)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for node in shown:
+            x, y = places[node.number], float(-node.depth)
+            if node.parent in places:
+                start = places[node.parent]
+                axes.plot([start, x], [y + 1, y], color="black", linewidth=0.8, zorder=1)
+                axes.text((start + x) / 2, y + 0.5, "≤" if node.side == "low" else ">", bbox=PAPER, **MIDDLE)
+            if node.depth == depth and node.number in inner:
+                axes.plot([x, x], [y, y - 0.5], color="black", linestyle=":", linewidth=0.8, zorder=1)
+            _box(axes, node, x, y, digits)
+        axes.set_xlim(-0.5, max(places.values()) + 0.5)
+        axes.set_ylim(-depth - (0.52 if deepest > depth else 0.25), 0.4)
+        axes.set_axis_off()
+        keys: list[Patch | Line2D] = [
+            Patch(facecolor=_tint(colour, 0.6), edgecolor="black", linewidth=0.6, label=label)
+            for colour, label in ((BLUE, "more S than EN"), (ORANGE, "more EN than S"))
+        ]
+        if deepest > depth:
+            keys.append(Line2D([], [], color="black", linestyle=":", label=f"goes on, to depth {deepest}"))
+        legend = figure.legend(
+            handles=keys, loc="outside upper left", ncols=3, fontsize=7, title=title, title_fontsize=7
+        )
+        legend.set_alignment("left")
+
     width = min(WIDTH, max(5.0, 0.95 * (max(places.values()) + 1)))
-    save(path, (width, 0.95 + 0.85 * depth + 0.55), partial(_tree, shown, places, nodes, title))
-
-
-def _tree(
-    shown: Sequence[Node], places: Mapping[int, float], nodes: Sequence[Node], title: str, figure: Figure
-) -> None:
-    axes = figure.subplots()
-    depth = max(node.depth for node in shown)
-    inner = {node.parent for node in nodes}
-    digits = threshold_digits(shown)
-    for node in shown:
-        x, y = places[node.number], float(-node.depth)
-        if node.parent in places:
-            start = places[node.parent]
-            axes.plot([start, x], [y + 1, y], color="black", linewidth=0.8, zorder=1)
-            axes.text((start + x) / 2, y + 0.5, "≤" if node.side == "low" else ">", bbox=PAPER, **MIDDLE)
-        if node.depth == depth and node.number in inner:
-            axes.plot([x, x], [y, y - 0.5], color="black", linestyle=":", linewidth=0.8, zorder=1)
-        _box(axes, node, x, y, digits)
-    axes.set_xlim(-0.5, max(places.values()) + 0.5)
-    deepest = max(node.depth for node in nodes)
-    axes.set_ylim(-depth - (0.52 if deepest > depth else 0.25), 0.4)
-    axes.set_axis_off()
-    keys: list[Patch | Line2D] = [
-        Patch(facecolor=_tint(colour, 0.6), edgecolor="black", linewidth=0.6, label=label)
-        for colour, label in ((BLUE, "more S than EN"), (ORANGE, "more EN than S"))
-    ]
-    if deepest > depth:
-        keys.append(Line2D([], [], color="black", linestyle=":", label=f"goes on, to depth {deepest}"))
-    legend = figure.legend(
-        handles=keys, loc="outside upper left", ncols=3, frameon=False, fontsize=7, title=title
-    )
-    legend.set_alignment("left")
-    legend.get_title().set_fontsize(7)
+    save(path, (width, 0.95 + 0.85 * depth + 0.55), draw)
 
 
 def _tint(colour: str, strength: float) -> tuple[float, float, float]:

@@ -1,12 +1,12 @@
 """Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -47,12 +47,14 @@ EFFECTS: Sequence[Column] = (
     ("p (Holm)", "p_holm", number),
 )
 
-ESTIMATES = {"effect": "effects", "low": "low", "high": "high", "p": "p", "p_holm": "p_holm"}
-"""Columns of the data -> attributes of `Factors`."""
-
 DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
 
 Floats = NDArray[np.float64]
+
+Row = dict[Any, Any]
+
+LEVEL = 0.95
+"""Of the intervals."""
 
 PRIOR_SD = 2.5
 """SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
@@ -61,37 +63,6 @@ N_STEPS = 30
 
 LEAST_ERRORS = 5
 """With fewer errors, or fewer other clips, the prior alone would make the effects: they are undefined."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Factors:
-    """Effects on the log odds of an error.
-
-    Attributes
-    ----------
-    effects, low, high : ndarray, shape [K]
-        NaN for a factor that does not vary; all, with fewer than `LEAST_ERRORS` errors or successes.
-    p, p_holm : ndarray, shape [K]
-        Two-sided p-value of each effect, and the same adjusted for the K factors.
-    n_clips, n_errors : int
-    """
-
-    effects: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    p_holm: Floats
-    n_clips: int
-    n_errors: int
-
-
-class FactorEffect(NamedTuple):
-    """A factor's log odds ratio of an error, with its interval; NaN for one that does not vary."""
-
-    factor: str
-    value: float
-    low: float
-    high: float
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -178,8 +149,7 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
             X = described(result.source, result.source.rows(average["clip_id"].tolist()))
-            with one_blas_thread():
-                weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
+            weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
                 "features": result.source.title,
@@ -199,16 +169,13 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     corpus = results[0].corpus
     blocks, data, pictures = [], [], []
     for result in results:
-        kinds = _strict_kinds(result)
         panels = {}
-        for kind, rows in kinds.items():
+        for kind, (rows, n_errors, n_clips) in _strict_kinds(result).items():
             data += [{"features": result.source.title, "errors": kind} | row for row in rows]
-            n_errors, n_clips = (rows[0][name] for name in ("n_errors", "n_clips")) if rows else (0, 0)
             scarce = _scarce(kind, n_errors, n_clips)
             notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
             blocks.append(block(f"{result.source.title}: {kind}", EFFECTS, () if scarce else rows, notes))
-            effects = [FactorEffect(row["factor"], row["effect"], row["low"], row["high"]) for row in rows]
-            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or effects
+            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or rows
         caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
         pictures.append(
             Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
@@ -258,7 +225,8 @@ def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
     return f"all but {n_right} are {kind}: too few others to compare" if n_right < LEAST_ERRORS else ""
 
 
-def _strict_kinds(result: StrictResults) -> dict[str, list[dict[str, Any]]]:
+def _strict_kinds(result: StrictResults) -> dict[str, tuple[list[Row], int, int]]:
+    """Return of each kind of error the rows of its factors, and how many errors of how many clips."""
     part = result.pair_rows()
     label, called = part["label"].to_numpy(), part["called"].to_numpy()
     factors = described(result.source, result.source.rows(part["clip_id"].tolist()))
@@ -268,17 +236,15 @@ def _strict_kinds(result: StrictResults) -> dict[str, list[dict[str, Any]]]:
         "false alarms": (label == 0, [*range(len(VISUAL_CONCEPTS)), hn]),
         "misses": (label == 1, list(range(len(VISUAL_CONCEPTS)))),
     }
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    kinds = {}
     for kind, (rows, columns) in chosen.items():
+        errors = (label != called)[rows]
         with one_blas_thread():
-            fitted = error_factors(factors[rows][:, columns], (label != called)[rows], movies[rows])
-        columns_of = zip(*(getattr(fitted, name).tolist() for name in ESTIMATES.values()), strict=True)
-        kinds[kind] = [
-            {"factor": FACTORS[column] if column != hn else "HN (against EN)"}
-            | dict(zip(ESTIMATES, values, strict=True))
-            | {"n_clips": fitted.n_clips, "n_errors": fitted.n_errors}
-            for column, values in zip(columns, columns_of, strict=True)
-        ]
+            fitted = error_factors(factors[rows][:, columns], errors, movies[rows])
+        names = [FACTORS[column] if column != hn else "HN (against EN)" for column in columns]
+        fitted.insert(0, "factor", names)
+        fitted = fitted.assign(n_clips=len(errors), n_errors=int(errors.sum()))
+        kinds[kind] = (fitted.to_dict(orient="records"), int(errors.sum()), len(errors))
     return kinds
 
 
@@ -288,38 +254,41 @@ def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
-def error_factors(
-    factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_], *, level: float = 0.95
-) -> Factors:
+def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_]) -> pd.DataFrame:
     """Fit errors [N] on factors [N, K] and an intercept for each movie; intervals and tests over movies.
 
     Fits are the posterior mode under independent normal priors of deviation `PRIOR_SD`. Standard errors are
     the delete-one jackknife's over movies, with Student's t of one degree of freedom fewer than movies
     (MacKinnon, Nielsen and Webb 2024, arXiv 2406.00650, on logistic regression): with 6 to 12 movies the
     percentiles of a bootstrap of movies cover too little. All are undefined with one movie.
+
+    Returns
+    -------
+    DataFrame
+        A row a factor: `effect` on the log odds of an error, `low`, `high`, its two-sided `p`, and `p_holm`,
+        adjusted for the K factors. NaN for a factor that does not vary; all, with fewer than `LEAST_ERRORS`
+        errors or other clips.
     """
     n_errors = int(errors.sum())
-    effects, low, high, p = np.full((4, factors.shape[1]), np.nan)
-    if min(n_errors, len(errors) - n_errors) < LEAST_ERRORS:
-        return Factors(effects, low, high, p, holm(p), len(errors), n_errors)
-    names, number = np.unique(movies, return_inverse=True)
-    varies = factors.max(axis=0) > factors.min(axis=0)
-    design = np.column_stack([factors[:, varies], number[:, None] == np.arange(names.size)]).astype(
-        np.float64
-    )
-    # Clips that are alike in all that counts are one row with a weight: many fits, few rows.
-    rows, row_of = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
-    counts = np.bincount(row_of.ravel()).astype(np.float64)
-    movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
-    kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
-    fits = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
-    effects[varies] = fits[0]
-    if names.size > 1:
-        error, freedom = jackknife_error(fits[1:]), names.size - 1
-        reach = student.ppf((1 + level) / 2, freedom) * error
-        low[varies], high[varies] = fits[0] - reach, fits[0] + reach
-        p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
-    return Factors(effects, low, high, p, holm(p), len(errors), n_errors)
+    effect, low, high, p = np.full((4, factors.shape[1]), np.nan)
+    if min(n_errors, len(errors) - n_errors) >= LEAST_ERRORS:
+        names, number = np.unique(movies, return_inverse=True)
+        varies = factors.max(axis=0) > factors.min(axis=0)
+        of_movies = number[:, None] == np.arange(names.size)
+        design = np.column_stack([factors[:, varies], of_movies]).astype(np.float64)
+        # Clips that are alike in all that counts are one row with a weight: many fits, few rows.
+        rows, row_of = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
+        counts = np.bincount(row_of.ravel()).astype(np.float64)
+        movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
+        kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
+        fits = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
+        effect[varies] = fits[0]
+        if names.size > 1:
+            error, freedom = jackknife_error(fits[1:]), names.size - 1
+            reach = student.ppf((1 + LEVEL) / 2, freedom) * error
+            low[varies], high[varies] = fits[0] - reach, fits[0] + reach
+            p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
+    return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})
 
 
 def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
@@ -344,19 +313,19 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
 
 def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Draw the weights of the factors of errors, one panel per film: positive leads to errors."""
-    save(path, (WIDTH, 3.2), partial(_weights, panels))
 
+    def draw(figure: Figure) -> None:
+        every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (title, weights) in zip(every, panels.items(), strict=True):
+            values = list(weights.values())
+            axes.barh(range(len(values)), values, color=[ORANGE if value >= 0 else BLUE for value in values])
+            mark_undefined(axes, values)
+            axes.set_yticks(range(len(values)), list(weights))
+            _finish_panel(axes, title)
+        every[0].invert_yaxis()
+        figure.supxlabel(f"weight in a logistic regression of errors (log odds)\n{DIRECTIONS}", fontsize=8)
 
-def _weights(panels: Mapping[str, Mapping[str, float]], figure: Figure) -> None:
-    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (title, weights) in zip(every, panels.items(), strict=True):
-        values = list(weights.values())
-        axes.barh(range(len(values)), values, color=[ORANGE if value >= 0 else BLUE for value in values])
-        mark_undefined(axes, values)
-        axes.set_yticks(range(len(values)), list(weights))
-        _finish_panel(axes, title)
-    every[0].invert_yaxis()
-    figure.supxlabel(f"weight in a logistic regression of errors (log odds)\n{DIRECTIONS}", fontsize=8)
+    save(path, (WIDTH, 3.2), draw)
 
 
 def _finish_panel(axes: Axes, title: str) -> None:
@@ -365,40 +334,33 @@ def _finish_panel(axes: Axes, title: str) -> None:
     axes.grid(axis="y", color="#dddddd", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_forest(panels: Mapping[str, str | Sequence[FactorEffect]], path: Path) -> None:
+def draw_forest(panels: Mapping[str, str | Sequence[Row]], path: Path) -> None:
     """Draw effects and intervals, one panel per kind of error; a text where there are none.
 
     All panels have the same rows: that of a factor which a panel does not have is empty.
     """
-    factors = list(
-        dict.fromkeys(
-            effect.factor for effects in panels.values() if not isinstance(effects, str) for effect in effects
-        )
-    )
-    save(path, (WIDTH, 1.1 + 0.23 * len(factors)), partial(_forest, panels, factors))
+    drawn = [rows for rows in panels.values() if not isinstance(rows, str)]
+    factors = list(dict.fromkeys(row["factor"] for rows in drawn for row in rows))
 
+    def draw(figure: Figure) -> None:
+        every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (title, rows) in zip(every, panels.items(), strict=True):
+            if isinstance(rows, str):
+                axes.set_title(title, loc="left", fontsize=8)
+                axes.text(0.5, 0.5, rows, transform=axes.transAxes, ha="center", fontsize=7, color=GREY)
+                axes.tick_params(axis="y", length=0)
+                continue
+            for row in rows:
+                y = factors.index(row["factor"])
+                axes.hlines(y, row["low"], row["high"], color="black", linewidth=1)
+                axes.plot(row["effect"], y, "o", color=BLUE, markersize=5)
+            values = {row["factor"]: row["effect"] for row in rows}
+            mark_undefined(axes, [values.get(factor, 0.0) for factor in factors])
+            axes.set_yticks(range(len(factors)), factors)
+            axes.set_ylim(len(factors) - 0.4, -0.6)
+            _finish_panel(axes, title)
+        figure.supxlabel(f"log odds ratio of an error, 95 % interval\n{DIRECTIONS}", fontsize=8)
 
-def _forest(
-    panels: Mapping[str, str | Sequence[FactorEffect]], factors: Sequence[str], figure: Figure
-) -> None:
-    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (title, effects) in zip(every, panels.items(), strict=True):
-        if isinstance(effects, str):
-            axes.set_title(title, loc="left", fontsize=8)
-            axes.text(0.5, 0.5, effects, transform=axes.transAxes, ha="center", fontsize=7, color=GREY)
-            axes.tick_params(axis="y", length=0)
-            axes.spines[["top", "right"]].set_visible(False)
-            continue
-        for effect in effects:
-            y = factors.index(effect.factor)
-            axes.hlines(y, effect.low, effect.high, color="black", linewidth=1)
-            axes.plot(effect.value, y, "o", color=BLUE, markersize=5)
-        values = {effect.factor: effect.value for effect in effects}
-        mark_undefined(axes, [values.get(factor, 0.0) for factor in factors])
-        axes.set_yticks(range(len(factors)), factors)
-        axes.set_ylim(len(factors) - 0.4, -0.6)
-        _finish_panel(axes, title)
-    figure.supxlabel(f"log odds ratio of an error, 95 % interval\n{DIRECTIONS}", fontsize=8)
+    save(path, (WIDTH, 1.1 + 0.23 * len(factors)), draw)

@@ -40,29 +40,21 @@ EXTRAS: Mapping[str, str] = {
 number, is the only column left out."""
 
 
-@dataclass(frozen=True)
-class MovieFacts:
-    """Year of release and genres of a film."""
-
-    year: int
-    genres: tuple[str, ...]
-
-
-FACTS: Mapping[str, MovieFacts] = {
-    "tt2267998": MovieFacts(2014, ("drama", "mystery", "thriller")),
-    "tt1045658": MovieFacts(2012, ("drama", "romantic", "comedy")),
-    "tt1570728": MovieFacts(2011, ("drama", "romantic", "comedy")),
-    "tt1454029": MovieFacts(2011, ("drama",)),
-    "tt1193138": MovieFacts(2009, ("drama", "romantic", "comedy")),
-    "tt1142988": MovieFacts(2009, ("romantic", "comedy")),
-    "tt0822832": MovieFacts(2008, ("drama", "family")),
-    "tt0467406": MovieFacts(2007, ("drama", "comedy")),
-    "tt0212338": MovieFacts(2000, ("romantic", "comedy")),
-    "tt0119822": MovieFacts(1997, ("drama", "romantic", "comedy")),
-    "tt0110912": MovieFacts(1994, ("drama", "mystery")),
-    "tt0108160": MovieFacts(1993, ("drama", "romantic", "comedy")),
+FACTS: Mapping[str, tuple[str, str]] = {
+    "tt2267998": ("2014", "drama;mystery;thriller"),
+    "tt1045658": ("2012", "drama;romantic;comedy"),
+    "tt1570728": ("2011", "drama;romantic;comedy"),
+    "tt1454029": ("2011", "drama"),
+    "tt1193138": ("2009", "drama;romantic;comedy"),
+    "tt1142988": ("2009", "romantic;comedy"),
+    "tt0822832": ("2008", "drama;family"),
+    "tt0467406": ("2007", "drama;comedy"),
+    "tt0212338": ("2000", "romantic;comedy"),
+    "tt0119822": ("1997", "drama;romantic;comedy"),
+    "tt0110912": ("1994", "drama;mystery"),
+    "tt0108160": ("1993", "drama;romantic;comedy"),
 }
-"""The twelve films as Table 3 (000, Appendix 7.1) lists them; the annotations name them by id alone."""
+"""Year of release and genres of the twelve films, as Table 3 (000, Appendix 7.1) lists them."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +161,8 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
 
 def _facts(movie: str) -> dict[str, str]:
     """Return the columns of a film's year and genres, empty for a film that Table 3 does not list."""
-    facts = FACTS.get(movie)
-    return {"year": str(facts.year) if facts else "", "genres": ";".join(facts.genres) if facts else ""}
+    year, genres = FACTS.get(movie, ("", ""))
+    return {"year": year, "genres": genres}
 
 
 def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:

@@ -16,6 +16,7 @@ Examples
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -29,6 +30,7 @@ from jinja2 import Template
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import DEFAULT_THRESHOLD, LabelPolicy, Manifest
 from obygaze_features.store import Store
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
@@ -187,7 +189,8 @@ def redo(
                 continue
             module = import_module(f"obygaze_studies.obygaze12.{name}")
             try:
-                reports.append((module.paper_report if paper else module.strict_report)(results))
+                with one_blas_thread() if paper else nullcontext():
+                    reports.append((module.paper_report if paper else module.strict_report)(results))
                 made(reports[-1])
             except FoldsError as error:
                 missing = error

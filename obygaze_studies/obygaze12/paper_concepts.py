@@ -97,42 +97,43 @@ class PaperConcepts:
 
 @dataclass(frozen=True, eq=False)
 class ConceptFolds:
-    """The folds of one concept's CAV, and its labels."""
+    """The folds of one concept's CAV, its labels, and the features."""
 
     folds: tuple[Fold, ...]
     labels: Mapping[str, int]
+    data: Dataset
 
     @classmethod
     def of(cls, manifest: Manifest, data: Dataset, task: ConceptTask) -> "ConceptFolds":
         """Make the folds of a concept against a choice of negatives; refuse those that lack features."""
-        made = cls(concept_folds(manifest, *task), concept_labels(manifest, *task))
+        made = cls(concept_folds(manifest, *task), concept_labels(manifest, *task), data)
         for fold in made.folds:
             check_sides(data, fold, made.labels, " against ".join(task))
         return made
 
-    def side(self, data: Dataset, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def side(self, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Return the rows and labels of those clips that have features."""
-        kept = [clip_id for clip_id in clips if clip_id in data.row_of]
-        return data.rows(kept), np.array([self.labels[clip_id] for clip_id in kept], dtype=np.int64)
+        kept = [clip_id for clip_id in clips if clip_id in self.data.row_of]
+        return self.data.rows(kept), np.array([self.labels[clip_id] for clip_id in kept], dtype=np.int64)
 
-    def task(self, data: Dataset, fold: Fold, C: float) -> SVMTask:
-        """Make the SVM to fit on the training side of a fold."""
-        rows, label = self.side(data, fold.train)
+    def task(self, fold: Fold, C: float, draws: int | None = None) -> SVMTask:
+        """Make the SVM to fit on the training side of a fold.
+
+        With a seed of `draws`, on as many of its negatives, drawn, as it has positives.
+        """
+        rows, label = self.side(fold.train)
+        if draws is not None:
+            positive, negative = np.flatnonzero(label == 1), np.flatnonzero(label == 0)
+            rng = np.random.default_rng((draws, int(fold.name)))
+            kept = rng.choice(negative, size=min(len(positive), len(negative)), replace=False)
+            places = np.sort(np.concatenate([positive, kept]))
+            rows, label = rows[places], label[places]
         return SVMTask(rows, label == 1, C)
 
-    def drawn(self, data: Dataset, fold: Fold, C: float, seed: int) -> SVMTask:
-        """Make the SVM to fit on a training side with as many of its negatives, drawn, as positives."""
-        rows, label = self.side(data, fold.train)
-        positive, negative = np.flatnonzero(label == 1), np.flatnonzero(label == 0)
-        rng = np.random.default_rng((seed, int(fold.name)))
-        kept = rng.choice(negative, size=min(len(positive), len(negative)), replace=False)
-        places = np.sort(np.concatenate([positive, kept]))
-        return SVMTask(rows[places], label[places] == 1, C)
-
-    def validated(self, data: Dataset, fold: Fold, plane: Hyperplanes) -> float:
+    def validated(self, fold: Fold, plane: Hyperplanes) -> float:
         """Return f1_pos on the validation side of a fold."""
-        rows, label = self.side(data, fold.validation)
-        f1 = f1_pos(label, plane.distances(data.X[rows])[:, 0] >= ABOVE_ZERO)
+        rows, label = self.side(fold.validation)
+        f1 = f1_pos(label, plane.distances(self.data.X[rows])[:, 0] >= ABOVE_ZERO)
         return float(np.nan_to_num(f1))
 
 
@@ -145,34 +146,27 @@ def concepts(
     """
     of = {task: ConceptFolds.of(manifest, data, task) for task in CONCEPT_TASKS}
     penalty = chosen or {task: CAV_C[task[0]] for task in CONCEPT_TASKS}
-    problems = [
-        problem.task(data, fold, penalty[task]) for task, problem in of.items() for fold in problem.folds
-    ]
-    planes = svm_hyperplanes(data.X, problems)
+    planes = svm_hyperplanes(
+        data.X, [problem.task(fold, penalty[task]) for task, problem in of.items() for fold in problem.folds]
+    )
     blocks, elected, places = [], {}, {}
-    number = 0
-    for (concept, negatives), problem in of.items():
+    first = 0
+    for task, problem in of.items():
         validated = []
         for k, fold in enumerate(problem.folds):
-            plane = planes.one(number + k)
-            validated.append(problem.validated(data, fold, plane))
-            rows, label = problem.side(data, fold.test)
-            score, about = plane.distances(data.X[rows])[:, 0], {"task": f"{concept}|{negatives}", "fold": k}
+            plane = planes.one(first + k)
+            validated.append(problem.validated(fold, plane))
+            rows, label = problem.side(fold.test)
+            score, about = plane.distances(data.X[rows])[:, 0], {"task": "|".join(task), "fold": k}
             blocks.append(predicted(data, rows, score, model="cav_svm", label=label, **about))
-        elected[concept, negatives] = int(np.argmax(validated))  # the first of equals
-        places[concept, negatives] = number + elected[concept, negatives]
-        number += len(problem.folds)
-    which = {
-        negatives: [places[concept, negatives] for concept in VISUAL_CONCEPTS] for negatives in NEGATIVES
-    }
-    return PaperConcepts(
-        gather(blocks),
-        elected,
-        {
-            negatives: Hyperplanes(planes.weights[rows], planes.intercepts[rows])
-            for negatives, rows in which.items()
-        },
-    )
+        elected[task] = int(np.argmax(validated))  # the first of equals
+        places[task] = first + elected[task]
+        first += len(problem.folds)
+    elected_planes = {}
+    for negatives in NEGATIVES:
+        rows = np.array([places[concept, negatives] for concept in VISUAL_CONCEPTS])
+        elected_planes[negatives] = Hyperplanes(planes.weights[rows], planes.intercepts[rows])
+    return PaperConcepts(gather(blocks), elected, elected_planes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,18 +214,12 @@ def choose_c(
     chosen: dict[ConceptTask, ChosenC] = {}
     for task, problem in of.items():
         folds = [fold for fold in problem.folds if fold.name in VALIDATION_FOLDS]
-        tasks = [
-            problem.task(data, fold, C) if draws is None else problem.drawn(data, fold, C, draws)
-            for C in tried
-            for fold in folds
-        ]
+        tasks = [problem.task(fold, C, draws) for C in tried for fold in folds]
         planes = svm_hyperplanes(data.X, tasks, balanced=draws is None)
         means = {}
         for index, C in enumerate(tried):
-            values = [
-                problem.validated(data, fold, planes.one(index * len(folds) + k))
-                for k, fold in enumerate(folds)
-            ]
+            first = index * len(folds)
+            values = [problem.validated(fold, planes.one(first + k)) for k, fold in enumerate(folds)]
             means[C] = float(np.mean(values))
         chosen[task] = ChosenC(max(tried, key=means.__getitem__), means)
     return chosen

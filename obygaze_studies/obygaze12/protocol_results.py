@@ -19,7 +19,6 @@ from obygaze_features.io import PARTIAL_SUFFIX, empty, make_folder, remove_tree,
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
 from obygaze_features.manifest import Manifest
-from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varying
@@ -172,51 +171,42 @@ class PaperResults:
         return self._kept("movie_pairs", movie_pairs)
 
     def _kept(self, name: str, train: Callable[..., Predictions]) -> Predictions:
-        def compute() -> Predictions:
-            with one_blas_thread():
-                return train(self.corpus.manifest, self.source, self.seed, self.progress)
-
+        compute = partial(train, self.corpus.manifest, self.source, self.seed, self.progress)
         return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, _read_predictions)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
         """The CAVs of Figure 3."""
-        with one_blas_thread():
-            return concepts(self.corpus.manifest, self.source)
+        return concepts(self.corpus.manifest, self.source)
 
     @cached_property
     def chosen_c(self) -> dict[ConceptTask, ChosenC]:
         """The C of each concept, chosen by eight folds."""
-        with one_blas_thread():
-            return choose_c(self.corpus.manifest, self.source)
+        return choose_c(self.corpus.manifest, self.source)
 
     @cached_property
     def drawn_c(self) -> dict[ConceptTask, ChosenC]:
         """The same with negatives drawn at random in place of weights."""
-        with one_blas_thread():
-            return choose_c(self.corpus.manifest, self.source, draws=self.seed)
+        return choose_c(self.corpus.manifest, self.source, draws=self.seed)
 
     @cached_property
     def concepts_chosen(self) -> PaperConcepts:
         """The CAVs of Figure 3 with the C chosen by eight folds."""
-        with one_blas_thread():
-            chosen = {task: choice.C for task, choice in self.chosen_c.items()}
-            return concepts(self.corpus.manifest, self.source, chosen)
+        chosen = {task: choice.C for task, choice in self.chosen_c.items()}
+        return concepts(self.corpus.manifest, self.source, chosen)
 
     def tree(self, task: str, negatives: Negatives) -> object:
         """Return the decision tree of a training task; of the depth asked for, if one is."""
         if self.depth is None:
             return self.heads.trees[task, negatives]
-        with one_blas_thread():
-            values = self.concepts.planes[negatives].decisions(self.source.X)
-            rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
-            return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
+        values = self.concepts.planes[negatives].decisions(self.source.X)
+        rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
+        return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
 
     @cached_property
     def heads(self) -> PaperHeads:
         """The PCBM heads of Table 2."""
-        with one_blas_thread():
-            return paper_heads(self.corpus.manifest, self.source, self.concepts)
+        return paper_heads(self.corpus.manifest, self.source, self.concepts)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -224,11 +214,8 @@ class PaperResults:
         computed = self.__dict__
         whole = [computed[name] for name in ("classifiers", "movie_pairs") if name in computed]
         whole += [computed[name].predictions for name in ("heads", "concepts") if name in computed]
-        return (
-            {"predictions": pd.concat([predictions.table for predictions in whole], ignore_index=True)}
-            if whole
-            else {}
-        )
+        parts = [predictions.table for predictions in whole]
+        return {"predictions": pd.concat(parts, ignore_index=True)} if parts else {}
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:

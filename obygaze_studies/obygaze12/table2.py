@@ -82,6 +82,8 @@ STRICT_PRINTED = (
 
 ALPHA = 0.05
 
+CHANCE = "(chance)"
+
 SHOWN: Mapping[str, bool] = {
     "average_precision": True,
     "f1_pos": True,
@@ -111,18 +113,14 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
     data = pd.DataFrame([row for own in rows.values() for row in own]).drop(columns=["values", "cell"])
     trivial = [
-        {
-            "train": "",
-            "test": row.test,
-            "model": f"{row.row} at printed prevalence",
-            "metric": row.average,
-            "ours": row.computed,
-            "printed": row.printed.mean,
-            "printed_in": row.printed.source,
-        }
+        {"train": "", "test": row.test, "model": f"{row.row} at printed prevalence", "metric": row.average}
+        | {"ours": row.computed, "printed": row.printed.mean, "printed_in": row.printed.source}
         for row in TRIVIAL
     ]
-    compact = {cell: [row for row in own if _in_papers_table(row)] for cell, own in rows.items()}
+    compact = {
+        cell: [row for row in own if row["metric"] == COMPACT_METRIC.get(row["model"], row["metric"])]
+        for cell, own in rows.items()
+    }
     return corpus.report(
         TITLE,
         (
@@ -320,7 +318,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         run.metrics.assign(features=result.source.title) for result in results for run in result.runs.values()
     ]
     summary, known = pd.concat(metrics, ignore_index=True), movie_knowledge(results)
-    compact = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
+    rows = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
+    compact = {cell: [row for row in own if _looks_or_trivial(row)] for cell, own in rows.items()}
     first = next(iter(results[0].runs.values()))
     missing = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
@@ -342,7 +341,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         ),
         (
             compact_block(compact),
-            *(_strict_block(results, summary, cell) for cell in CELLS),
+            *(_strict_block(corpus, summary, cell, own) for cell, own in rows.items()),
             _knowledge_block(known),
         ),
         summary,
@@ -355,53 +354,38 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
 
 
-def _in_papers_table(row: Mapping[str, Any]) -> bool:
-    return bool(row["model"] != "mlp" or row["metric"] == COMPACT_METRIC["mlp"])
+def _looks_or_trivial(row: Mapping[str, Any]) -> bool:
+    return row["features"] != NOTHING or row["model"] in TRIVIAL_MODELS
 
 
 def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> list[dict[str, Any]]:
-    """List the rows of `compact_block` of one cell."""
-    pooled = summary[summary["task"] == ">".join(cell)].set_index(["features", "model", "metric"])["pooled"]
-    rows = []
-    for result, model in product(results, dict.fromkeys(pooled.index.get_level_values("model"))):
-        looks = BUILTIN_MODELS[model].looks_at_features
-        if looks or (model in TRIVIAL_MODELS and result is results[0]):
-            metric = COMPACT_METRIC.get(model, "f1_pos")
-            rows.append(
-                {
-                    "model": model,
-                    "features": result.source.title if looks else NOTHING,
-                    "metric": metric,
-                    "ours": pooled[result.source.title, model, metric],
-                    "cell": _printed(model, result.corpus.printed_row(result.source), cell),
-                }
-            )
-    return rows
+    """List the models of a cell, with the columns of `compact_block` and a text of each metric shown.
 
-
-def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> Block:
-    corpus = results[0].corpus
+    A baseline is listed once: it is the same whatever the features.
+    """
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
     for result in results:
         own = part[part["features"] == result.source.title]
         for name, metrics in own.groupby("model", sort=False):
             model, looks = str(name), BUILTIN_MODELS[str(name)].looks_at_features
-            # A baseline is the same whatever the features.
             if not looks and result is not results[0]:
                 continue
             by = metrics.set_index("metric").to_dict(orient="index")
-            rows.append(
-                {
-                    "model": model_title(model),
-                    "features": result.source.title if looks else NOTHING,
-                    **{metric: _shown(by[metric], wide) for metric, wide in SHOWN.items()},
-                    "printed": _printed(model, corpus.printed_row(result.source), cell),
-                }
-            )
+            metric = COMPACT_METRIC.get(model, "f1_pos")
+            row = {"model": model, "features": result.source.title if looks else NOTHING, "metric": metric}
+            row |= {shown: _shown(by[shown], wide) for shown, wide in SHOWN.items()}
+            printed = _printed(model, result.corpus.printed_row(result.source), cell)
+            rows.append(row | {"ours": by[metric]["pooled"], "cell": printed})
+    return rows
+
+
+def _strict_block(
+    corpus: PaperCorpus, summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]
+) -> Block:
+    part = summary[summary["task"] == ">".join(cell)]
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
     levels = {metric: number(float(chance[metric])) for metric in SHOWN}
-    rows.append({"model": "(chance)", "features": NOTHING, **levels, "printed": NOTHING})
     first = part.iloc[0]
     sizes = f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}"
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
@@ -409,12 +393,12 @@ def _strict_block(results: Sequence[StrictResults], summary: pd.DataFrame, cell:
     return block(
         cell_title(cell),
         (
-            ("model", "model", str),
+            ("model", "model", lambda model: model if model == CHANCE else model_title(model)),
             ("features", "features", str),
             *((METRIC_TITLES[metric] + " [95 %]" * wide, metric, str) for metric, wide in SHOWN.items()),
-            *corpus.if_printed(("printed", "printed", str)),
+            *corpus.if_printed(("printed", "cell", str)),
         ),
-        rows,
+        [*rows, {"model": CHANCE, "features": NOTHING, **levels, "cell": NOTHING}],
         [f"{sizes}; no clip or movie is on two sides{one_class}"],
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Column, Report, block, interval, mean_sd, number
 from obygaze_studies.obygaze12.corpus import PaperCorpus, by_source
@@ -44,22 +45,17 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     for result in results:
         pairs = _pairs(result)
         printed_for = corpus.printed_row(result.source) == "X-CLIP"
-        rows: list[dict[str, Any]] = []
+        rows = []
         for movie, part in pairs.groupby("movie", sort=False):
             printed = TABLE4.get(str(movie)) if printed_for else None
-            row = {
-                "features": result.source.title,
-                "movie": movie,
-                "title": title_of(str(movie)),
-                "n_clips": part["n_clips"].iloc[0],
-                "prevalence": float(part["prevalence"].iloc[0]),
-                "n_pairs": len(part),
-            }
+            row = _about(result.source, str(movie), part["n_clips"].iloc[0], part["prevalence"].iloc[0])
+            row["n_pairs"] = len(part)
             for name in AVERAGES:
                 row |= {name: part[name].mean(), f"{name}_sd": part[name].std(ddof=0)}
+                row[f"{name}_values"] = part[name].tolist()
             row["printed"], row["printed_sd"] = (printed.mean, printed.sd) if printed else (NAN, NAN)
-            data.append(row)
-            rows.append(row | {f"{name}_values": part[name].tolist() for name in AVERAGES})
+            rows.append(row)
+        data += rows
         means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
         weighted, positive = (number(float(means[name].mean())) for name in AVERAGES)
         mean_printed = corpus.if_printed(str(TABLE4_MEAN) if printed_for else NOTHING)
@@ -83,11 +79,16 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             *_printed_note(corpus),
         ),
         blocks,
-        data,
+        pd.DataFrame(data).drop(columns=[f"{name}_values" for name in AVERAGES]),
         {"seed": results[0].seed},
         answers=_ranges(data, "f1_weighted", WEIGHTED),
         folds=folds,
     )
+
+
+def _about(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
+    about = {"features": source.title, "movie": movie, "title": title_of(movie)}
+    return about | {"n_clips": n_clips, "prevalence": float(prevalence)}
 
 
 def _ranges(rows: Sequence[Mapping[str, Any]], value: str, title: str) -> list[str]:
@@ -140,17 +141,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         movies: list[dict[str, Any]] = []
         for movie, own in result.pair_rows().groupby("movie"):
             y, score, called = (own[name].to_numpy() for name in ("label", "score", "called"))
-            movies.append(
-                {
-                    "features": result.source.title,
-                    "movie": movie,
-                    "title": title_of(str(movie)),
-                    "n_clips": len(y),
-                    "prevalence": float(y.mean()),
-                    **{name: METRICS[name](y, score, called) for name in SHOWN},
-                    "printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN,
-                }
-            )
+            printed = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
+            row = _about(result.source, str(movie), len(y), y.mean())
+            row |= {name: METRICS[name](y, score, called) for name in SHOWN}
+            movies.append(row | {"printed": printed})
         data += movies
         metrics = result.runs[MOVIE_PAIRS[0]].metrics
         mine = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")

@@ -17,7 +17,6 @@ from obygaze_features.backbones import (
     Compute,
     Preset,
     TextBackbone,
-    Weights,
     load_network,
     load_text_backbone,
     matmul_precision,
@@ -28,7 +27,6 @@ from obygaze_features.manifest import Manifest, Problems, read_table, read_texts
 from obygaze_features.video import read_frames, uniform
 from obygaze_studies.saliency.maps_file import SIDE, Maps, with_means
 
-LIBRARIES = ("grad-cam", "torch")
 Target = Callable[[torch.Tensor], torch.Tensor]
 """From a network's output for one image, [D], to the number whose gradient is taken."""
 Embed = Callable[[str], torch.Tensor]
@@ -126,7 +124,10 @@ def _halves(
     network, name, layer, reshape = find(loaded.module.to(device), loaded.weights.name)
     about = {
         "space": space_of(backbone, loaded.weights),
-        **_about(loaded.weights, name, loaded.preset, (*LIBRARIES, library)),
+        **loaded.weights.record(),
+        "layer": name,
+        "preset": loaded.preset.record(),
+        "software": {each: importlib.metadata.version(each) for each in ("grad-cam", "torch", library)},
         "tokenizer": texts.provenance["tokenizer"],
     }
     mapped = MappedNetwork(network, layer, reshape, loaded.preset, about)
@@ -167,33 +168,23 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     Raises
     ------
     BackboneError
-        The layer has no activations that can be mapped, or does not affect the target; or the target or its
-        map is not finite, as for a zero embedding.
+        The target or its map is not finite, as for a zero embedding.
     ModuleNotFoundError
         Without the package grad-cam.
     """
     package = importlib.import_module("pytorch_grad_cam")  # slow, and an extra
-    checking = mapped.layer.register_forward_hook(_check_output(mapped))
     cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
     hooks = cam.activations_and_grads
     try:
         with torch.enable_grad(), matmul_precision(tf32=False):
             # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
-            if not score.requires_grad:
-                raise BackboneError("the network gives numbers without a gradient (does it detach them?)")
             torch.autograd.backward([score])
-        if len(hooks.activations) != 1 or len(hooks.gradients) != 1:
-            raise BackboneError(
-                f"{_layer(mapped)} runs {len(hooks.activations)} times and got {len(hooks.gradients)} "
-                "gradients: a layer that runs once and decides the output is needed"
-            )
         acts, gradients = (tensors[0].double().numpy() for tensors in (hooks.activations, hooks.gradients))
         # Calling `cam` itself scales every map to 0 .. 1, which makes images incomparable.
         summed = cam.get_cam_image(pixels, mapped.layer, [target], acts, gradients)[0]
     finally:
         hooks.release()
-        checking.remove()
     value = float(score.detach())
     if not (np.isfinite(value) and np.isfinite(summed).all()):
         raise BackboneError("the score or its gradient is not finite (an embedding of zeros?)")
@@ -238,32 +229,6 @@ def _embedder(texts: TextBackbone, name: str, device: Any) -> Embed:
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     return embed
-
-
-def _about(weights: Weights, layer: str, preset: Preset, libraries: Sequence[str]) -> dict[str, object]:
-    return {
-        **weights.record(),
-        "layer": layer,
-        "preset": preset.record(),
-        "software": {name: importlib.metadata.version(name) for name in libraries},
-    }
-
-
-def _check_output(mapped: MappedNetwork) -> Callable[[Any, Any, Any], None]:
-    """Check the output of the layer."""
-
-    def check(_: Any, __: Any, output: Any) -> None:
-        if not isinstance(output, torch.Tensor):
-            raise BackboneError(f"{_layer(mapped)} gives {type(output).__name__}, and one tensor is needed")
-        shape = list(output.shape)
-        if mapped.reshape is None and (output.ndim != 4 or shape[0] != 1):
-            raise BackboneError(f"{_layer(mapped)} gives {shape}, and [1, C, h, w] is needed")
-
-    return check
-
-
-def _layer(mapped: MappedNetwork) -> str:
-    return f"layer '{mapped.about.get('layer')}'"
 
 
 # --- maps of pairs of image and text

@@ -1,13 +1,14 @@
 """Write and read saliency maps in a Zarr group, for live Grad-CAM and the saliency audit."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
+import msgspec
 import numpy as np
 import zarr
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
@@ -19,9 +20,24 @@ from obygaze_studies.errors import AuditError
 
 SIDE = 224
 """Height and width of a map in pixels, those of the square that most networks see."""
-RAW, MEAN_RAW, MEAN_STRETCHED = "raw", "mean_raw", "mean_stretched"
-ABOUT, PAIRS, GROUPS = "about", "pairs", "groups"
-TEXTS_OF_A_PAIR = ("image_id", "text", "group")
+
+
+class _Pair(TypedDict):
+    image_id: str
+    text: str
+    group: str
+    score: float
+    peak: float
+
+
+class _Attributes(TypedDict):
+    about: dict[str, Any]
+    pairs: Annotated[tuple[_Pair, ...], Meta(min_length=1)]
+    groups: tuple[str, ...]
+
+
+class _Group(TypedDict):
+    attributes: _Attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +112,15 @@ def write_maps(maps: Maps, path: Path) -> None:
     with whole_folder(path) as partial:
         group = zarr.open_group(str(partial), mode="w", zarr_format=3)
         pairs = [dict(pair) for pair in maps.pairs]
-        group.update_attributes({ABOUT: dict(maps.about), PAIRS: pairs, GROUPS: list(maps.groups)})
-        for name, first, values in (
-            (RAW, "pair", maps.raw),
-            (MEAN_RAW, "group", maps.mean_raw),
-            (MEAN_STRETCHED, "group", maps.mean_stretched),
-        ):
+        group.update_attributes({"about": dict(maps.about), "pairs": pairs, "groups": list(maps.groups)})
+        for name in ("raw", "mean_raw", "mean_stretched"):
+            values = getattr(maps, name)
             array = group.create_array(
                 name,
                 shape=values.shape,
                 dtype="float32",
                 chunks=(1, SIDE, SIDE),
-                dimension_names=(first, "y", "x"),
+                dimension_names=("pair" if name == "raw" else "group", "y", "x"),
             )
             array[...] = values
 
@@ -124,35 +137,26 @@ def read_maps(path: Path) -> Maps:
     attributes = _attributes(path)
     if attributes is None:
         raise StoreError(f"{path}: no saliency maps, as 'obygaze gradcam' and 'obygaze audit saliency' make")
-    pairs = attributes[PAIRS]
-    array = zarr.open_group(str(path), mode="r").get(RAW)
+    pairs = attributes["pairs"]
+    array = zarr.open_group(str(path), mode="r").get("raw")
     shape = (len(pairs), SIDE, SIDE)
     if not isinstance(array, zarr.Array) or array.shape != shape or array.dtype != np.float32:
-        raise StoreError(f"{path}: array {RAW!r} should be float32 {list(shape)}, a map for each pair")
+        raise StoreError(f"{path}: array 'raw' should be float32 {list(shape)}, a map for each pair")
     raw: NDArray[np.float32] = np.asarray(array[...])
     for index, (pair, picture) in enumerate(zip(pairs, raw, strict=True)):
         if not (np.isfinite(picture).all() and (picture >= 0).all()):
             raise StoreError(f"{path}: map {index}, of {pair['image_id']}, has values below 0 or not finite")
         if float(picture.max()) != pair["peak"]:
             raise StoreError(f"{path}: map {index}, of {pair['image_id']}, is not the one that was written")
-    return with_means(attributes[ABOUT], pairs, raw)
+    return with_means(attributes["about"], pairs, raw)
 
 
-def _attributes(path: Path) -> dict[str, Any] | None:
+def _attributes(path: Path) -> _Attributes | None:
     """Read the attributes of saliency maps; None of anything else."""
     try:
-        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        pairs, about = attributes[PAIRS], attributes[ABOUT]
-        whole = (
-            isinstance(about, dict)
-            and bool(pairs)
-            and all(isinstance(pair[key], str) for pair in pairs for key in TEXTS_OF_A_PAIR)
-            and all(isinstance(pair[key], float) for pair in pairs for key in ("score", "peak"))
-            and attributes[GROUPS] == list(dict.fromkeys(pair["group"] for pair in pairs))
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode((path / "zarr.json").read_bytes(), type=_Group)["attributes"]
+    except (OSError, msgspec.MsgspecError):
         return None
-    return attributes if whole else None
 
 
 # --- the audit

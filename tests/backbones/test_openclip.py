@@ -14,7 +14,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
-from obygaze_studies.audit_common.published_values import EFFECTS
+from obygaze_studies.eat.eat_tests import EFFECTS
 from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
 from tests.tiny_checkpoints import tiny_openclip
 

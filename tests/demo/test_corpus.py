@@ -14,6 +14,7 @@ from obygaze.demo_corpus import (
     SHORTEST,
     UNLABELLED,
     WIDTH,
+    DemoClip,
     Look,
     _write_movie,
     draw_clip,
@@ -27,7 +28,8 @@ PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
 
 
 def drawn(*concepts, strength=1.0, n_frames=48):
-    return np.stack(list(draw_clip(PLAIN, concepts, strength, n_frames, seed=1))).astype(int)
+    clip = DemoClip("clip", "S", concepts, PLAIN, strength, n_frames, seed=1)
+    return np.stack(list(draw_clip(clip))).astype(int)
 
 
 def test_seven_films_of_at_least_twenty_clips_of_five_to_twenty_seconds():

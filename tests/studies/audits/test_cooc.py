@@ -4,9 +4,9 @@ import pytest
 
 from obygaze_models.report import records
 from obygaze_studies.audit_common.audit_tables import read_rows
-from obygaze_studies.audit_common.published_values import OBJECTS, TOTALS
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
+from obygaze_studies.gender_score.published_values import OBJECTS, TOTALS
 from tests.files import rows_of
 
 CAPTIONS = [

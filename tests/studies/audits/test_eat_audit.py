@@ -7,8 +7,8 @@ import pytest
 
 from obygaze_models.report import records, to_csv, to_json
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.audit_common.published_values import EFFECTS
 from obygaze_studies.eat.eat_tests import (
+    EFFECTS,
     SELECTIONS,
     WORDS,
     EatTest,

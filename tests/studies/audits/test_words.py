@@ -25,7 +25,7 @@ def published(shared_data):
     counts, items = {}, {}
     for row in rows_of(shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"):
         words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
-        counts[row["image_id"]] = ImageCounts(int(row["n_captions"]), words)
+        counts[row["image_id"]] = ImageCounts(int(row["n_captions"]), words, ())
         if row["emotion"][:2] in EMOTIONS:
             items[row["image_id"]] = {
                 "emotion": EMOTIONS[row["emotion"][:2]],

@@ -3,11 +3,9 @@
 import signal
 from types import SimpleNamespace
 
-import click
 import pytest
 
 from obygaze_studies import lsmdc
-from obygaze_studies.commands import train as command
 from tests.command import obygaze
 from tests.extraction.clusters import FINISHES, STOPS, Site
 
@@ -66,8 +64,6 @@ def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
 def test_bad_shares_are_usage_errors(capsys):
     assert run("--gather-share", "a quarter") == 2
     assert "--gather-share" in capsys.readouterr().err
-    with pytest.raises(click.BadParameter):
-        command.Share().convert("1/0", None, None)
     assert run("--gather-share", "4") == 1
     assert "--gather-share 4" in capsys.readouterr().err
 

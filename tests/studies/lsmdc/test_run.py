@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.backbones.xclip_lsmdc import load
+from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
 from obygaze_studies.errors import TrainError
@@ -156,7 +157,7 @@ def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
         train(settings(out=whole.out, save_every=1))
     with pytest.raises(TrainError, match=r"lr 0\.0003, now 0\.0001"):
         train(settings(out=whole.out, lr=1e-4, resume=True))
-    with RunFolder(whole.out).alone(), pytest.raises(TrainError, match="whole"):
+    with RunFolder(whole.out).alone(), pytest.raises(StoreError, match="whole"):
         train(settings(out=whole.out, save_every=1, resume=True))
 
 

@@ -98,11 +98,13 @@ def test_sets_and_pairs_add_up(labelled):
     sets = concept_sets(labelled)
     assert sum(counts.total() for counts in sets.values()) == 1914
     assert sets[()] == {"EN": 1003}
-    pairs = {(one.level, one.concepts): one for one in concept_pairs(labelled)}
-    for (level, concepts), one in pairs.items():
-        together = sum(counts[level] for marked, counts in sets.items() if set(concepts) <= set(marked))
-        assert one.test.observed == together
+    pairs = {(row["level"], row["name"]): row for row in concept_pairs(labelled)}
+    for (level, name), row in pairs.items():
+        concepts = set(name.split(" + "))
+        assert row["clips"] == sum(
+            counts[level] for marked, counts in sets.items() if concepts <= set(marked)
+        )
     assert len(pairs) == 3 * len(list(combinations(labelled.codebook.visual_concepts, 2)))
-    body = pairs["S", ("Body", "Clothing")]
-    assert (body.test.observed, round(body.test.expected, 1)) == (87, 68.2)
-    assert body.p_holm < 1e-4
+    body = pairs["S", "Body + Clothing"]
+    assert (body["clips"], round(body["expected"], 1)) == (87, 68.2)
+    assert body["p_holm"] < 1e-4

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.figure3 import UNDEFINED, Bar, draw_figure3
+from obygaze_studies.obygaze12.figure3 import draw_figure3
 from obygaze_studies.obygaze12.figure5 import Node, draw_figure5, threshold_digits
-from obygaze_studies.obygaze12.figure6 import FactorEffect, draw_forest, draw_weights
+from obygaze_studies.obygaze12.figure6 import draw_forest, draw_weights
 from tests.process import python
 
 NAN = float("nan")
@@ -35,11 +35,15 @@ def svg(tmp_path):
     return tmp_path / "figure.svg"
 
 
+def effect(factor, value, low, high):
+    return {"factor": factor, "effect": value, "low": low, "high": high}
+
+
 def test_figure_6_has_one_row_per_factor_for_all_panels_and_says_what_the_sign_means(svg):
-    effects = [FactorEffect("Body", 0.5, 0.1, 0.9), FactorEffect("Activity", NAN, NAN, NAN)]
-    level = FactorEffect("HN (against EN)", 0.1, -0.3, 0.6)
+    effects = [effect("Body", 0.5, 0.1, 0.9), effect("Activity", NAN, NAN, NAN)]
+    level = effect("HN (against EN)", 0.1, -0.3, 0.6)
     draw_forest({"false alarms": [*effects, level], "misses": effects}, svg)
-    assert [words(svg).count(factor) for factor in ("Body", "Activity", level.factor)] == [1, 1, 1]
+    assert [words(svg).count(factor) for factor in ("Body", "Activity", level["factor"])] == [1, 1, 1]
     undefined = [y for _, y, text in texts(svg) if text == "undefined"]
     assert len(undefined) == 2
     assert undefined[0] == undefined[1]
@@ -59,14 +63,17 @@ def test_a_path_without_the_suffix_of_a_file_gives_a_figure_in_every_kind_of_fil
 
 
 def test_figure_3_keeps_the_place_of_a_concept_that_is_undefined_and_counts_clips_under_the_bars(svg):
-    bars = [
-        UNDEFINED if concept == "Look" else Bar(0.5, 0.4, NAN, 0.2, "*", 17, 1057)
+    values = {"f1_pos": 0.5, "f1_pos_low": 0.4, "f1_pos_high": NAN, "all_positive": 0.2, "p_holm": 0.01}
+    rows = [
+        {"negatives": negatives, "concept": concept, "positives": 17, "n_clips": 1057} | values
+        for negatives in ("en", "all")
         for concept in VISUAL_CONCEPTS
+        if concept != "Look"
     ]
-    draw_figure3(VISUAL_CONCEPTS, bars, bars, ("whiskers: none",), svg)
+    draw_figure3(rows, "strict", svg)
     drawn = 2 * (len(VISUAL_CONCEPTS) - 1)
     assert [words(svg).count(word) for word in ("undefined", "*", "17", "1,057")] == [2, drawn, drawn, drawn]
-    assert {"Look", "whiskers: none", "every clip called positive"} <= set(words(svg))
+    assert {"Look", "every clip called positive"} <= set(words(svg))
 
 
 TREE = (
@@ -91,11 +98,12 @@ def test_figure_5_says_on_every_branch_which_side_it_is_and_tells_thresholds_apa
 SAVE = """
 import sys
 from pathlib import Path
-from obygaze_studies.obygaze12.figure3 import Bar, draw_figure3
-bar = Bar(0.5, 0.4, 0.6, 0.2, "n.s.", 3, 9)
+from obygaze_studies.obygaze12.figure3 import draw_figure3
+row = {"negatives": "en", "concept": "Look", "f1_pos": 0.5, "f1_pos_low": 0.4, "f1_pos_high": 0.6}
+row |= {"all_positive": 0.2, "p_holm": 0.5, "positives": 3, "n_clips": 9}
 for suffix in ("pdf", "png", "svg"):
     path = Path(sys.argv[1]) / f"f.{suffix}"
-    draw_figure3(["Look", "Body"], [bar] * 2, [bar] * 2, ["whiskers"], path)
+    draw_figure3([row], "strict", path)
 """
 
 

@@ -20,8 +20,7 @@ def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one
     assert found.low[1] < 0 < found.high[1]
     assert found.p_holm[0] < 0.001
     assert found.p[1] > 0.05
-    assert np.isnan([found.effects[2], found.low[2], found.p[2], found.p_holm[2]]).all()
-    assert found.n_errors == errors.sum()
+    assert np.isnan([found.effect[2], found.low[2], found.p[2], found.p_holm[2]]).all()
 
 
 def test_error_factors_are_scikit_learns_with_the_same_penalty():
@@ -32,13 +31,13 @@ def test_error_factors_are_scikit_learns_with_the_same_penalty():
     design = np.column_stack([factors, movies[:, None] == np.array(["a", "b", "c"])])
     model = LogisticRegression(C=PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
     model.fit(design, errors)
-    np.testing.assert_allclose(error_factors(factors, errors, movies).effects, model.coef_[0, :2], atol=1e-6)
+    np.testing.assert_allclose(error_factors(factors, errors, movies).effect, model.coef_[0, :2], atol=1e-6)
 
 
 def test_error_factors_of_one_film_have_effects_and_no_interval():
     rng = np.random.default_rng(2)
     found = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
-    assert np.isfinite(found.effects[0])
+    assert np.isfinite(found.effect[0])
     assert np.isnan([found.low[0], found.high[0], found.p[0]]).all()
 
 
@@ -51,11 +50,10 @@ def test_what_hardly_ever_happened_has_no_factors(n_events, of_errors):
     errors = (np.arange(33) % 7 == 0) & (np.arange(33) < 7 * n_events)
     errors = errors if of_errors else ~errors
     found = error_factors(factors, errors, movies)
-    assert np.isnan([found.effects, found.low, found.high, found.p, found.p_holm]).all()
-    assert (found.n_clips, found.n_errors) == (33, errors.sum())
+    assert found.isna().all(axis=None)
 
 
 def test_five_errors_have_factors():
     factors = np.tile([[0.0], [1.0]], (15, 1))
     errors = np.isin(np.arange(30), [1, 3, 11, 13, 21])
-    assert np.isfinite(error_factors(factors, errors, np.repeat(["a", "b", "c"], 10)).effects).all()
+    assert np.isfinite(error_factors(factors, errors, np.repeat(["a", "b", "c"], 10)).effect).all()

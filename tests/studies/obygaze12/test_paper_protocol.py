@@ -234,15 +234,15 @@ def test_c_is_chosen_as_scikit_learn_does_and_without_the_test_fold(narrow):
 def test_draws_of_negatives_are_balanced_and_other_ones_in_each_fold(narrow):
     asked = ("Posture", Negatives.ALL)
     problem = paper_concepts.ConceptFolds.of(narrow.corpus.manifest, narrow.source, asked)
-    drawn = [problem.drawn(narrow.source, fold, 0.01, seed=0) for fold in problem.folds[:2]]
+    drawn = [problem.task(fold, 0.01, draws=0) for fold in problem.folds[:2]]
     for fold, task in zip(problem.folds, drawn, strict=False):
-        whole = problem.task(narrow.source, fold, 0.01)
+        whole = problem.task(fold, 0.01)
         assert set(task.rows) <= set(whole.rows)
         assert task.present.mean() == 0.5
         assert task.present.sum() == whole.present.sum()
     negatives = [set(task.rows[~task.present]) for task in drawn]
     assert negatives[0] != negatives[1]
-    again = problem.drawn(narrow.source, problem.folds[0], 0.01, seed=0)
+    again = problem.task(problem.folds[0], 0.01, draws=0)
     assert (again.rows == drawn[0].rows).all()
     chosen = paper_concepts.choose_c(narrow.corpus.manifest, narrow.source, (0.01,), [asked], draws=0)[asked]
     assert 0 < chosen.validated[0.01] < 1

@@ -1,36 +1,12 @@
-"""List the printed numbers of the audited papers: Wolfe et al. 2023, Tables 1 and 2; Sabir and Padró 2023."""
+"""List the printed numbers of Sabir and Padró, 2023."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from obygaze_studies.eat.eat_tests import SELECTIONS
-
 _PRINTED = tomllib.loads(files(__package__).joinpath("published_values.toml").read_text(encoding="utf-8"))
 
-
-@dataclass(frozen=True)
-class PrintedEffect:
-    """A printed effect size, rounded to two decimals, and whether it has a star; 20 + 20 images."""
-
-    d: float
-    star: bool
-
-
-def _effects() -> dict[str, dict[str, PrintedEffect]]:
-    names = [test.name for table in ("table1", "table2") for test in SELECTIONS[table]]
-    return {
-        model: {
-            name: PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
-            for name, cell in zip(names, cells.split(), strict=True)
-        }
-        for model, cells in _PRINTED["effects"].items()
-    }
-
-
-EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = _effects()
-"""Model -> test -> what is printed."""
 
 OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")
 
@@ -71,20 +47,9 @@ EXAMPLE_VALUES = ("distance_man", "distance_woman", "gs_man", "gs_woman")
 """Columns of an example's values."""
 
 
-@dataclass(frozen=True)
-class Example:
-    """An example of the Gender Score poster: what is seen, the caption, and four values.
-
-    Attributes
-    ----------
-    visual, caption
-    values
-        Gender Object Distance of man and woman, Gender Score of man and woman.
-    """
-
-    visual: str
-    caption: str
-    values: tuple[float, float, float, float]
-
-
-EXAMPLES: tuple[Example, ...] = tuple(Example(**example) for example in _PRINTED["examples"])
+EXAMPLES: tuple[Mapping[str, str | float], ...] = tuple(
+    {"visual": example["visual"], "caption": example["caption"]}
+    | dict(zip(EXAMPLE_VALUES, example["values"], strict=True))
+    for example in _PRINTED["examples"]
+)
+"""Examples of the poster: what is seen, the caption, and distance and Gender Score of both genders."""
