@@ -1,9 +1,10 @@
-"""A film of two hours from the file to its page: CPU seconds, frames decoded, memory.
+"""A film of two hours from the file to its page: CPU seconds, frames decoded, memory, and what sound adds.
 
 Six minutes of cuts from real videos (640x272, H.264, as in decode.py) are encoded once; the film is their
 packets again and again. A linear probe is trained on windows of the six minutes, as six movies, with labels
 that follow a feature. Then `obygaze film run` makes the film's page. CPU seconds are user and system time of
-all processes.
+all processes. The same film with a stereo AAC track is extracted with `descriptors` alone and with `sound`
+beside it.
 
     python benchmarks/film.py [--minutes 120] [--workers 2] [--videos FOLDER]
 """
@@ -11,17 +12,20 @@ all processes.
 import json
 import tempfile
 from collections.abc import Sequence
+from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 
+import av
 import numpy as np
 from decode_clips import VIDEOS, make, repeat
-from measure import arguments, obygaze, show
+from measure import arguments, obygaze, show, timed
 
 from obygaze_features.store import open_store
-from obygaze_features.video import probe
+from obygaze_features.video import SoundTrack, probe
 
 SECONDS, WINDOW_S, HOP_S = 360, 46.0, 4.0
+SOUND_S, SOUND_RATE = 60, 48_000
 
 
 def train(clip: Path, folder: Path) -> Path:
@@ -44,6 +48,55 @@ def train(clip: Path, folder: Path) -> Path:
     how = ("--task", "en_s", "--model", "linear", "--save", "linear", "--out", folder / "run")
     obygaze("evaluate", labelled, folder / "train-1.0.0", *how)
     return folder / "run" / "linear.model"
+
+
+def with_sound(film: Path, heard: Path) -> Path:
+    """Copy a film and add a track: a minute of tones and noise in stereo, encoded once, again and again."""
+    generator = np.random.default_rng(0)
+    with av.open(str(film)) as source, av.open(str(heard), "w") as output:
+        pictures = output.add_stream_from_template(source.streams.video[0])
+        track = output.add_stream("aac", rate=SOUND_RATE, layout="stereo", bit_rate=192_000)
+        packets = []
+        for first in range(0, SOUND_S * SOUND_RATE, 1024):
+            tone = 0.1 * np.sin(2 * np.pi * (200 + first // SOUND_RATE * 20) * np.arange(1024) / SOUND_RATE)
+            samples = (tone + generator.normal(0, 0.03, (2, 1024))).astype(np.float32)
+            frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="stereo")
+            frame.sample_rate, frame.pts = SOUND_RATE, first
+            packets += [bytes(packet) for packet in track.encode(frame)]
+        n_done = 0
+        for packet in source.demux(source.streams.video[0]):
+            if packet.size:
+                while n_done * 1024 / SOUND_RATE < float((packet.dts or packet.pts) * packet.time_base):
+                    sound = av.Packet(packets[n_done % len(packets)])
+                    sound.pts = sound.dts = n_done * 1024
+                    sound.time_base, sound.stream = Fraction(1, SOUND_RATE), track
+                    output.mux(sound)
+                    n_done += 1
+                packet.stream = pictures
+                output.mux(packet)
+    return heard
+
+
+def sound_rows(film: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
+    """Measure what sound costs beside descriptors, and what decoding the track alone does."""
+    heard, windows = with_sound(film, folder / "heard.mkv"), folder / "heard.csv"
+    obygaze("manifest", "import", "film", heard, "--window", WINDOW_S, "--hop", 11.5, "--out", windows)
+
+    def extract(name: str, *more: str) -> float:
+        words = ("--backbone", "descriptors", *more, "--workers", workers, "--licence", "CC0-1.0")
+        return obygaze("extract", windows, folder / name, *words).cpu_s
+
+    def decode() -> None:
+        track, end_s = SoundTrack(heard), probe(heard).duration_s
+        for start_s in np.arange(0.0, end_s - WINDOW_S, WINDOW_S).tolist():
+            track.parts(start_s, start_s + WINDOW_S, (), rate=16_000)
+
+    alone, both = extract("seen"), extract("both", "--backbone", "sound")
+    return [
+        ("extract, descriptors, CPU s", alone),
+        ("extract, descriptors and sound, CPU s", f"{both:.0f} ({both / alone:.2f} times)"),
+        ("decoding the track alone, CPU s", timed(decode).cpu_s),
+    ]
 
 
 def main() -> None:
@@ -77,6 +130,7 @@ def main() -> None:
             ("film score, CPU s", scoring.cpu_s),
             ("film report, CPU s", obygaze("film", "report", scored, "--out", page).cpu_s),
             ("the page, kB", page.stat().st_size / 1e3),
+            *sound_rows(film, folder, asked.workers),
         ]
         show(rows, ("what", "seen"))
 

@@ -1,7 +1,7 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +157,7 @@ def search(
     ...     of.search("stores/films", "a woman seen from behind")
     ... except of.ObygazeError as error:
     ...     print(error)
-    stores/films-1.0.0: no group has a text half (toy); clip, image, openclip, video, xclip, xclip-lsmdc may
+    stores/films-1.0.0: no group has a space of texts (toy), as clip, image, openclip, video, xclip, xclip-lsmdc may
     """
     if not query.strip():
         raise SearchError("the query is empty")
@@ -177,6 +177,8 @@ def search(
             f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
             f"{where} of {wanted!r}"
         )
+    if group.provenance.get("untrained"):
+        encoded = replace(encoded, notes=(*encoded.notes, "the network is untrained: the order says nothing"))
     return _ranking(opened, group, cosines(group, encoded), encoded, top)
 
 
@@ -275,10 +277,15 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
         There is none, or there are several.
     """
     pooled = [name for name in store.names if "pooled" in store[name].arrays]
-    able = [name for name in pooled if not store[name].text and (not by_text or _has_texts(store[name]))]
+    able = [
+        name
+        for name in pooled
+        if not store[name].text and (not by_text or embedding_space(store[name].provenance))
+    ]
     if backbone is None and by_text and not able:
         raise SearchError(
-            f"{store.where}: no group has a text half ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
+            f"{store.where}: no group has a space of texts ({', '.join(store.names)}), as "
+            f"{', '.join(TEXT_HALF)} may"
         )
     if (backbone is None and len(able) != 1) or backbone not in (None, *pooled):
         raise SearchError(
@@ -312,20 +319,18 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     if not tokens.ids:
         raise BackboneError(f"{half.name} has no token for the query {text!r}")
     notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",) if tokens.is_cut else ()
-    if half.provenance.get("untrained"):
-        notes = (*notes, "the network is untrained: the order says nothing")
     vector = half.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
     where = f"the query ({half.name}, weights {source})"
     return Query(text, vector, str(half.provenance["space"]), where, notes)
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
-    """Find a query's vector in a store of texts, in the group of the space that is wanted.
+    """Find a query's vector in a store, in the group of the space that is wanted.
 
     Parameters
     ----------
     query
-        A text, exactly as it is stored, or its id.
+        A text, exactly as it is stored, or its id; in a store of imported features, its id.
 
     Raises
     ------
@@ -336,16 +341,15 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     names = [name for name in opened.names if embedding_space(opened[name].provenance) == wanted]
     group = opened[names[0] if names else opened.names[0]]
     where = f"{opened.where}, group {group.name}"
-    if group.text is None:
-        raise SearchError(f"{where}: holds clips, not texts; a text store is expected")
-    rows = [row for row, text in enumerate(group.text) if text == query]
+    texts = group.text or group.clip_ids  # imported features have ids alone
+    rows = [row for row, text in enumerate(texts) if text == query]
     rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
     if len(rows) != 1:
         what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
     return Query(
-        group.text[rows[0]],
+        texts[rows[0]],
         group.read(name, "pooled").astype(np.float64),
         str(embedding_space(group.provenance)),
         where,
@@ -376,10 +380,6 @@ def cosines(group: Group, query: Query) -> NDArray[np.float64]:
     if not np.isfinite(usable).all():
         raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")
     return scores
-
-
-def _has_texts(group: Group) -> bool:
-    return group.provenance.get("name") in TEXT_HALF and embedding_space(group.provenance) is not None
 
 
 def named_weights(group: Group) -> str | None:

@@ -1,5 +1,6 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -153,7 +154,9 @@ def _parted(place: Path) -> tuple[str, Path, str | None]:
     if not (rest and fits(name, Name)) or place.exists():
         name, rest = "", str(place)
     before, _, backbone = rest.rpartition(":")
-    if len(before) > 1 and fits(backbone, Name) and not Path(rest).exists():
+    # Of C:store and http://host:8000 what follows the colon is part of the place.
+    named = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
+    if named and fits(backbone, Name) and not Path(rest).exists():
         return name, Path(before), backbone
     return name, Path(rest), None
 

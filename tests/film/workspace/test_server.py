@@ -1,5 +1,6 @@
 """The workspace's server: who may enter, what is written, a second one, stops."""
 
+import http.client
 import json
 import queue
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -234,7 +236,11 @@ def test_a_second_workspace_is_refused_by_name(serve, copied):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_it_ends_on_a_signal_with_a_line(process, copied):
-    started, _ = process(*copied)
+    started, address = process(*copied)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc)
+    connection.request("GET", urlsplit(address).path)
+    assert connection.getresponse().status < 500  # once it answers it has its handlers of signals
+    connection.close()
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143
     assert started.stdout.read().strip() == "obygaze: stopped"
