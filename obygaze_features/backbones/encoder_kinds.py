@@ -1,7 +1,7 @@
 """List the networks of transformers that see, or read texts, and how each is read; a family is one entry."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -141,6 +141,12 @@ def _aligned(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return output.last_hidden_state, output.pooler_output[:, 0]
 
 
+def frames_of_xclip(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read the half of an X-CLIP before its frames are integrated, frame by frame."""
+    vision = model.vision_model(pixel_values=pixels.flatten(0, 1))
+    return vision.last_hidden_state, model.visual_projection(vision.pooler_output)
+
+
 def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Read a TimeSformer, whose tokens are place by place, with time inside."""
     hidden = model(pixel_values=pixels).last_hidden_state
@@ -148,33 +154,23 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return torch.cat([hidden[:, :1], patches], dim=1), hidden[:, 0]
 
 
-def _clip(cls: str, citation: str, family: str, names: tuple[str, ...] = ()) -> Kind:
-    return Kind(
-        cls,
-        _embedded,
-        EMBEDDING,
-        "CLIPImageProcessor",
-        citation,
-        unexpected=(r"text_model\..*", r"text_projection\.weight", r"logit_scale"),
-        untrained={"patch_size": 16},
-        family=family,
-        names=names,
-        head="visual projection",
-        layer="image embedding",
-    )
-
-
 EMBEDDING = "image embedding of each frame, not normalised"
 HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token")
-_DINO = ("class token of each frame", "BitImageProcessor")
 _SIGLIP_HALVES = (r"text_model\..*", r"logit_scale", r"logit_bias")
 _AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025"
 _VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
-CLIP = _clip(
+CLIP = Kind(
     "CLIPVisionModelWithProjection",
+    _embedded,
+    EMBEDDING,
+    "CLIPImageProcessor",
     "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021",
-    "clip",
-    ("clip",),
+    unexpected=(r"text_model\..*", r"text_projection\.weight", r"logit_scale"),
+    untrained={"patch_size": 16},
+    family="clip",
+    names=("clip",),
+    head="visual projection",
+    layer="image embedding",
 )
 SIGLIP = Kind(
     "SiglipVisionModel",
@@ -193,26 +189,32 @@ SIGLIP2 = (
     "Tschannen et al., SigLIP 2: Multilingual vision-language encoders with improved semantic "
     "understanding, localization, and dense features, arXiv:2502.14786, 2025"
 )
+DINOV2 = Kind(
+    "Dinov2Model",
+    _pooled,
+    "class token of each frame",
+    "BitImageProcessor",
+    "Oquab et al., DINOv2, TMLR 2024",
+    side="",
+    unexpected=HEADS,
+)
 IMAGES: Mapping[str, Kind] = {
     "clip": CLIP,
     "clip_vision_model": CLIP,
-    "metaclip_2": _clip(
-        "MetaClip2VisionModelWithProjection",
-        "Chuang et al., MetaCLIP 2: a worldwide scaling recipe, NeurIPS 2025",
-        "metaclip_2",
+    "metaclip_2": replace(
+        CLIP,
+        network="MetaClip2VisionModelWithProjection",
+        citation="Chuang et al., MetaCLIP 2: a worldwide scaling recipe, NeurIPS 2025",
+        family="metaclip_2",
+        names=(),
     ),
     "siglip": SIGLIP,
     "siglip_vision_model": SIGLIP,
-    "dinov2": Kind(
-        "Dinov2Model", _pooled, *_DINO, "Oquab et al., DINOv2, TMLR 2024", side="", unexpected=HEADS
-    ),
-    "dinov2_with_registers": Kind(
-        "Dinov2WithRegistersModel",
-        _pooled,
-        *_DINO,
-        "Darcet et al., Vision transformers need registers, ICLR 2024",
-        side="",
-        unexpected=HEADS,
+    "dinov2": DINOV2,
+    "dinov2_with_registers": replace(
+        DINOV2,
+        network="Dinov2WithRegistersModel",
+        citation="Darcet et al., Vision transformers need registers, ICLR 2024",
     ),
     "dinov3_vit": Kind(
         "DINOv3ViTModel",
@@ -325,7 +327,7 @@ VIDEOS: Mapping[str, Kind] = {
     ),
     "xclip": Kind(
         "XCLIPModel",
-        _mean,
+        frames_of_xclip,
         "mean of it over the frames, the published video vector",
         "VideoMAEImageProcessor",
         "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022",

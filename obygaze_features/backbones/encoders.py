@@ -27,6 +27,7 @@ from obygaze_features.backbones.encoder_kinds import (
     Kind,
     Read,
     TextKind,
+    frames_of_xclip,
 )
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
@@ -52,7 +53,7 @@ def image(
     tokens
         `patches` stores the tokens of the patches too, frame by frame and row by row.
     """
-    return _build("image", IMAGES, find_weights(weights), n_frames, tokens=tokens, compute=compute)
+    return _build("image", IMAGES, weights, n_frames, tokens=tokens, compute=compute)
 
 
 def video(
@@ -69,7 +70,7 @@ def video(
     tokens
         `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
     """
-    return _build("video", VIDEOS, find_weights(weights), n_frames, tokens=tokens, compute=compute)
+    return _build("video", VIDEOS, weights, n_frames, tokens=tokens, compute=compute)
 
 
 def clip(
@@ -89,8 +90,7 @@ def clip(
         Preprocessing; None is what the processor's configuration beside the weights asks for, or without one
         `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
     """
-    source = find_weights(weights)
-    return _build("clip", _CLIPS, source, n_frames, compute=compute, preset=preset, presets=["obygaze12"])
+    return _build("clip", _CLIPS, weights, n_frames, compute=compute, preset=preset, presets=["obygaze12"])
 
 
 def vivit(
@@ -116,7 +116,7 @@ def vivit(
     return _build(
         "vivit",
         {"vivit": VIDEOS["vivit"]},
-        find_weights(weights),
+        weights,
         n_frames,
         tokens=tokens,
         compute=compute,
@@ -145,7 +145,7 @@ def xclip(
     return _build(
         "xclip",
         {"xclip": VIDEOS["xclip"]},
-        find_weights(weights),
+        weights,
         n_frames,
         tokens=tokens,
         compute=compute,
@@ -299,7 +299,7 @@ class SeeingHalf(Half[Kind]):
                 f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}"
             )
         if xclip:
-            return XClipTokens(self.network(), tokens)
+            return XClipTokens(self.network(), kind, tokens)
         if pictures:
             prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
             return Pictures(self.network(), kind.read, kind.vector, prefix, tokens)
@@ -309,7 +309,7 @@ class SeeingHalf(Half[Kind]):
 def _build(
     name: str,
     kinds: Mapping[str, Kind],
-    source: Weights,
+    weights: str,
     n_frames: int | None,
     *,
     tokens: str = "none",
@@ -317,6 +317,7 @@ def _build(
     preset: str | None = None,
     presets: Sequence[str] = (),
 ) -> Backbone:
+    source = find_weights(weights)
     half = SeeingHalf(source, kinds, name, VISION)
     kind = half.kind
     frames, step = half.frames(name, n_frames)
@@ -434,7 +435,7 @@ class XClipTokens(nn.Module):
     in `XCLIPModel.get_video_features`.
     """
 
-    def __init__(self, model: Any, tokens: str) -> None:
+    def __init__(self, model: Any, kind: Kind, tokens: str) -> None:
         super().__init__()
         self.model = model
         self.tokens = tokens
@@ -445,20 +446,19 @@ class XClipTokens(nn.Module):
         }
         self.meanings = {
             "frames": "output of the multi-frame integration transformer, one a frame",
-            "pooled": VIDEOS["xclip"].vector,
+            "pooled": kind.vector,
             "tokens": which.get(tokens, ""),
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, T, 3, h, w]`."""
         clips, frames = pixels.shape[:2]
-        vision = self.model.vision_model(pixel_values=pixels.flatten(0, 1))
-        before = self.model.visual_projection(vision.pooler_output).view(clips, frames, -1)
+        hidden, vectors = frames_of_xclip(self.model, pixels)
+        before = vectors.view(clips, frames, -1)
         after = self.model.mit(before).last_hidden_state
         results = {"frames": after, "pooled": after.float().mean(dim=1)}
         if self.tokens == "frames":
             results["tokens"] = before
         elif self.tokens == "patches":
-            hidden = vision.last_hidden_state[:, 1:]
-            results["tokens"] = hidden.reshape(clips, -1, hidden.shape[-1])
+            results["tokens"] = hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])
         return results

@@ -4,7 +4,7 @@ transformers has no CLIP with a ResNet (Radford et al. 2021, section 2.4): this 
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -242,9 +242,7 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
-    def make() -> Any:
-        return open_clip.CLIP(**config)
-
+    make = partial(open_clip.CLIP, **config)
     if weights.seed is not None:
         return untrained(make, weights.seed)
     check_size(weights, OPEN_CLIP.config, make)

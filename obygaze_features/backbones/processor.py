@@ -63,8 +63,6 @@ class Processor:
         }
 
 
-_VIDEOMAE = Processor(2, 224, 224, HALF)
-_VIVIT = Processor(2, 256, 224, HALF, factor=1 / 127.5, offset=-1.0)
 PROCESSORS: Mapping[str, Processor] = {
     "CLIPImageProcessor": Processor(3, 224, 224, OPENAI),
     "SiglipImageProcessor": Processor(3, 224, None, HALF),
@@ -72,8 +70,8 @@ PROCESSORS: Mapping[str, Processor] = {
     "BitImageProcessor": Processor(3, 224, 224, OPENAI),
     "ViTImageProcessor": Processor(2, 224, None, HALF),
     "DINOv3ViTImageProcessor": Processor(2, 224, None, IMAGENET, "torch"),
-    "VideoMAEImageProcessor": _VIDEOMAE,
-    "VivitImageProcessor": _VIVIT,
+    "VideoMAEImageProcessor": Processor(2, 224, 224, HALF),
+    "VivitImageProcessor": Processor(2, 256, 224, HALF, factor=1 / 127.5, offset=-1.0),
     "VJEPA2VideoProcessor": Processor(2, 292, 256, IMAGENET, "torch"),
     "LlavaOnevisionVideoProcessor": Processor(3, 384, None, OPENAI, "torch"),
     "VideoPrismVideoProcessor": Processor(3, 288, None, None, "torch"),

@@ -18,7 +18,6 @@ from obygaze_features.backbones.tokenizer import Tokenizer, check_end
 from obygaze_features.backbones.weights import (
     HUB,
     TOKENIZER_CONFIG,
-    Weights,
     find_weights,
     object_beside,
 )
@@ -27,13 +26,13 @@ from obygaze_features.errors import BackboneError
 
 def text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
     """Build the text half of a network whose other half is `image` or `video`; both map to one space."""
-    return _build("text", TEXTS, find_weights(weights), compute)
+    return _build("text", TEXTS, weights, compute)
 
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose image half is `clip`; both map to one space."""
     kinds = {kind: TEXTS[kind] for kind in ("clip", "clip_text_model", "siglip", "siglip_text_model")}
-    return _build("clip-text", kinds, find_weights(weights), compute)
+    return _build("clip-text", kinds, weights, compute)
 
 
 def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
@@ -42,12 +41,11 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
     The network's own classifier adds a prompt to each text that depends on the video (Ni et al. 2022, section
     3.3). A store's text vector cannot depend on a video, so it is the embedding before that prompt.
     """
-    return _build("xclip-text", {"xclip": TEXTS["xclip"]}, find_weights(weights), compute)
+    return _build("xclip-text", {"xclip": TEXTS["xclip"]}, weights, compute)
 
 
-def _build(
-    name: str, kinds: Mapping[str, TextKind], source: Weights, compute: Compute | None
-) -> TextBackbone:
+def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
+    source = find_weights(weights)
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
     kind = half.kind
     tokenizer = _tokenizer(half)

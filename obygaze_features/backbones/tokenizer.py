@@ -49,16 +49,16 @@ class Tokenizer:
     ) -> None:
         self.lower = lower
         self.pad = pad
-        self.own, self.digests = load_tokenizer(weights)
-        known = [size for size in (limit, self.own.model_max_length) if size and size < UNLIMITED]
+        self._tokenizer, self._digests = load_tokenizer(weights)
+        known = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
         if not known:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
         self.limit = int(min(known))
-        if self.limit <= (added := self.own.num_special_tokens_to_add()):
+        if self.limit <= (added := self._tokenizer.num_special_tokens_to_add()):
             raise BackboneError(
                 f"{weights.name}: a text may have {self.limit} tokens, and begin and end alone are {added}"
             )
-        self.filling: int | None = self.own.pad_token_id
+        self.filling: int | None = self._tokenizer.pad_token_id
         if pad and self.filling is None:
             raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
@@ -80,7 +80,7 @@ class Tokenizer:
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
         return {
-            "sha256": self.digests,
+            "sha256": self._digests,
             "max_tokens": self.limit,
             "lower_case": self.lower,
             "padded": self.pad,
@@ -88,7 +88,7 @@ class Tokenizer:
 
     def _ids(self, texts: list[str], **how: Any) -> list[list[int]]:
         with quiet():
-            ids: list[list[int]] = self.own(texts, **how)["input_ids"]
+            ids: list[list[int]] = self._tokenizer(texts, **how)["input_ids"]
         return ids
 
 
@@ -113,15 +113,15 @@ class CaptionTokenizer:
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
         if weights.folder is None:
             weights = replace(weights, folder=weights.files[0].parent)
-        self._tokenizer = Tokenizer(weights, max_words)
-        self.digests = self._tokenizer.digests
+        self._tokenizer: Any
+        self._tokenizer, self.digests = load_tokenizer(weights)
         self.files = [path for name in self.digests if (path := file_of(weights, name))]
         self.max_words = max_words
-        own = self._tokenizer.own
+        self.start, self.end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         # The sentence is pooled at the largest id, so this must be the end token.
-        if own.bos_token_id is None or own.eos_token_id != vocabulary - 1 or len(own) != vocabulary:
+        if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
             raise BackboneError(
-                f"{weights.name}: its tokenizer has {len(own)} tokens and ends with {own.eos_token_id}; "
+                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends with {self.end}; "
                 f"expected {vocabulary} and {vocabulary - 1}, as the network has them"
             )
 
@@ -133,8 +133,18 @@ class CaptionTokenizer:
 
     def tokens(self, captions: Sequence[str]) -> list[Tokens]:
         """Turn captions into tokens, cut and padded to `max_words`."""
-        cut = self._tokenizer([clean_caption(caption) for caption in captions])
-        return [replace(each, ids=each.ids + (0,) * (self.max_words - len(each.ids))) for each in cut]
+        if not captions:
+            return []
+        with quiet():
+            pieces: list[list[int]] = self._tokenizer(
+                [clean_caption(caption) for caption in captions], add_special_tokens=False
+            )["input_ids"]
+        return [self._row(caption_pieces) for caption_pieces in pieces]
+
+    def _row(self, pieces: Sequence[int]) -> Tokens:
+        ids = [self.start, *pieces[: self.max_words - 2], self.end]
+        padding = [0] * (self.max_words - len(ids))
+        return Tokens((*ids, *padding), len(pieces) + 2, self.max_words)
 
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""

@@ -99,7 +99,7 @@ def training_record(weights: Weights) -> dict[str, Any] | None:
 def xclip_lsmdc(
     n_frames: int | None = None,
     *,
-    weights: str | None = None,
+    weights: str,
     preset: str = "clip",
     tokens: Literal["none", "frames"] = "frames",
     compute: Compute | None = None,
@@ -116,10 +116,6 @@ def xclip_lsmdc(
     tokens
         `frames` stores v; `none` leaves it out.
     """
-    if weights is None:
-        raise BackboneError(
-            "backbone 'xclip-lsmdc' has no public weights: name a checkpoint file, or random:SEED"
-        )
     source = find_weights(weights)
     network, size = load(source)
     frames = n_frames or size.max_frames
@@ -169,7 +165,7 @@ class XClipLsmdcTokens(nn.Module):
         return {"frames": related, "pooled": self.network.video_vector(related), "tokens": frames}
 
 
-def xclip_lsmdc_text(*, weights: str | None = None, compute: Compute | None = None) -> TextBackbone:
+def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose visual half is `xclip-lsmdc`; both map to one space.
 
     Parameters
@@ -178,8 +174,6 @@ def xclip_lsmdc_text(*, weights: str | None = None, compute: Compute | None = No
         As for `xclip-lsmdc`, with CLIP's tokenizer (vocab.json, merges.txt, tokenizer_config.json) beside the
         file or in the folder. `obygaze train` puts it there.
     """
-    if weights is None:
-        raise BackboneError("backbone 'xclip-lsmdc-text' has no public weights: name a checkpoint file")
     source = find_weights(weights)
     refuse_untrained(source)
     network, size = load(source)
