@@ -315,15 +315,15 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
         reach, document = document.get("reach"), _as_new(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     card = msgspec.convert(dict(document), ModelCard)
-    inputs: Any = card.modalities or (document,)
-    for made in inputs:
+    several: tuple[Any, ...] = card.modalities or ()
+    for made in (document, *several):
         try:
             validate_provenance(made["provenance"], sealed=True)
         except StoreError as error:
             raise ModelError(f"{name}: the card's {error}") from error
         if family(made["provenance"]) != made["provenance_sha256"]:
             raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
-    if sum(made["n_features"] for made in inputs) != card.n_features:
+    if several and sum(each["n_features"] for each in several) != card.n_features:
         raise ModelError(f"{name}: the card's modalities have not its {card.n_features} features")
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in card.parameters.values())),
