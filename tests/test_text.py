@@ -134,7 +134,7 @@ def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsy
 
 
 def test_usage_errors_are_escaped_too(capsys):
-    obygaze("store", "\x1b]0;mine\x07")
+    obygaze("train", "xclip-lsmdc", "--annotations", "http://\x1b]0;mine\x07")
     assert "\\u001b]0;mine\\u0007" in capsys.readouterr().err
 
 
