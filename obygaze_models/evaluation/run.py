@@ -5,7 +5,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, TypedDict, cast
 
 import numpy as np
 import pandas as pd
@@ -209,16 +209,21 @@ Seed = Annotated[int, Meta(description="a whole number")]
 Texts = Annotated[dict[str, str], Meta(description="an object of texts")]
 
 
-class ClipCounts(TypedDict):
-    """Numbers of clips; some where the features are a store's alone."""
+class _StoreCounts(TypedDict, total=False):
+    """Numbers of clips where the features are a store's."""
 
-    manifest: NotRequired[Whole]
-    unlabelled: NotRequired[Whole]
-    in_no_task: NotRequired[Whole]
-    with_features: NotRequired[Whole]
-    partial: NotRequired[Whole]
-    in_store_only: NotRequired[Whole]
-    seen_score: NotRequired[Whole]
+    manifest: Whole
+    unlabelled: Whole
+    in_no_task: Whole
+    with_features: Whole
+    partial: Whole
+    in_store_only: Whole
+    seen_score: Whole
+
+
+class ClipCounts(_StoreCounts):
+    """Numbers of clips."""
+
     other_levels: Whole
     tested: Whole
 
