@@ -128,7 +128,7 @@ class PretendedWorkers:
         self._waiting, self._running, self._done, self._count = deque(), [], deque(), count()
 
     def put(self, key, task, _limit_s):
-        self._waiting.append((key, task.tasks[0].clip_id))
+        self._waiting.append((key, task[0].tasks[0].clip_id))
 
     def get(self, _timeout_s):
         while not self._done:
