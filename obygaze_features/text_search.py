@@ -157,7 +157,7 @@ def search(
     ...     of.search("stores/films", "a woman seen from behind")
     ... except of.ObygazeError as error:
     ...     print(error)
-    stores/films-1.0.0: no group has a space of texts (toy), as clip, image, openclip, video, xclip, xclip-lsmdc may
+    stores/films-1.0.0: no group can read texts (toy); clip, image, openclip, video, xclip, xclip-lsmdc may
     """
     if not query.strip():
         raise SearchError("the query is empty")
@@ -284,8 +284,7 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
     ]
     if backbone is None and by_text and not able:
         raise SearchError(
-            f"{store.where}: no group has a space of texts ({', '.join(store.names)}), as "
-            f"{', '.join(TEXT_HALF)} may"
+            f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
         )
     if (backbone is None and len(able) != 1) or backbone not in (None, *pooled):
         raise SearchError(

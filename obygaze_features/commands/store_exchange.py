@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -74,7 +74,7 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 
 @contextmanager
 def open_source(
-    source: Path, kind: str, ids: str | None, key: str | None
+    source: Path, kind: str, ids: str | None, key: str | None, labels: Collection[str] = ()
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -89,40 +89,67 @@ def open_source(
         with hdf5_items(source) as content:
             yield content
     elif kind == "table":
-        with table_items(source, ids) as table:
+        with table_items(source, ids, labels) as table:
             yield table
+    elif kind == "pth" and source.is_file():
+        yield _pth_items(source), {}
     else:
         pth = (".pth", ".pt"), partial(read_pth, key=key)
         yield files_below(source, *(pth if kind == "pth" else ((".npy",), read_npy))), {}
 
 
-def read_pth(path: Path, key: str | None = None) -> "NDArray[Any]":
-    """Read one tensor saved by torch, or that of a dict under a key; unpickles nothing else.
+def _pth_items(path: Path) -> dict[str, "ImportItem"]:
+    """Read a dict with a tensor per clip, saved by torch in one file."""
+    from obygaze_features.exchange.import_items import ImportItem
 
-    bfloat16, which numpy lacks, becomes float32, which holds every one of its values.
-    """
+    tensors = _unpickled(path)
+    if not isinstance(tensors, dict):
+        raise StoreError(f"{path}: expected a dict with a tensor per clip, or a folder with a file per clip")
+
+    def load(name: object) -> dict[str, "NDArray[Any]"]:
+        return {"": _plain(tensors[name], f"{path}, {name}")}
+
+    return {str(name): ImportItem(f"{path}, {name}", partial(load, name)) for name in tensors}
+
+
+def read_pth(path: Path, key: str | None = None) -> "NDArray[Any]":
+    """Read one tensor saved by torch, or that of a dict under a key; unpickles nothing else."""
+    tensor = _unpickled(path)
+    if isinstance(tensor, dict):
+        if key not in tensor:
+            names = ", ".join(map(str, tensor))
+            raise StoreError(f"{path}: holds a dict; name a tensor of it with --key, one of {names}")
+        tensor = tensor[key]
+    return _plain(tensor, str(path))
+
+
+def _unpickled(path: Path) -> Any:
+    """Read tensors saved by torch, which are at most as large as a clip's features may be."""
     import torch
 
     from obygaze_features.exchange.import_items import refuse_giants
 
     refuse_giants(path.stat().st_size, str(path))
     try:
-        tensor = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch lets any of them out of damaged bytes
         if isinstance(error, OSError) and error.filename is not None:
             raise
         reason = first_line(error, 200)
         raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
-    if isinstance(tensor, dict):
-        if key not in tensor:
-            names = ", ".join(map(str, tensor))
-            raise StoreError(f"{path}: holds a dict; name a tensor of it with --key, one of {names}")
-        tensor = tensor[key]
+
+
+def _plain(tensor: Any, where: str) -> "NDArray[Any]":
+    """Make an array of a dense tensor; bfloat16, which numpy lacks, becomes float32, without a loss."""
+    import torch
+
+    from obygaze_features.exchange.import_items import refuse_giants
+
     if not isinstance(tensor, torch.Tensor):
-        raise StoreError(f"{path}: holds a {type(tensor).__name__}; expected one tensor")
+        raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")
     if tensor.layout != torch.strided:
-        raise StoreError(f"{path}: a sparse tensor; expected a plain one")
-    refuse_giants(tensor.numel() * tensor.element_size(), str(path))
+        raise StoreError(f"{where}: a sparse tensor; expected a plain one")
+    refuse_giants(tensor.numel() * tensor.element_size(), where)
     plain = tensor.detach()
     values: NDArray[Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
     return values
@@ -140,7 +167,8 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="pth (.pt too), npy: folders with a file per clip. hdf5: a file with a group per clip. table: "
+    help="pth (.pt too), npy: folders with a file per clip; pth: also one file with a dict of them. "
+    "hdf5: a file with a group per clip. table: "
     "one file with a row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
 )
 @click.option(
@@ -161,7 +189,7 @@ SHOWN = 5
     "--pattern",
     help="Names of the files or groups, built from the manifest's columns; {video} is the video's name "
     "without folder. Suffixes, also a video's, are left out.  [default: {video}; "
-    "for hdf5 and table {clip_id}]",
+    "for one file {clip_id}]",
 )
 @click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
 @click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
@@ -216,11 +244,13 @@ def import_(
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = manifests.read_manifest(manifest)
-    pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} else "{video}")
+    pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} or source.is_file() else "{video}")
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
-    with open_source(source, kind, ids, key) as (items, about), progress_bar("import") as progress:
+    labels = {name for clip in table for name in clip.extras}
+    labels |= {concept.name for concept in table.codebook.concepts}
+    with open_source(source, kind, ids, key, labels) as (items, about), progress_bar("import") as progress:
         known: dict[str, object] = {}
         if declared is not None:
             known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
@@ -251,7 +281,11 @@ def import_(
             progress=progress,
             **stated,
         )
-    return sealed_result(path)
+    group = of.open_store(path)[called]
+    shapes = {array: list(group.shape(array)[1:]) for array in group.arrays}
+    document, line = sealed_result(path)
+    sizes = ", ".join(f"{array} {size}" for array, size in shapes.items())
+    return {**document, "arrays": shapes}, f"{line}\neach clip has: {sizes}"
 
 
 @click.command()

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import obygaze_features as of
-from obygaze_features.options import Result
 from obygaze_features.screen import progress_bar
 
 
@@ -22,7 +21,7 @@ def fingerprint(path: Path) -> str:
     return of.open_store(path).fingerprint
 
 
-def sealed_result(path: Path) -> Result:
+def sealed_result(path: Path) -> tuple[dict[str, object], str]:
     """Return what a newly made store holds."""
     from obygaze_features.store import STATUSES
     from obygaze_features.store.records import absent_counts
@@ -33,5 +32,10 @@ def sealed_result(path: Path) -> Result:
     parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
     parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
     counts, made = ", ".join(parts), store.fingerprint
-    document = {"store": str(path), "clips": statuses, "groups": store.names, "fingerprint": made}
+    document: dict[str, object] = {
+        "store": str(path),
+        "clips": statuses,
+        "groups": store.names,
+        "fingerprint": made,
+    }
     return document, f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {made}"

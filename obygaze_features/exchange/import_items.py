@@ -194,12 +194,14 @@ class _Request(NamedTuple):
     session: int
     folder: Path
     reader: Reader
-    words: tuple[Path | str | None, ...]
+    words: tuple[Path | str | frozenset[str] | None, ...]
     clip: int | None = None
 
 
 @contextmanager
-def read_apart(library: str, reader: Reader, path: Path, *words: str | None) -> Iterator[FileContent]:
+def read_apart(
+    library: str, reader: Reader, path: Path, *words: str | frozenset[str] | None
+) -> Iterator[FileContent]:
     """Open a file with a reader that runs in a worker; each `load` requests one clip from it.
 
     Parameters

@@ -3,7 +3,7 @@
 import csv
 import math
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -41,16 +41,16 @@ ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
 
 NO_FEATURES = frozenset(
-    {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason"}
+    {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
 )
-"""Columns of manifests and of our exports: never features, even where they hold numbers."""
+"""Columns of manifests, of our exports and of pandas's indexes: never features, though they hold numbers."""
 
 MOST_UNPACKED = 16 << 30
 """Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
 
 
 @contextmanager
-def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
+def table_items(path: Path, ids: str | None, labels: Collection[str] = ()) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts about the file itself.
 
     CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
@@ -64,16 +64,19 @@ def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
     ids
         A file of ids in the order of the rows (one per line, or a table with a column clip_id), or the name
         of the column or array that holds them; by default one of `ID_NAMES`.
+    labels
+        Names of columns that hold labels of the clips, such as concepts, and so no features.
 
     Raises
     ------
     StoreError
         Naming the file and the column or array at fault.
     """
-    readers: Mapping[str, Callable[[Path, str | None], Any]] = {
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".parquet": _parquet,
+    csv_rows, parquet = (partial(read, labelled=frozenset(labels)) for read in (_csv, _parquet))
+    readers: Mapping[str, Callable[[Path, str | None], AbstractContextManager[FileContent]]] = {
+        ".csv": csv_rows,
+        ".tsv": csv_rows,
+        ".parquet": parquet,
         ".npy": _npy,
         ".npz": _npz,
         ".h5": _hdf5,
@@ -83,7 +86,7 @@ def table_items(path: Path, ids: str | None) -> Iterator[FileContent]:
     if path.is_dir():
         raise StoreError(f"{path}: is a folder; --from table reads one file ({', '.join(readers)})")
     if path.suffix.lower() not in readers:
-        torch = "; write its matrix with numpy.save" if path.suffix.lower() in {".pt", ".pth"} else ""
+        torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
         raise StoreError(f"{path}: --from table reads {', '.join(readers)}{torch}")
     with readers[path.suffix.lower()](path, ids) as content:
         yield content
@@ -112,7 +115,7 @@ def read_ids(path: Path) -> list[str]:
 # --- tables of text and columns
 # ---------------------------------------------------------------------------
 @contextmanager
-def _csv(path: Path, ids: str | None) -> Iterator[FileContent]:
+def _csv(path: Path, ids: str | None, labelled: frozenset[str]) -> Iterator[FileContent]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             delimiter = _delimiter(file.readline())
@@ -137,7 +140,8 @@ def _csv(path: Path, ids: str | None) -> Iterator[FileContent]:
                 ) from None
         return values
 
-    yield _columns(path, header, [[row[n] for row in rows] for n in range(len(header))], ids, numbers)
+    columns = [[row[n] for row in rows] for n in range(len(header))]
+    yield _columns(path, header, columns, ids, labelled, numbers=numbers)
 
 
 def _columns(
@@ -145,31 +149,37 @@ def _columns(
     header: Sequence[str],
     columns: Sequence[Sequence[Any]],
     ids: str | None,
+    labelled: frozenset[str],
+    *,
     numbers: Callable[[str, Any], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     names, column = _ids_of(path, header, ids)
     labels = [str(name) for name in columns[header.index(column)]] if names is None else names
-    features = [n for n, name in enumerate(header) if name != column and name not in NO_FEATURES]
+    no_features = {column, *NO_FEATURES, *labelled}
+    features = [
+        n for n, name in enumerate(header) if name not in no_features and not name.startswith("Unnamed: ")
+    ]
     if not features:
         raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
     chosen = [numbers(header[n], columns[n]) for n in features]
     if len({values.shape for values in chosen}) != 1 or (len(chosen) > 1 and chosen[0].ndim > 1):
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
     others = [name for n, name in enumerate(header) if n not in features and name != column]
-    about = {"left_out": f"columns that are no features: {', '.join(others)}"} if others else {}
+    shown = ", ".join(name or "(without a name)" for name in others)
+    about = {"left_out": f"columns that are no features: {shown}"} if others else {}
     matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
     return _pieces(path, labels, {"": matrix}), about
 
 
-def _parquet(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
+def _parquet(path: Path, ids: str | None, labelled: frozenset[str]) -> AbstractContextManager[FileContent]:
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
-    return read_apart("Parquet", parquet_rows, path, ids)
+    return read_apart("Parquet", parquet_rows, path, ids, labelled)
 
 
 @contextmanager
-def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
+def parquet_rows(path: Path, ids: str | None, labelled: frozenset[str]) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
@@ -194,7 +204,7 @@ def parquet_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
             )
         return np.stack(list(vectors))
 
-    yield _columns(path, header, [table.column(name) for name in header], ids, numbers)
+    yield _columns(path, header, [table.column(name) for name in header], ids, labelled, numbers=numbers)
 
 
 # --- files of arrays

@@ -26,6 +26,7 @@ from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.records import StoredClip
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage import shard_rows
+from obygaze_features.store.store import sealed_versions
 
 OnNote = Callable[[str], object]
 ShowRows = Callable[[int, str], AbstractContextManager[OnCommit]]
@@ -166,6 +167,11 @@ class Extraction:
         """Whether the stage is that of a store, in whose place one that grows a store is begun."""
         return self.append is not None and is_outlived(self.stage_path, self.append)
 
+    def _next_version(self) -> str:
+        """Name the version that adds clips to the newest sealed store."""
+        major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
+        return f"{major}.{int(minor) + 1}.0"
+
     def _growth(self) -> Growth | None:
         if self.append is None:
             return None
@@ -201,10 +207,12 @@ class Extraction:
             The stage was created with other settings.
         """
         folder, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and not folder.exists():
+        if sealed.exists() and (not folder.exists() or self._outlived()):
+            newest = sealed_versions(self.out)[-1]
             raise ExtractError(
-                f"{sealed} is sealed, and its staging folder is gone: nothing can be added to it. "
-                f"For more clips make its next version: --append {quote(str(sealed))} --store-version 1.1.0"
+                f"{sealed} is sealed, and {folder} is not its stage: nothing can be added to it. "
+                f"For more clips make the next version: --append {quote(str(newest))} "
+                f"--store-version {self._next_version()}"
             )
         if obstacle := what_forbids_writing(folder):
             raise ExtractError(obstacle)
@@ -225,7 +233,7 @@ class Extraction:
         if missing and sealed.exists() and self.seals:
             raise ExtractError(
                 f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
-                "such as --store-version 1.1.0"
+                f"such as --store-version {self._next_version()}"
             )
         with self.watch(len(missing), self.unit) as on_commit:
 

@@ -14,7 +14,10 @@ PUBLISHED_RATES = (
 
 def share(text: str) -> float:
     """Parse a factor, as a number or a fraction such as 1/4."""
-    return float(Fraction(text))
+    try:
+        return float(Fraction(text))
+    except ZeroDivisionError:
+        raise ValueError(text) from None  # which click words
 
 
 @click.command("xclip-lsmdc")

@@ -203,6 +203,9 @@ def test_a_pth_is_one_tensor_and_never_unpickled(ok, run, place):
     rows = open_store(place / "out/lab")["b"]
     assert [rows.read(clip, "pooled").tolist() for clip in "ab"] == [[0.5] * 4, [0, 1, 2, 3]]
     assert rows.provenance["imported"] is True
+    torch.save({clip: torch.arange(4.0) for clip in "abc"}, place / "in/all.pt")
+    out = ok("store import in/abc.csv in/all.pt out/one --from pth --backbone b --licence MIT --json")
+    assert json.loads(out)["arrays"] == {"pooled": [4]}
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "h5ad"])

@@ -71,6 +71,24 @@ def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(D)})
+    table.insert(0, "clip_id", IDS)
+    table["Weapon"] = [0, 1, 1]  # a model would find the concept in it
+    path = tmp_path / f"all.{form}"
+    if form == "csv":
+        table.to_csv(path)
+    else:
+        pytest.importorskip("pyarrow")
+        table.reset_index().to_parquet(path)
+    with table_items(path, None, {"Weapon"}) as (found, about):
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
+    assert store["lab"].shape("pooled") == (3, D)
+    assert "Weapon" in about["left_out"]
+
+
 @pytest.mark.parametrize("form", ["lines", "column", "npy"])
 def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
     np.save(tmp_path / "all.npy", MATRIX)

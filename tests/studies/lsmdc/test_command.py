@@ -62,7 +62,7 @@ def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
 
 
 def test_bad_shares_are_usage_errors(capsys):
-    assert run("--gather-share", "a quarter") == 2
+    assert run("--gather-share", "1/0") == run("--gather-share", "a quarter") == 2
     assert "--gather-share" in capsys.readouterr().err
     assert run("--gather-share", "4") == 1
     assert "--gather-share 4" in capsys.readouterr().err
