@@ -28,7 +28,8 @@ PLANTED = """
 Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
 concepts, never Body; EN clips none. Visibility, brightness and colour do not
 depend on the level, and each film has a look of its own. So linear and mlp should
-be far above every baseline, the PCBMs above directions that know no concept."""
+be far above every baseline, the PCBMs above directions that know no concept.
+Drawn shapes look alike: warnings of films that show the same pictures are of them."""
 
 
 @click.command()
@@ -75,6 +76,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in compare_with_planted(out):
         click.echo(line)
+    _run(ctx, "search", sealed, "--like", f"{UNLABELLED}-009", "--top", 5)
     film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
     _run(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)

@@ -7,6 +7,7 @@ import numpy as np
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import linear_probe
 from obygaze_models.models.registry import find_models
+from obygaze_models.prediction.predict import Predicted
 from obygaze_studies.obygaze12 import import_obygaze12
 from tests.conftest import planted
 
@@ -26,7 +27,8 @@ def test_a_manifest_of_thousands_shows_itself_in_a_line_and_its_first_rows(share
 def test_data_runs_and_predictions_are_short():
     data = planted(direction=2.0)
     run = evaluate(data, {"linear": linear_probe()}, task="hn_s")
-    for each in (data, run, run.predictions):
+    predicted = Predicted(run.predictions.table, {})
+    for each in (data, run, run.predictions, predicted):
         assert len(repr(each)) < 300
         assert "<table" in each._repr_html_()
     assert str(len(data)) in repr(data)

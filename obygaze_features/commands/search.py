@@ -137,7 +137,7 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     clips = of.read_manifest(manifest)
     known = {clips.by_id[hit.clip_id]: (hit.score, 0.0) for hit in ranking if hit.clip_id in clips.by_id}
     for drawn in write_sheets(clips, {"found": known}, sheet, n=len(known), force=False):
-        counts = f"{drawn['n_drawn']} of {drawn['n_clips']} clips"
+        counts = f"{drawn['n_drawn']} of {len(ranking)} clips"
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 
 

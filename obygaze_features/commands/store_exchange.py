@@ -175,7 +175,7 @@ SHOWN = 5
     "--ids",
     metavar="NAME|FILE",
     help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
-    "clip_id, clip_ids, id or ids; obs names of AnnData]",
+    "clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
 )
 @click.option("--key", help="For --from pth: the tensor's name in files that hold a dict.")
 @click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")

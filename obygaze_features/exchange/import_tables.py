@@ -37,7 +37,7 @@ from obygaze_features.exchange.import_items import (
 from obygaze_features.io import read_bytes
 from obygaze_features.store.format import ARRAYS
 
-ID_NAMES = ("clip_id", "clip_ids", "id", "ids")
+ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
 
 NO_FEATURES = frozenset(

@@ -26,6 +26,7 @@ from obygaze_features.store.format import (
     BAG_INFO,
     DIGESTS,
     FEATURE_ARRAYS,
+    FEATURES,
     FETCH,
     PAYLOAD,
     PULLING_SUFFIX,
@@ -170,6 +171,10 @@ def download(
     check_version(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
+    if any((folder / FEATURES).is_dir() for folder in destination.absolute().parents):
+        raise StoreError(
+            f"{destination}: lies inside a store, which never changes; choose a folder beside it"
+        )
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:

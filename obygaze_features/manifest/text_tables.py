@@ -1,5 +1,6 @@
 """Read tables and lists of texts from text files; errors name the line and column."""
 
+import codecs
 import csv
 import hashlib
 import io
@@ -38,6 +39,7 @@ LINE_DIGITS = 6
 """Digits of a line's number, so that ids stay the same when lines are added below."""
 
 SHOWN_PROBLEMS = 3
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -166,7 +168,7 @@ def delimiter_of(path: Path) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Read a UTF-8 text file, with or without a byte order mark; a ManifestError names what is wrong."""
+    """Read a text file: UTF-8, or UTF-16 as Excel's Unicode text; a ManifestError names what is wrong."""
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a text file was expected")
     content = read_bytes(path)
@@ -176,10 +178,12 @@ def text_of(path: Path) -> str:
         raise ManifestError(f"{path}: an Excel workbook or another zip; save the sheet as CSV (UTF-8)")
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
-        return content.decode("utf-8-sig")
+        return content.decode("utf-16" if content[:2] in UTF16_MARKS else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise ManifestError(f"{path}: line {line}: not UTF-8; save the file as UTF-8") from None
+        raise ManifestError(
+            f"{path}: line {line}: not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
+        ) from None
 
 
 def _check_header(

@@ -50,7 +50,7 @@ def ls(zoo: str | None) -> Result:
         )
         for entry in entries
     ]
-    text = table(rows, ("model", "version", "task", "reads", "films left out, 95 %", "licence"))
+    text = table(rows, ("model", "version", "task", "reads", "films left out, 95 % retrained", "licence"))
     document: dict[str, Any] = {"zoo": place, "models": msgspec.to_builtins(entries)}
     return document, text if rows else f"{place}: no model yet"
 

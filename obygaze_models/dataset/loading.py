@@ -261,6 +261,6 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
         )
     first = excluded[0]
     return (
-        f"none of the manifest's {len(excluded)} annotated clips has features in store {store.name} "
+        f"none of the {len(excluded)} clips of the manifest to use has features in store {store.name} "
         f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
     )

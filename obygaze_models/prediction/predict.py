@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,13 @@ class Predicted:
 
     table: pd.DataFrame
     excluded: Mapping[str, list[str]]
+
+    def __repr__(self) -> str:
+        return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies)"
+
+    def _repr_html_(self) -> str:
+        first: str = self.table.head(10).to_html(index=False)
+        return f"<div><strong>{escape(repr(self))}</strong>{first}</div>"
 
     def has(self, flag: str) -> NDArray[np.bool_]:
         """Mark the clips [N] that have a flag."""

@@ -110,7 +110,7 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
     if not corpus.printed or "X-CLIP" in corpus.printed_rows:
         return []
     rows = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
-    return [f"printed for X-CLIP (000, Table 4): {rows}; mean {TABLE4_MEAN}"]
+    return [f"printed for X-CLIP (arXiv, Table 4): {rows}; mean {TABLE4_MEAN}"]
 
 
 def _pairs(result: PaperResults) -> pd.DataFrame:

@@ -235,7 +235,7 @@ MISTAKES = f"""
 1 evaluate in/marked.csv in/backbones --task hn_s --model linear
     has several backbones (vivit, xclip): name one (--backbone)
 1 evaluate in/ne.csv in/marked --task hn_s
-    none of the manifest's 4 annotated clips has features in store marked
+    none of the 4 clips of the manifest to use has features in store marked
 1 evaluate in/two.csv in/marked --negative EN --positive S
     leaving one movie out needs at least 3 movies
 1 evaluate in/marked.csv http://127.0.0.1:9/films-1.0.0 --task hn_s

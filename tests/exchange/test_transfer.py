@@ -271,8 +271,10 @@ def test_a_store_is_pushed_to_a_folder_and_not_over_http(root, whole, tmp_path):
     store = FolderFiles(root / "toy-1.0.0")
     assert push(store, str(tmp_path / "share")) == str(tmp_path / "share")
     assert tree(tmp_path / "share") == whole
-    with pytest.raises(StoreError):
-        push(store, "https://example.org/toy")
+    for place in ("https://example.org/toy", tmp_path / "share/toy-1.0.0"):  # a store never changes
+        with pytest.raises(StoreError):
+            push(store, place)
+    assert tree(tmp_path / "share") == whole
 
 
 def test_a_store_without_a_licence_is_not_pushed(tmp_path):

@@ -119,13 +119,15 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
     assert all(f"{name!r}?" in line for name, line in zip(meant, said, strict=True))
 
 
-def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path, encoding):
     spans = tmp_path / "spans.csv"
     spans.write_text(
         "video;start_s;end_s;level;concepts\r\n"
         'one.mp4;0,5;00:01:30,5;S;"Body;Look"\r\n'
-        "one.mp4;00:02:00:12;00:02:30:00;EN;\r\n",
-        encoding="utf-8-sig",
+        "one.mp4;00:02:00:12;00:02:30:00;EN;\r\n"
+        ";;;;\r\n",
+        encoding=encoding,
     )
     clips = import_folder(films, tmp_path, spans, rate=frame_rate("24")).manifest.clips
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]

@@ -321,7 +321,9 @@ def _respelled(row: Row, clip: Clip | None, codebook: Codebook) -> list[tuple[st
 
 
 def _timed(row: Row, problems: Problems, rate: Fraction | None, *, decimal_comma: bool) -> Row | None:
-    """Write the times of a row as seconds; None if one cannot be read, which is noted."""
+    """Write the times of a row as seconds; None if the row is empty or one cannot be read, which is noted."""
+    if row.is_empty:  # spreadsheets leave such rows at the end
+        return None
     before = len(problems.messages)
     cells = dict(row.cells)
     for column in ("start_s", "end_s"):

@@ -264,7 +264,7 @@ def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
     printed = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
     for block, shown in zip(table2.paper_report([said]).blocks[1:], printed, strict=False):
         rows = {row[:3]: row for row in block.rows}
-        assert rows["MLP", said.source.title, "F1 (weighted)"][4:6] == (shown, "000, Table 5")
+        assert rows["MLP", said.source.title, "F1 (weighted)"][4:6] == (shown, "arXiv, Table 5")
         assert {row[0] for row in block.rows if row[1] == "X-CLIP (printed only)"} > {"MLP"}
         assert not any(row[0].startswith("Pcbm") for row in block.rows)
 
