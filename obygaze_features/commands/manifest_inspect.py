@@ -64,6 +64,8 @@ def sheets(
 
     if predictions is not None and concepts:
         raise click.UsageError("--concept and --predictions are different sheets: ask for one at a time")
+    if predictions is None and (model or task):
+        raise click.UsageError("--model and --task go with --predictions")
     clips = manifests.read_manifest(manifest)
     groups = (
         concept_groups(clips, concepts)
