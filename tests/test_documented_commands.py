@@ -47,6 +47,8 @@ def check(line: str, *, whole: bool) -> None:
         assert found is not None, f"{line!r}: there is no command {words[0]}"
         command, words = found, words[1:]
         context = click.Context(command, info_name=command.name, parent=context)
+    gone = {name for each in command.params if getattr(each, "hidden", False) for name in each.opts}
+    assert not gone & set(words), f"{line!r} has an option that is gone"
     if not whole and words and words[-1].startswith("--"):  # prose that names an option, without its value
         last = words.pop()
         assert any(last in param.opts for param in command.params) or last == "--help", f"{line!r}: {last}"
