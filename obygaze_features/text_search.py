@@ -307,7 +307,8 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     kind = str(group.provenance.get("name"))
     if kind not in TEXT_HALF:
         raise SearchError(
-            f"group {group.name}: no backbone maps texts to the space of {kind!r}; take one of a store: --text-store"
+            f"group {group.name}: no backbone maps texts to the space of {kind!r}; "
+            "name a store of texts with --text-store (text_store=)"
         )
     source = weights or named_weights(group)
     if source is None:
