@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from obygaze.demo_corpus import RATE, Look, draw_clip, write_video
+from obygaze.demo_corpus import RATE, DemoClip, Look, draw_clip, write_video
 from obygaze_film.timeline import Timeline
 
 SCENE_S, N_SCENES = 6, 60
@@ -35,7 +35,8 @@ def draw_film(path, look):
         sure = any(first <= number < after for first, after in SURE)
         concepts = ("Body", str(rng.choice(["Posture", "Clothing", "Appearance"])))
         chosen = concepts if sure else ELSEWHERE[rng.integers(len(ELSEWHERE))]
-        scenes.append(draw_clip(look, chosen, 1.0, SCENE_S * RATE, int(rng.integers(2**31))))
+        seed = int(rng.integers(2**31))
+        scenes.append(draw_clip(DemoClip("", "", chosen, look, 1.0, SCENE_S * RATE, seed)))
     write_video(path, chain.from_iterable(scenes), RATE)
 
 

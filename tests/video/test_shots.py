@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from obygaze.demo_corpus import LOOKS, draw_clip
+from obygaze.demo_corpus import FILMS, DemoClip, draw_clip
 from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
@@ -71,7 +71,8 @@ def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
         cuts = range(len(pictures) + RATE, len(pictures) + 7 * RATE, RATE)
         planted_cuts |= dict.fromkeys(cuts, concept == flicker)
         strength = float(rng.uniform(0.6, 1))
-        pictures += draw_clip(LOOKS[number], concepts, strength, 7 * RATE, int(rng.integers(2**31)))
+        look, _ = FILMS[number]
+        pictures += draw_clip(DemoClip("", "", concepts, look, strength, 7 * RATE, int(rng.integers(2**31))))
     found = set(begins(written(tmp_path / "a.mp4", pictures)))
     for in_flicker, least in ((True, 80 / 121), (False, 205 / 229)):
         cuts = [cut for cut, flickers in planted_cuts.items() if flickers == in_flicker]
