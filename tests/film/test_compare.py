@@ -207,6 +207,7 @@ def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
     found = compare_films(films, judged, numbers, trend="budget")
     assert found.groups["n_films"].tolist() == [N_FILMS]
     assert any("tt03" in note for note in found.notes)
+    assert not any("tt02" in note for note in found.notes)
     by_one = found.changes.iloc[-1]["value"]
     tens = {movie: {"budget": str(10 * int(cells["budget"] or 3))} for movie, cells in numbers.items()}
     assert compare_films(films, judged, tens, trend="budget").changes.iloc[-1]["value"] < by_one / 5

@@ -41,6 +41,8 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
         ("a,tt1,,0,5,S,,AB,,agree", "line 2, column seen_score"),
         ("a,tt1,,0,5,X,,AB,1,agree", "line 2, column level"),
         ("a,tt1,,,,S,,AB,1,agree", "column start_s"),
+        ("a,tt1,,,5,S,,AB,1,agree", "column start_s"),
+        ("a,tt1,,0,,S,,AB,1,agree", "column end_s"),
         ("a,tt1,,5,0,S,,AB,1,agree", None),
     ],
 )

@@ -318,6 +318,12 @@ def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
     assert covered.sum(axis=0) == pytest.approx(spans[:, 1] - spans[:, 0], abs=0.01)
 
 
+def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as_can_be():
+    windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
+    _, rows = cut_into_rows(windows, np.array([[0.0, 8.0], [8.0, 24.0]]))
+    assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
+
+
 def said(folder, name="tt0000001.en.srt"):
     path = folder / name
     lines = ["1\n00:00:10,500 --> 00:00:12,000\nGive me the <gun>", "2\n00:01:00,000 --> 00:01:02,000\nNo"]

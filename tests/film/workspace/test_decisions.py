@@ -13,7 +13,7 @@ from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
-from obygaze_film.workspace.pages import OpenFilm, read_page
+from obygaze_film.workspace.pages import OpenFilm, next_window, read_page
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.page.invented import invented_film, with_model
@@ -164,6 +164,19 @@ def test_a_wrong_model_costs_little_width_at_any_time():
         width[name] = high - low
     assert width["wrong"] < 1.25 * width["useless"]
     assert width["good"] < 0.9 * width["useless"]
+
+
+def test_windows_are_judged_in_the_order_of_the_draw(place):
+    folder, timeline, book = place
+    film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
+    for number, (start, end) in enumerate(film.windows, start=1):
+        answer = next_window(film, " AB ", 99)
+        assert answer["done"] == number - 1
+        assert answer["window"] == {"start": start, "end": end, "place": number}
+        film.decisions.judge(start, end, "calm", annotator="AB", place=number)
+    assert "window" not in next_window(film, "AB", 99)
+    invented = invented_film(n_rows=60, duration_s=600.0)
+    assert min(OpenFilm(0, invented, film.decisions).windows)[0] == 0
 
 
 def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
