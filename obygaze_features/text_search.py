@@ -1,7 +1,7 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,8 +177,6 @@ def search(
             f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
             f"{where} of {wanted!r}"
         )
-    if group.provenance.get("untrained"):
-        encoded = replace(encoded, notes=(*encoded.notes, "the network is untrained: the order says nothing"))
     return _ranking(opened, group, cosines(group, encoded), encoded, top)
 
 
@@ -252,6 +250,8 @@ def _ranking(store: Store, group: Group, scores: NDArray[np.float64], query: Que
     if top < 1:
         raise SearchError(f"top {top}: expected 1 or more")
     rows = np.flatnonzero(~np.isnan(scores))
+    untrained = group.provenance.get("untrained")
+    notes = ("the network is untrained: the order says nothing",) if untrained else ()
     hits = []
     for rank, row in enumerate(rows[np.argsort(-scores[rows], kind="stable")[:top]], start=1):
         clip = store.clips[row]
@@ -264,7 +264,7 @@ def _ranking(store: Store, group: Group, scores: NDArray[np.float64], query: Que
         fingerprint=store.fingerprint,
         n_clips=len(rows),
         n_without=len(scores) - int(group.usable.sum()),
-        notes=query.notes,
+        notes=(*query.notes, *notes),
     )
 
 

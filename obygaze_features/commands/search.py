@@ -116,6 +116,7 @@ def _alike(
     if any(like in opened[name].clip_ids for name in opened.names) or not path.is_file():
         return search_like(opened, like, backbone=backbone, top=top)
     from obygaze_features.backbones.compute import Compute
+    from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group, named_weights
 
     group = choose_group(opened, backbone)
@@ -125,7 +126,7 @@ def _alike(
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         with_file = of.extract(
-            clips, Path(folder, "file"), [made], workers=1, licence="CC0-1.0", progress=False
+            clips, Path(folder, "file"), [made], workers=1, licence="CC0-1.0", progress=False, note=note
         )
         return search_like(opened, "file", other=with_file, backbone=group.name, top=top)
 

@@ -267,7 +267,11 @@ def import_(
             )
         if unknown := matched.unknown:
             some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
-            click.echo(f"left out: {len(unknown)} that belong to no clip of the manifest: {some}", err=True)
+            known_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
+            hint = "; some are ids of clips: give --pattern '{clip_id}'" if known_ids else ""
+            click.echo(
+                f"left out: {len(unknown)} that belong to no clip of the manifest: {some}{hint}", err=True
+            )
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):

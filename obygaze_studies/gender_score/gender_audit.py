@@ -125,9 +125,10 @@ def audit_gender_score(
     shown = examples(parts) if estimated else []
     summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
     reading, found = next(iter(_shares(summary).items()))
-    answer = (
-        f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {len(rows) - len(reasons):,} captions"
-    )
+    n = len(rows) - len(reasons)
+    if not estimated:  # captions that name one gender alone
+        n = sum(row["gender"] in GENDERS for row in rows if not row["left_out"])
+    answer = f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {n:,} of {len(rows):,} captions"
     columns = ["caption_id", "gender"]
     columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
     return audit_report(
