@@ -28,7 +28,9 @@ def main(folder: Path) -> None:
 
     matched = match(files_below(theirs, ".npy", read_npy), {clip.clip_id: clip.clip_id for clip in manifest})
     print("of no clip in the manifest:", *matched.unknown)
-    print("clips without features:", *matched.absent)
+    print(
+        "clips without features:", *(clip_id for clip_id in manifest.by_id if clip_id not in matched.features)
+    )
     path = import_features(
         matched.features,
         [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in manifest],
