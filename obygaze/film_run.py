@@ -40,6 +40,13 @@ WRITTEN = (
 )
 @click.option("--model", "models", multiple=True, required=True, help="Saved model; repeatable.")
 @click.option(
+    "--weights",
+    multiple=True,
+    metavar="[NAME=]WEIGHTS",
+    help="Weights of the backbone NAME, as for extract.  [default: those that the model names, on the hub or "
+    "random]",
+)
+@click.option(
     "--window",
     default="train",
     metavar="train|SECONDS",
@@ -80,6 +87,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     ctx: click.Context,
     films: tuple[str, ...],
     models: tuple[str, ...],
+    weights: tuple[str, ...],
     window: str,
     hop: str,
     shots: str,
@@ -121,7 +129,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     cards = [_card(ctx, model) for model in models]
-    features = _features(cards, models)
+    features = _features(cards, models, weights)
     windows, store = out / "windows.csv", out / "features"
     sealed, scored, pictures, page = (out / name for name in WRITTEN[3:7])
     table = out / "windows.shots.csv"
@@ -195,7 +203,9 @@ def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
     return card
 
 
-def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list[object]:
+def _features(
+    cards: Sequence[Mapping[str, Any]], models: Sequence[str], weights: Sequence[str] = ()
+) -> list[object]:
     """Say in options of `extract` which features the models read.
 
     Raises
@@ -225,8 +235,11 @@ def _features(cards: Sequence[Mapping[str, Any]], models: Sequence[str]) -> list
     for name, provenance in provenances.items():
         options += ["--backbone", name]
         hub = provenance.get("hub")
-        if hub:
-            options += ["--weights", f"{name}={hub['repository']}@{hub['revision']}"]
+        named = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
+        given = any("=" not in each or each.startswith(f"{name}=") for each in weights)
+        if named and not given:
+            options += ["--weights", f"{name}={named}"]
+    options += [word for each in weights for word in ("--weights", each)]
     if samplings[0].get("n"):
         options += ["--n", samplings[0]["n"]]
     if samplings[0].get("policy") == "keyframes":

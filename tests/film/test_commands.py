@@ -301,6 +301,22 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, traine
     assert not (tmp_path / "q").exists()
 
 
+@pytest.mark.parametrize(
+    ("named", "words", "weights"),
+    [
+        ({"hub": None, "weights": "random:7"}, (), ["xclip=random:7"]),
+        ({"hub": None}, ("--weights", "there"), ["there"]),
+        ({}, ("--weights", "xclip=there"), ["xclip=there"]),
+        ({}, ("--weights", "other=there"), ["xclip=microsoft/xclip@abc", "other=there"]),
+    ],
+)
+def test_a_run_extracts_with_the_weights_that_are_named(film, tmp_path, named, words, weights):
+    fake = Fake(CARD | {"provenance": CARD["provenance"] | named})
+    assert pipeline(fake, film, "--model", "m.model", *words, "--out", tmp_path / "out") == 0
+    extract = fake.asked[2]
+    assert [extract[place + 1] for place, word in enumerate(extract) if word == "--weights"] == weights
+
+
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
     fake, out = Fake(CARD), tmp_path / "out"
     assert pipeline(fake, film, "--model", "m.model", "--out", out, "--dry-run") == 0
