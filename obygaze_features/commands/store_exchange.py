@@ -83,8 +83,8 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    if key is not None and kind != "pth":
-        raise click.UsageError("--key is for --from pth, whose files may hold a dict of tensors")
+    if key is not None and (kind != "pth" or source.is_file()):
+        raise click.UsageError("--key is for --from pth and a folder, whose files may hold a dict of tensors")
     if kind == "hdf5":
         with hdf5_items(source) as content:
             yield content
