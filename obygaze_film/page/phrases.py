@@ -7,6 +7,7 @@ from typing import Final
 import pandas as pd
 
 from obygaze_film.schema import FLAGS, FilmRecord, ModelRecord
+from obygaze_film.timeline import reasons
 from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")
@@ -109,7 +110,8 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     """Name the passages that reach the threshold, their time, what they are marked as, and by which concepts.
 
     What they are marked as is the codebook's own wording (`means`), or else the level's name. The concepts
-    are those seen in at least half of the passages' time. Empty for a model that predicts nothing of it.
+    are those seen, and not speaking against it, in at least half of the passages' time. Empty for a model
+    that predicts nothing of it.
 
     Parameters
     ----------
@@ -126,9 +128,10 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
         return words.say("sentence_none", means=marked, whole=words.duration(whole_s))
     lengths = passages["end_s"] - passages["start_s"]
     seen: defaultdict[str, float] = defaultdict(float)
-    for names, length in zip(passages["present"], lengths, strict=True):
-        for name in filter(None, names.split(";")):
-            seen[name] += length
+    for row, length in zip(passages.to_dict(orient="records"), lengths, strict=True):
+        for part in reasons(row):
+            if part.is_present and part.contribution >= 0:
+                seen[part.concept] += length
     total = float(lengths.sum())
     often = sorted((name for name in seen if seen[name] >= total / 2), key=lambda name: -seen[name])
     return words.say(
