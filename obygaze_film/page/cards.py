@@ -234,12 +234,12 @@ def sentence(parts: Sequence[Reason], words: Words) -> str:
 
 def absent(parts: Sequence[Reason], words: Words) -> str:
     """Name the concepts that are not seen and weigh, by their sign."""
-    texts = []
-    for key, sign in (("absent_for", 1), ("absent_against", -1)):
-        names = [part.concept for part in parts if not part.is_present and sign * part.contribution > 0]
-        if names:
-            texts.append(words.say(key, names=words.listed(names)))
-    return " ".join(texts)
+    missing = [part for part in parts if not part.is_present]
+    names = {
+        "absent_for": [part.concept for part in missing if part.contribution > 0],
+        "absent_against": [part.concept for part in missing if part.contribution < 0],
+    }
+    return " ".join(words.say(key, names=words.listed(named)) for key, named in names.items() if named)
 
 
 def _spark(rows: pd.DataFrame, start: float, end: float, whole_s: float) -> dict[str, Any]:

@@ -286,6 +286,7 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, traine
     _, warned = obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p")
     assert "only where you have the right to" in warned
     assert len([*(tmp_path / "p" / "m").iterdir()]) == len(segments)
+    obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p", code=1)  # not replaced
     page = ("film", "report", scored, "--out", tmp_path / "m.html")
     assert "only where you have the right to" in obygaze(*page, "--thumbnails", tmp_path / "p")[1]
     for rank, second in zip(segments["rank"], segments["peak_s"], strict=True):

@@ -229,3 +229,5 @@ def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_b
     of_corpus = films[films["judged"] == 0]
     change = (of_corpus["after"] - of_corpus["before"]).mean()
     assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in learnt.sentence().replace("-", "\N{MINUS SIGN}")
+    few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)) for n in (2, 3)]
+    assert ["needs 3" in each.sentence() for each in few] == [True, False]

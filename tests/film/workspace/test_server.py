@@ -21,7 +21,7 @@ from obygaze_film import read_films
 from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import proxy, server
-from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
+from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import OpenFilm
 from tests.film.page.invented import invented_film
 
@@ -121,6 +121,9 @@ def test_no_level_of_headings_is_skipped(serve, copied):
 
 
 def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, copied):
+    columns = COLUMNS[PASSAGES]
+    other = dict.fromkeys(columns, "") | {"movie": "tt9", "start_s": "0", "end_s": "9", "level": "calm"}
+    (copied[0] / "tt1" / PASSAGES).write_text(f"{','.join(columns)}\n{','.join(other.values())}\n", "utf-8")
     served = serve(*copied)
     served.decide(kind="judge", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
