@@ -101,7 +101,8 @@ def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_the
 
 def test_the_only_film_is_shown_at_once(serve, copied):
     served = serve(copied[0] / "tt2", copied[1])
-    assert served.ask("GET", "/")[0].getheader("location") == "/film/0/read"
+    answer = served.ask("GET", "/")[0]
+    assert (answer.status, answer.getheader("location")) == (303, "/film/0/read")
 
 
 def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(serve, copied):
