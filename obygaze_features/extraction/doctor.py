@@ -101,7 +101,8 @@ def versions() -> Iterator[Finding]:
                 level: Level = "fault" if version or extra in NEEDED else "note"
                 remedy = f"needed: {package}; {install_command(f'obygaze[{extra or NEEDED[1]}]')}"
                 yield Finding(package.name, level, f"{version or 'not installed'}, {remedy}")
-        yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts))
+        lacks = "; a part is missing" if any(text.endswith("(not installed)") for text in texts) else ""
+        yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts), note=lacks)
 
 
 def devices() -> Iterator[Finding]:

@@ -276,8 +276,8 @@ def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":
         card = read_model(file).card
         if name != "bank" and not card.calibration:
             yield (
-                f"{name} has no calibration, as its scores on films left out rank no better than chance, "
-                "some lie far out, or it has none: it gives logits and no probabilities"
+                f"{name} has no calibration: there are no out-of-fold scores, or they do not rise with the "
+                "label: it gives logits and no probabilities"
             )
         if card.kind == "arrays" and name not in model_names():
             yield (

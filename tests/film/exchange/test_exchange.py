@@ -11,7 +11,7 @@ import pytest
 
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
-from obygaze_film.exchange.text_formats import BINS
+from obygaze_film.exchange.text_formats import BINS, _bin
 from obygaze_film.exchange.video_editors import COLOURS
 from tests.film.page.invented import invented_film
 
@@ -215,3 +215,7 @@ def test_every_kind_of_tier_has_a_colour_of_markers():
 def test_what_cannot_be_written_is_refused_by_name(film, wrong):
     with pytest.raises(FilmError, match=f"'{wrong}'"):
         export(film, "docx") if wrong == "docx" else export(film, "vtt", tiers=[wrong])
+
+
+def test_a_probability_of_a_hundred_percent_is_in_the_last_bin():
+    assert [_bin(p) for p in (0.0, 0.19, 0.2, 0.8, 1.0)] == [BINS[place] for place in (0, 0, 1, 4, 4)]
