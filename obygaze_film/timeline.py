@@ -217,7 +217,7 @@ def write_films(films: Sequence[Timeline], out: Path | str) -> dict[str, Path]:
 
 
 def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
-    """Read scored films from folders of one film, or folders that contain several such folders.
+    """Read scored films from folders of one film, of several, or of a run (`obygaze film run`).
 
     Raises
     ------
@@ -242,12 +242,12 @@ def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
     folder_of: dict[str, Path] = {}
     films = {}
     for folder in folders:
-        places = (
-            [folder] if (folder / RECORD).is_file() else sorted(p.parent for p in folder.glob(f"*/{RECORD}"))
-        )
+        found = (sorted(folder.glob(f"{deeper}{RECORD}")) for deeper in ("", "*/", "scored/*/"))
+        places = [record.parent for record in next(filter(None, found), [])]
         if not places:
             raise FilmError(
-                f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote"
+                f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote, or "
+                "'obygaze film run'"
             )
         for path in places:
             film = Timeline.read(path)

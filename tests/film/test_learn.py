@@ -97,7 +97,7 @@ def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained
     tested = om.read_run(tmp_path / "learnt" / "after").predictions.table
     assert not passages & set(tested["clip_id"])
     assert tested.groupby("fold")["movie"].nunique().max() == 1
-    assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt" / "scored"]))
+    assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt"]))
 
 
 def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
