@@ -88,7 +88,7 @@ class FilmComparison:
         """The groups' rates in words."""
         rates = [
             f"{row.value:.0%} [{row.low:.0%}, {row.high:.0%}] of the time of {row.group}"
-            for row in self.groups.itertuples(index=False)
+            for row in self.groups.itertuples()
             if not row.reason
         ]
         if not rates:

@@ -413,8 +413,6 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
     frames = frames_of(model, store, np.array(rows, dtype=np.intp))
     frames = frames[frames["time_s"].notna()]
-    if frames.empty:
-        return NO_TRACES
     gaps = frames.groupby("clip_id")["time_s"].diff()
     typical = float(gaps[gaps > 0].median())
     step = min(max(1.0, np.ceil(typical)), LONGEST_S) if np.isfinite(typical) else 1.0

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from io import BytesIO
 from pathlib import Path
 
 import click
@@ -15,6 +16,8 @@ from obygaze.cli import main
 from obygaze.demo_corpus import write_video
 from obygaze.film_run import run as film_run
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.commands.film_output import _jpeg
+from obygaze_film.judged_rate import read_rates
 from tests.film.films import PLANTED, film_store, scored_film
 from tests.planted_models import codebook
 
@@ -150,6 +153,13 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert expected["rates"][0]["agreement"][0]["alike"] == 29
     assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
     assert rate(sheet) == expected
+    (kept,) = read_rates(films / "a")
+    assert kept.value == expected["rates"][0]["value"]
+    seen = judged.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
+    pd.concat([judged, seen]).to_csv(tmp_path / "plain.csv", index=False)
+    document, notice = obygaze("film", "rate", films / "a", tmp_path / "plain.csv", "--json")
+    assert json.loads(document) == expected
+    assert notice
     said = obygaze("film", "rate", films / "a", sheet)[0]
     assert "windows judged blindly" in said
     assert f"worth {expected['rates'][0]['worth']:.0f} judgements" in said
@@ -293,6 +303,7 @@ def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, traine
         with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
             assert picture.size == (160, 68)
             assert np.asarray(picture).mean() == pytest.approx(0.4 * second, abs=3)
+    assert Image.open(BytesIO(_jpeg(np.zeros((1, 640, 3), np.uint8)))).size == (160, 1)
     scored_film(tmp_path / "accents", trained, "Am\u00e9lie")
     shutil.copy(video, old := tmp_path / "Ame\u0301lie.mp4")
     obygaze("film", "thumbnails", old, "--scored", tmp_path / "accents", "--out", tmp_path / "accented")

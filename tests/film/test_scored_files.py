@@ -15,7 +15,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.exchange import write_export
 from obygaze_film.page import film_page
 from obygaze_film.page.html import read_stills
-from obygaze_film.scored_files import FILES
+from obygaze_film.scored_files import FILES, link
 from obygaze_film.timeline import Timeline, read_films, write_films
 
 BREAKS_TERMINALS = "\x1b]0;gone\x07"
@@ -211,3 +211,13 @@ def test_no_text_that_controls_is_written(scored, tmp_path):
 
 def timeline_with(timeline, **record):
     return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
+
+
+def test_where_a_file_system_has_no_second_names_a_file_is_copied(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError
+
+    (tmp_path / "a").write_bytes(b"a note")
+    monkeypatch.setattr(scored_files.os, "link", refuse)
+    link(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"a note"

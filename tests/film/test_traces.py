@@ -63,6 +63,11 @@ def test_frames_far_apart_are_kept_in_steps_as_long(monkeypatch):
     assert found[["start_s", "end_s", "n_frames"]].to_numpy().tolist() == steps
 
 
+def test_frames_of_unknown_times_are_left_out(monkeypatch):
+    table = pd.DataFrame({"clip_id": "film-0001", "time_s": [np.nan] * 2, "weight": 1.0, "contribution": 0.0})
+    assert len(traces_of(monkeypatch, table, "film-0001")) == 0
+
+
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     traced.write(tmp_path)
     again = Timeline.read(tmp_path)

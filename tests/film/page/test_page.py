@@ -142,8 +142,10 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     assert one == other != shown
     (one,) = (cards._segments(record, segments.head(1).assign(reaches=1), words),)
     assert one["bar"]["value"] == "100.0%"
-    reaches = segments.assign(reaches=0, p_low=0.0, p_high=record.threshold_p)
-    assert cards._segments(record, reaches, words)["interval"] == f"0–{len(segments)}"
+    for reaches, low in ((0, 0.0), (1, record.threshold_p)):
+        edges = segments.assign(reaches=reaches, p_low=low, p_high=record.threshold_p)
+        ends = f"{reaches * len(segments)}–{len(segments)}"
+        assert cards._segments(record, edges, words)["interval"] == ends
     partial = replace(record, calibration=replace(record.calibration, worst_film_error=None))
     assert cards._expected(partial, "S", words)["value"] == cards._expected(record, "S", words)["value"]
 
@@ -274,6 +276,7 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
     assert words.interval(0.005, 0.2, " to ") == "0.01 to 0.20"
     assert words.interval(0.004, 0.2, " to ") == "<0.01 to 0.20"
     assert [words.interval(0.001, high, " to ") for high in (0.004, 0.005)] == ["", "<0.01 to 0.01"]
+    assert words.spoken(0.0, 0.0, 0.005) != words.spoken(0.0, 0.0, 0.004)
     reasons = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
     assert "Body" not in absent(reasons, words)
     assert "Look" in absent(reasons, words)

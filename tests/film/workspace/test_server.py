@@ -12,6 +12,7 @@ import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -160,7 +161,7 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     assert next_of["CD"]["window"]["place"] == 2
     assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=1")[1])
     for n in ("words", "-1", "1000000"):  # no number of windows
-        assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=CD&n={n}")[1])
+        assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=EF&n={n}")[1])
 
 
 def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copied, shared_data, monkeypatch):
@@ -175,6 +176,24 @@ def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copie
         assert 0 <= state["share"] <= 1
     part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
     assert (part.status, len(data)) == (206, 100)
+
+
+def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
+    def quarter(*asked):
+        asked[-1](50.0)
+
+    class Now(threading.Thread):
+        def start(self):
+            self.run()
+
+    monkeypatch.setattr(server, "make_proxy", quarter)
+    monkeypatch.setattr(server, "Thread", Now)
+    film = SimpleNamespace(
+        path=tmp_path, played=None, copied=None, copy_path=tmp_path, timeline=SimpleNamespace()
+    )
+    film.timeline.record = SimpleNamespace(duration_s=200.0)
+    server._begin_copy(film)
+    assert film.copied == 0.25
 
 
 def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
