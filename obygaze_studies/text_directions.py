@@ -32,9 +32,8 @@ PENALTY = 1.0
 """Ridge penalty, in mean variances of the centred features' directions."""
 
 COLUMNS = (
-    *("concept", "kind", "n_texts", "n_with", "cosine", "null_mean", "null_high", "p", "p_holm", "rank"),
-    "rank",
-)
+    "concept", "kind", "n_texts", "n_with", "cosine", "null_mean", "null_high", "p", "p_holm", "rank",
+)  # fmt: skip
 
 Numbers = NDArray[np.float64]
 
