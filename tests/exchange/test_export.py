@@ -57,13 +57,22 @@ def test_ids_that_mean_something_to_hdf5_survive(tmp_path):
 
 
 def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
-    assert export_anndata(store, "toy", tmp_path / "x.h5ad") == (17, 3)
+    levels = {clip.clip_id: f"level of {clip.clip_id}" for clip in store.clips}
+    assert export_anndata(store, "toy", tmp_path / "x.h5ad", {"level": levels}) == (17, 3)
     usable = [clip for clip in store["toy"].clip_ids if status_of(clip) != "failed"]
     with h5py.File(tmp_path / "x.h5ad") as file:
         assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
         assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
         assert list(file["obs/_index"].asstr()) == usable
-        assert list(file["obs"].attrs["column-order"]) == ["movie", "status", "reason", "start_s", "end_s"]
+        assert list(file["obs"].attrs["column-order"]) == [
+            "movie",
+            "status",
+            "reason",
+            "level",
+            "start_s",
+            "end_s",
+        ]
+        assert list(file["obs/level"].asstr()) == [levels[clip] for clip in usable]
         assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
         for row, clip in enumerate(usable):
             assert np.array_equal(file["X"][row], features(clip, group()).arrays["pooled"])

@@ -89,6 +89,11 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
 
 
+def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(pristine, tmp_path):
+    with zipfile.ZipFile(pack(FolderFiles(pristine), tmp_path / "x.zip")) as archive:
+        assert {member.external_attr >> 16 for member in archive.infolist()} == {stat.S_IFREG | 0o644}
+
+
 def forge(path, packed, change):
     """Write a zip that differs from a sound one in one way: `change` edits its [(ZipInfo, data)]."""
     with zipfile.ZipFile(packed) as archive:

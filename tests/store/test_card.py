@@ -32,7 +32,7 @@ def test_the_front_matter_is_what_the_hub_reads(path):
     assert found["license"] == "cc-by-4.0"
     assert json.loads(found["pretty_name"]) == "Features of Toy films"
     assert json.loads(found["size_categories"]) == ["n<1K"]
-    assert "toy" in json.loads(found["tags"])
+    assert {"toy", "video-features"} <= {*json.loads(found["tags"])}
 
 
 def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):

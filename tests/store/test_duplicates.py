@@ -55,6 +55,8 @@ def test_the_same_pictures_are_found_cropped_mirrored_darker_and_shifted(tmp_pat
     found = duplicates(first, second)
     assert pairs(found) == {("clip", name) for name in changed}
     assert found.pairs[0].distance == 0
+    exact = [pair for pair in found.pairs if pair.clip_b == "same"]
+    assert [pair for pair in duplicates(first, second, limit=0.0).pairs if pair.clip_b == "same"] == exact
     assert (found.clips, found.plain) == ((7, 5), (0, 0))
     assert pairs(duplicates(second, first)) == {(b, a) for a, b in pairs(found)}
 

@@ -70,6 +70,7 @@ def test_a_manifest_adds_levels_and_concepts(store, manifest):
 
 def test_xarray_names_dimensions_and_clips(store):
     data = store["net"].to_xarray()
+    assert np.array_equal(data.pooled, store["net"].pooled(), equal_nan=True)
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}
     assert data["status"].sel(clip="b-0") == "failed"
     assert data["movie"].values.tolist() == list(CLIPS.values())

@@ -5,6 +5,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
+from obygaze_features.store.files_remote import HubFiles, place_of
 
 from .toy_stores import read_all
 
@@ -69,6 +70,14 @@ def test_a_dropped_connection_is_tried_again(root, site):
     same = open_store(root / "toy-1.0.0")["toy"]
     assert np.array_equal(found.frames(), same.frames(), equal_nan=True)
     assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+
+
+def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder():
+    for place, files in {
+        "lab/films": HubFiles("lab/films", "", ""),
+        "lab/films@v1/stores/toy-1.0.0": HubFiles("lab/films", "v1", "stores/toy-1.0.0/"),
+    }.items():
+        assert place_of(f"hf://datasets/{place}") == files
 
 
 def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):

@@ -160,6 +160,13 @@ def test_resuming_for_something_else_is_refused_unchanged(tmp_path, clips, group
     assert tree(path) == before
 
 
+@pytest.mark.parametrize(("clips", "groups"), [([], [TOY]), (plan(8), [])])
+def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
+    with pytest.raises(StoreError):
+        Stage.open(tmp_path / "toy.staging", clips, groups, CORPUS)
+    assert not (tmp_path / "toy.staging").exists()
+
+
 # --- earlier attempts
 # ---------------------------------------------------------------------------
 def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes_the_old_files(stage, ids):

@@ -77,6 +77,8 @@ def test_the_table_and_the_card_speak_of_texts(tmp_path):
     assert {line["clip"]: line["text"] for line in rows_of(path / "data/clips.csv")} == TEXTS
     card = (path / "README.md").read_text(encoding="utf-8")
     assert "format 1.1: 4 texts" in card
+    assert "text-features" in card
+    assert "video-features" not in card
     assert "Decoded by" not in card
     fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
     assert fields[-1]["name"] == "text"
