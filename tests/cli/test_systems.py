@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.private import files_below
-
 ROOT = Path(__file__).parents[2]
 GROUPS = [
     ("windows", "manifests"),
@@ -53,7 +51,8 @@ def run_rows(system, group, given, url, place):
     assert done.returncode == 0, done.stderr[-3000:]
     parts = re.split(r"^(?=\$ )", done.stdout.replace(f"{place}/", ""), flags=re.MULTILINE)
     printed = dict(part.partition("\n")[::2] for part in parts)
-    left = {file.relative_to(place).as_posix(): file.read_bytes() for file in files_below(place)}
+    files = filter(Path.is_file, place.rglob("*"))
+    left = {file.relative_to(place).as_posix(): file.read_bytes() for file in files}
     left |= {command: text.encode() for command, text in printed.items()}
     return {name: data for name, data in left.items() if not any(part in name for part in OF_ONE_RUN)}
 
