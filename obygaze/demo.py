@@ -80,7 +80,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
     _run(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
-    (out / MARK).write_text(FINISHED, encoding="utf-8")
+    (out / MARK).write_text(FINISHED, encoding="utf-8", newline="\n")
     click.echo(
         f"""
 Everything lies in {out}:
@@ -120,4 +120,4 @@ def _clear(out: Path) -> None:
     remove(out / name for name in WRITTEN if not (stopped and name == STAGE))
     out.mkdir(parents=True, exist_ok=True)
     with naming(mark):
-        mark.write_text(STOPPED, encoding="utf-8")
+        mark.write_text(STOPPED, encoding="utf-8", newline="\n")

@@ -236,8 +236,8 @@ def write_report(report: RunReport, stage: Path) -> None:
     folder = stage / REPORTS
     folder.mkdir(exist_ok=True)
     for number in count(len(list(folder.iterdir())) + 1):
-        with suppress(FileExistsError), (folder / f"{number:04d}.json").open("x", encoding="utf-8") as file:
-            file.write(json.dumps(report.record(), indent=2) + "\n")
+        with suppress(FileExistsError), (folder / f"{number:04d}.json").open("xb") as file:
+            file.write(f"{json.dumps(report.record(), indent=2)}\n".encode())
             return
 
 

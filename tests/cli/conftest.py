@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.cli.table import prepared
 from tests.command import obygaze
 from tests.private import MARK, WORDS
+from tests.store.serving import serving
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,13 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("given")
     shelf.write(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def url(given):
+    """The address of the inputs on a server."""
+    with serving(given) as site:
+        yield site.url
 
 
 @pytest.fixture
@@ -34,16 +43,19 @@ def place(given, tmp_path, monkeypatch):
 def run(capfd, request):
     """Run a command; gives its exit code and what it printed, with single blanks.
 
-    What begins with in/ or out/ is typed as an absolute path, and data/ is the folder of real annotations.
+    What begins with in/ or out/ is typed as an absolute path; data/ is the folder of real annotations, and
+    url/ a server of the inputs.
     """
 
     def typed(word, place):
         if word.startswith("data/"):
             return str(request.getfixturevalue("shared_data") / word.removeprefix("data/"))
+        if word.startswith("url/"):
+            return f"{request.getfixturevalue('url')}/{word.removeprefix('url/')}"
         return f"{place}/{word}" if word.startswith(("in/", "out/")) else word
 
     def run(command, place):
-        words = [typed(word.strip('"'), place) for word in re.findall(r'"[^"]*"|\S+', command)]
+        words = [typed(word, place) for word in shlex.split(command)]
         code = obygaze(*words)
         printed = []
         for text in capfd.readouterr():

@@ -48,7 +48,11 @@ TABLES = {
     ],
     "spans.csv": ["video;start_s;end_s;level", "m1/a.mp4;0,5;00:00:02,5;Sure"],
     "codes.csv": ["video,start_s,end_s", "m1/a.mp4,00:00:01:00,00:00:02:12"],
-    "fights.csv": ["video,start_s,end_s,level,concepts", "m1/a.mp4,0,2,violent,Gun", "m1/a.mp4,2,4,unsure,"],
+    "fights.csv": [
+        "clip_id,video,start_s,end_s,level,concepts",
+        "1,m1/a.mp4,0,2,violent,Gun",
+        "2,m1/a.mp4,2,4,unsure,",
+    ],
     "same.csv": [FIELDS, "1,m,,0,1,S,,a", "2,m,,0,1,S,,b"],
     "years.csv": ["movie,year", "m,soon"],
     "facts.csv": ["movie,title,year", "m,The M,1931", "other,Other,"],

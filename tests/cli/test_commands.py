@@ -160,6 +160,16 @@ store pack in/stores/left --out out/left.zip
 store pack in/stores/right --out out/right.zip --json
     0 | "bytes"
 store unpack out/right.zip --out out/right-1.0.0 --json
+store inspect in/packed.zip
+    0 | clips.ok 179
+store diff in/packed.zip in/films
+    0 | nothing differs
+store verify in/packed.zip
+store inspect url/films-1.0.0
+    0 | clips.ok 179
+store verify url/packed.zip --full
+store pull url/films-1.0.0 out/there-1.0.0
+    0 out/there-1.0.0/bagit.txt
 store verify out/left.zip --full
 store unpack out/left.zip --out out/left-1.0.0
     0 out/left-1.0.0/bagit.txt | fingerprint
@@ -217,6 +227,8 @@ evaluate {CORPUS} --task calm_violent --model mlp --imbalance subsample --out ou
     0 | "imbalance": "'subsample'"
 evaluate {PLANTED} --seen --out out/seen
 evaluate {CORPUS} --negative calm --positive violent --model linear --out out/ad-hoc
+evaluate in/films.csv url/films-1.0.0 --task calm_violent --model linear --out out/remote
+    0 out/remote/run.json
 evaluate in/films.csv in/films --task concept:Gun --model linear
     0 | Gun, present or not | run not kept
 evaluate in/marked.csv in/frames --task levels --model linear --policy paper {POOLED} --json
@@ -371,6 +383,22 @@ audit objects --objects-list in/objects.txt --list-texts out/object-texts.csv
     0 out/object-texts.csv | 2 texts kept in
 audit text-directions in/marked.csv in/marked --texts in/texts --out out/directions.csv
     0 out/directions.csv
+task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels-json.csv --json
+task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
+    0 | 60 clips (0 without valence, 0 without arousal), 0 left out
+manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
+=task mediaeval15 train out/m15.csv in/m15 --subtask violence --run a --out out/runs
+    0 out/runs/violence-a.trec | 29 test clips, 1 missing | excluded ACCEDE00059.mp4: failed
+task mediaeval15 score --truth out/m15.csv --run out/runs/violence-a.trec --out out/scores
+    0 out/scores/scores.csv out/scores/precision_recall.png | 1 of 30 judged clips are missing from the run
+task mediaeval15 check out/runs --truth out/m15.csv --json
+    0 | 1 of 30 test clips are missing
+task mediaeval15 train out/m15.csv in/m15-xclip --subtask affect --run b --external --out out/more
+    0 out/more/affect-b.csv
+task mediaeval15 check out/more --truth out/m15.csv
+    3 | no run without external data
+""",
+    "papers": f"""
 paper claims --out out/claims
     0 out/claims
 paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
@@ -387,20 +415,6 @@ paper table2 {PUBLISHED} --out out/table2
     0 out/table2
 paper table4 {PUBLISHED} --out out/table4
     0 out/table4
-task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels-json.csv --json
-task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
-    0 | 60 clips (0 without valence, 0 without arousal), 0 left out
-manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
-=task mediaeval15 train out/m15.csv in/m15 --subtask violence --run a --out out/runs
-    0 out/runs/violence-a.trec | 29 test clips, 1 missing | excluded ACCEDE00059.mp4: failed
-task mediaeval15 score --truth out/m15.csv --run out/runs/violence-a.trec --out out/scores
-    0 out/scores/scores.csv out/scores/precision_recall.png | 1 of 30 judged clips are missing from the run
-task mediaeval15 check out/runs --truth out/m15.csv --json
-    0 | 1 of 30 test clips are missing
-task mediaeval15 train out/m15.csv in/m15-xclip --subtask affect --run b --external --out out/more
-    0 out/more/affect-b.csv
-task mediaeval15 check out/more --truth out/m15.csv
-    3 | no run without external data
 """,
     "networks": f"""
 weights fetch lab/net --revision v1

@@ -1,6 +1,7 @@
-"""On simulated Windows and macOS commands end as on Linux, and write the same bytes."""
+"""On simulated Windows and macOS commands end as on Linux, and write and print the same bytes."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,18 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.private import files_below
-
 ROOT = Path(__file__).parents[2]
-GROUPS = [("windows", "manifests"), ("windows", "stores"), ("windows", "zoo"), ("macos", "stores")]
+GROUPS = [
+    ("windows", "manifests"),
+    ("windows", "stores"),
+    ("windows", "zoo"),
+    ("windows", "papers"),
+    ("macos", "manifests"),
+    ("macos", "stores"),
+    ("macos", "zoo"),
+]
 FOLDERS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
     film/test_scored_files.py
     film/workspace/test_server.py::test_ten_windows_give_a_share_and_blind_pages_show_no_score"""
 """Those of `make test-windows` that read and write most for their seconds."""
 HERE: dict[str, dict[str, bytes]] = {}
-"""The files of a group on this system, for all others."""
-OF_ONE_RUN = ("journal/", "reports/")
-"""Parts of a stage's names that hold times and writers."""
+"""What a group leaves and prints on this system, for all others."""
+OF_ONE_RUN = ("journal/", "reports/", "$ extract", "$ doctor")
+"""Parts of a stage's names that hold times and writers; commands that print times and the space on a disk."""
 
 
 def simulated(system):
@@ -28,31 +35,35 @@ def simulated(system):
     return os.environ | {"SIMULATED": system, "PYTHONPATH": path}
 
 
-def run_rows(system, group, given, place):
-    """Run a group of the table on a system; gives the files that they left."""
+def run_rows(system, group, given, url, place):
+    """Run a group of the table on a system; gives the files that it leaves, and what `$ COMMAND` printed."""
     shutil.copytree(given, place / "in", symlinks=True)
     (place / "out").mkdir()
+    encoding = "cp1252" if system == "windows" else "utf-8"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.simulated.run_rows", group],
+        [sys.executable, "-m", "tests.simulated.run_rows", group, url],
         cwd=place,
-        env=simulated(system),
+        env=simulated(system) | {"PYTHONIOENCODING": encoding},
         capture_output=True,
-        text=True,
+        encoding=encoding,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    files = [file for folder in ("out", "runs") for file in files_below(place / folder)]
-    named = {file.relative_to(place).as_posix(): file for file in files}
-    return {name: file.read_bytes() for name, file in named.items() if not any(p in name for p in OF_ONE_RUN)}
+    parts = re.split(r"^(?=\$ )", done.stdout.replace(f"{place}/", ""), flags=re.MULTILINE)
+    printed = dict(part.partition("\n")[::2] for part in parts)
+    files = filter(Path.is_file, place.rglob("*"))
+    left = {file.relative_to(place).as_posix(): file.read_bytes() for file in files}
+    left |= {command: text.encode() for command, text in printed.items()}
+    return {name: data for name, data in left.items() if not any(part in name for part in OF_ONE_RUN)}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("system", "group"), GROUPS)
-def test_commands_write_the_bytes_of_linux(system, group, given, tmp_path):
+def test_commands_write_the_bytes_of_linux(system, group, given, url, tmp_path):
     """Only here are names, locks, line ends and missing functions those of another system."""
-    there = run_rows(system, group, given, tmp_path / "there")
+    there = run_rows(system, group, given, url, tmp_path / "there")
     if group not in HERE:
-        HERE[group] = run_rows("", group, given, tmp_path / "here")
+        HERE[group] = run_rows("", group, given, url, tmp_path / "here")
     here = HERE[group]
     assert there.keys() == here.keys()
     assert [name for name in here if there[name] != here[name]] == []

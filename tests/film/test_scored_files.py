@@ -142,8 +142,8 @@ def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(
         with pytest.raises(OutputError):
             write_films([named(first), named(second)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    folders = write_films([named("a/b"), named("c")], tmp_path / "out")
-    assert [path.name for path in folders.values()] == ["a_b", "c"]
+    folders = write_films([named("Alien: Resurrection?"), named("nul")], tmp_path / "out")
+    assert [path.name for path in folders.values()] == ["Alien_ Resurrection_", "nul_"]
     assert all((path / "timeline.csv").is_file() for path in folders.values())
 
 

@@ -1,7 +1,13 @@
-"""Run a group of the table of commands in the current folder, in one process; say which end otherwise."""
+"""Run a group of the table of commands in the current folder, in one process; say which end otherwise.
+
+Given the group, and the address of the inputs on a server.
+"""
 
 import re
+import shlex
 import sys
+
+import click
 
 from obygaze.cli import main
 from tests.cli.table import rows
@@ -9,7 +15,8 @@ from tests.cli.test_commands import LINES
 
 wrong = []
 for row in rows(LINES[sys.argv[1]]):
-    words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', row.command)]
+    click.echo(f"$ {row.command}")
+    words = [re.sub("^url/", f"{sys.argv[2]}/", word) for word in shlex.split(row.command)]
     try:
         main(words)
         code = 0
