@@ -211,7 +211,7 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     BackboneError
         If there is none, or transformers does not support its type or a field's value.
     """
-    if weights.seed is not None:
+    if weights.seed is not None and kind:
         with quiet():
             config = AutoConfig.for_model(kind)
         for name, value in (changes or {}).items():

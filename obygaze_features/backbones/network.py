@@ -1,6 +1,6 @@
 """Load networks of any kind and wrap them as a `Backbone`, with fused activations; for all families."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone, Tokens
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone
 from obygaze_features.backbones.checkpoint import (
     auto_config,
     load_pretrained,
@@ -99,7 +99,6 @@ def text_backbone(
     architecture: Mapping[str, Any],
     citation: str,
     layer: str = "text embedding",
-    tokenize: Callable[[Sequence[str]], list[Tokens]] | None = None,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
     **more: object,
@@ -108,8 +107,8 @@ def text_backbone(
 
     Parameters
     ----------
-    tokenizer, tokenize
-        Has a `record` of itself for the provenance; turns texts into tokens, unless `tokenize` does.
+    tokenizer
+        Turns texts into tokens; has a `record` of itself for the provenance.
     space
         Family of the space that it maps into.
     meaning
@@ -121,7 +120,7 @@ def text_backbone(
     return TextBackbone(
         name=name,
         width=width,
-        tokenize=tokenize or tokenizer,
+        tokenize=tokenizer,
         encode=TextRunner(name, network, compute),
         provenance={
             "head": head,

@@ -16,7 +16,7 @@ from obygaze_features.backbones.backbone import TextBackbone
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import text_backbone
-from obygaze_features.backbones.tokenizer import Tokenizer, refuse_untrained
+from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import (
     HUB,
     SENTENCE_FILES,
@@ -92,7 +92,6 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 
 
 def _config(weights: Weights) -> Any:
-    refuse_untrained(weights)
     config = auto_config(weights)
     reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:

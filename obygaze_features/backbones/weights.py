@@ -197,9 +197,7 @@ class Weights:
             If there is none, or it is no JSON object.
         """
         if self.folder is None:
-            raise BackboneError(
-                f"{self.name}: a folder with {name} and the weights is needed, this is one file"
-            )
+            raise BackboneError(f"{self.name}: a folder with {name} and the weights is needed")
         path = self.folder / name
         if not path.is_file():
             raise BackboneError(f"{path}: there is no such file; a folder in the hub's format has it")

@@ -25,7 +25,7 @@ from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untra
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.tokenizer import CaptionTokenizer, refuse_untrained
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc, without_prefix
 from obygaze_features.errors import BackboneError
@@ -175,7 +175,6 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         file or in the folder. `obygaze train` puts it there.
     """
     source = find_weights(weights)
-    refuse_untrained(source)
     network, size = load(source)
     tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
     return text_backbone(
@@ -183,7 +182,6 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         XClipLsmdcText(network),
         width=size.embed,
         tokenizer=tokenizer,
-        tokenize=tokenizer.tokens,
         weights=source,
         space="xclip-lsmdc",
         compute=compute,
