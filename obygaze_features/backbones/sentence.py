@@ -21,9 +21,10 @@ from obygaze_features.backbones.weights import (
     HUB,
     SENTENCE_FILES,
     Weights,
+    file_of,
     find_weights,
-    json_beside,
     object_beside,
+    read_json,
 )
 from obygaze_features.errors import BackboneError
 
@@ -132,11 +133,11 @@ def read_pooling(weights: Weights) -> Pooling:
     BackboneError
         If they use an unsupported feature; the message names it.
     """
-    modules = json_beside(weights, MODULES)
-    if modules is None:
+    path = file_of(weights, MODULES)
+    if path is None:
         return Pooling()
     try:
-        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in modules]
+        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in read_json(path, list)]
     except (TypeError, KeyError):
         raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
     kinds = [kind for kind, _ in steps]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -24,6 +24,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.io import NO_LICENCE
 
+Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
@@ -201,23 +202,7 @@ class Weights:
         path = self.folder / name
         if not path.is_file():
             raise BackboneError(f"{path}: there is no such file; a folder in the hub's format has it")
-        return _object(path)
-
-    def config_of_type(self, wanted: Sequence[str]) -> dict[str, Any]:
-        """Read the configuration and check its `model_type`.
-
-        Raises
-        ------
-        BackboneError
-            If there is none, or `model_type` is another.
-        """
-        config = self.config()
-        if config.get("model_type") not in wanted:
-            raise BackboneError(
-                f"{self.name}: expected a network of type {' or '.join(wanted)}, "
-                f"found {config.get('model_type')!r}"
-            )
-        return config
+        return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
         """Return the source of the weights, in the store's terms."""
@@ -342,18 +327,6 @@ def file_of(weights: Weights, name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def json_beside(weights: Weights, name: str) -> Any:
-    """Read another JSON file of a folder or repository; None where there is none.
-
-    Raises
-    ------
-    BackboneError
-        If it is no JSON, or the hub cannot be asked.
-    """
-    path = file_of(weights, name)
-    return None if path is None else _json(path)
-
-
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:
     """Read another JSON object of a folder or repository; empty where there is none.
 
@@ -363,14 +336,24 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
         If it is no JSON object, or the hub cannot be asked.
     """
     path = file_of(weights, name)
-    return {} if path is None else _object(path)
+    return {} if path is None else read_json(path, dict)
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path, kind: type[Json]) -> Json:
+    """Read a JSON file.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON of this kind (`dict`: an object, `list`: an array).
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
+        document = json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
     except (ValueError, RecursionError) as error:
         raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+    if not isinstance(document, kind):
+        raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")
+    return document
 
 
 def _countable(fields: dict[str, Any]) -> dict[str, Any]:
@@ -379,13 +362,6 @@ def _countable(fields: dict[str, Any]) -> dict[str, Any]:
         if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
     return fields
-
-
-def _object(path: Path) -> dict[str, Any]:
-    document = _json(path)
-    if not isinstance(document, dict):
-        raise BackboneError(f"{path}: expected a JSON object, found {type(document).__name__}")
-    return document
 
 
 def digest(files: Sequence[Path]) -> str:
@@ -433,7 +409,7 @@ def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Pa
 
 def _shards(index: Path) -> tuple[str, ...]:
     try:
-        names = set(_json(index)["weight_map"].values())
+        names = set(read_json(index, dict)["weight_map"].values())
     except (KeyError, TypeError, AttributeError):
         raise BackboneError(f"{index}: not an index of shards (a JSON object with 'weight_map')") from None
     if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):

@@ -340,7 +340,7 @@ def initial_tensors(
 
 
 def _hub_architecture(weights: Weights) -> LsmdcFormat:
-    config: Any = CLIPConfig.from_dict(weights.config_of_type(("clip",)))
+    config: Any = CLIPConfig.from_dict(weights.config())
     vision, text = config.vision_config, config.text_config
     for tower in (vision, text):
         wanted = {
