@@ -188,10 +188,6 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     (`fp32_precision`) was used, as transformers and many notebooks do, so the newer one is used here. On a
     CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
     """
-    if not hasattr(BACKENDS.cudnn, "conv"):  # torch 2.6 to 2.8
-        with _older_matmul_precision(tf32=tf32):
-            yield
-        return
     on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
     backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
     before = [backend.fp32_precision for backend in backends]
@@ -246,18 +242,3 @@ def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
         if theirs <= capability and (kernel["kind"] == "compute" or theirs[0] == capability[0]):
             return True
     return False
-
-
-@contextmanager
-def _older_matmul_precision(*, tf32: bool) -> Iterator[None]:
-    """Do the same with the interface of torch 2.6 to 2.8."""
-    matmul, cudnn = BACKENDS.cuda.matmul, BACKENDS.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
-    matmul.allow_tf32, cudnn.allow_tf32 = tf32, tf32
-    if before[2] == "medium":
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before[2])
-        matmul.allow_tf32, cudnn.allow_tf32 = before[:2]

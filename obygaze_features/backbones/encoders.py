@@ -161,12 +161,10 @@ def _type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
     BackboneError
         If it is none of the kinds.
     """
-    known = f"expected {' or '.join(kinds)}"
-    if weights.seed is not None and weights.network is None and usual not in kinds:
-        raise BackboneError(f"{weights.name}: of which network? Write {weights.name}:TYPE; {known}")
     random = weights.seed is not None
     found = weights.network or usual if random else str(weights.config().get("model_type"))
     if found not in kinds:
+        known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
         raise BackboneError(
             f"{weights.name}: a network of type {found!r} is not read here: {REFUSED.get(found, known)}"
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
@@ -17,6 +16,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import OPENAI, Preset, choose_preset
+from obygaze_features.backbones.text_encoders import TextTower
 from obygaze_features.backbones.weights import (
     HUB,
     OPEN_CLIP,
@@ -89,6 +89,11 @@ def openclip(
     )
 
 
+def _embedded_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = model.encode_text(tokens)
+    return vectors
+
+
 def _embedded(visual: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Read an image network, whose tokens OpenCLIP does not give: the pixels are in their place."""
     return pixels, visual(pixels)
@@ -112,9 +117,11 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     source = find_openclip(weights)
     config = configuration(source)
     tokenizer = OpenClipTokenizer(source.name, config["text_cfg"])
+    network = load_openclip(source, config)
+    del network.visual  # not used for texts
     return text_backbone(
         "openclip-text",
-        OpenClipText(load_openclip(source, config)),
+        TextTower(network, _embedded_text),
         width=int(config["embed_dim"]),
         tokenizer=tokenizer,
         weights=source,
@@ -126,20 +133,6 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
         citation=CITATION,
         libraries=(*LIBRARIES, "ftfy", "regex"),
     )
-
-
-class OpenClipText(nn.Module):
-    """The text half of a CLIP of OpenCLIP."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        del model.visual  # not used for texts
-        self.model = model
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]` padded with 0."""
-        vectors: torch.Tensor = self.model.encode_text(tokens)
-        return vectors
 
 
 class OpenClipTokenizer:

@@ -188,10 +188,9 @@ class Runner:
         self.busy_s = 0.0
         self._size = BatchSize(name, compute.first_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
-        self._affine = affine
         self.network: Any = network.eval()
-        self._scale: Any = None
-        self._shift: Any = None
+        self._affine = affine
+        self._constants: tuple[torch.Tensor, ...] = ()
         self._ends: deque[Any] = deque()
 
     @property
@@ -259,18 +258,17 @@ class Runner:
 
     def _load(self) -> None:
         """Move the network to its device, once."""
-        if self._scale is not None:
+        if self._constants:
             return
         network = self.network.to(self.device)
         if self._dtype != torch.float32:
             network = network.to(self._dtype)
-        channels = (1, 1, 3, 1, 1)
-        scale, shift = (
-            torch.tensor(values, dtype=torch.float64).float().reshape(channels).to(self.device)
+        constants = [
+            torch.tensor(values, dtype=torch.float64).float().reshape(1, 1, 3, 1, 1).to(self.device)
             for values in (self._affine.scale, self._affine.shift)
-        )
+        ]
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
-        self._scale, self._shift = scale, shift
+        self._constants = tuple(constants)
 
     def _call(self, clips: Clips) -> Call:
         """Call the network once, on clips padded with the last one; on a card this does not wait.
@@ -311,7 +309,8 @@ class Runner:
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
-            frames = frames.mul_(self._scale).add_(self._shift)
+            scale, shift = self._constants
+            frames = frames.mul_(scale).add_(shift)
             results = self.network(frames.to(self._dtype))
             return {output.name: self._checked(output, results) for output in self.outputs}
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoder_kinds import SIGLIP, TEXTS, TextKind
+from obygaze_features.backbones.encoder_kinds import SIGLIP, TEXTS, ReadText, TextKind
 from obygaze_features.backbones.encoders import Half
 from obygaze_features.backbones.network import text_backbone
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
@@ -49,7 +49,7 @@ def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Comp
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
     kind = half.kind
     tokenizer = _tokenizer(half)
-    network = TextTower(half.network(), kind)
+    network = TextTower(half.network(), kind.read)
     with torch.inference_mode():
         width = network(torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
     return text_backbone(
@@ -81,7 +81,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
             f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
         )
-    if kind.ends:
+    if not kind.padded:
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
 
@@ -121,10 +121,9 @@ class ByteTokenizer:
 class TextTower(nn.Module):
     """A text network that gives one vector a text."""
 
-    def __init__(self, model: Any, kind: TextKind) -> None:
+    def __init__(self, model: Any, read: ReadText) -> None:
         super().__init__()
-        self.model = model
-        self.read = kind.read
+        self.model, self.read = model, read
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Encode tokens, `[B, L]`."""

@@ -47,17 +47,12 @@ TOKENIZER_FILES = (
 PROCESSOR_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
 """What says how pictures are prepared; the first, of newer versions, goes before."""
 
+SENTENCE_KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = (
     "modules.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
-    "sentence_bert_config.json",
-    "sentence_roberta_config.json",
-    "sentence_distilbert_config.json",
-    "sentence_camembert_config.json",
-    "sentence_albert_config.json",
-    "sentence_xlm-roberta_config.json",
-    "sentence_xlnet_config.json",
+    *(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS),
 )
 """What sentence-transformers says of a sentence encoder."""
 
@@ -137,9 +132,6 @@ LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 """Repository -> the licence that its card names, where the card is not in the hub's cache."""
 
 MODEL_CARD = "README.md"
-MOST_OF_CARD = 1 << 20
-"""Bytes of a card that are read: what it states stands at its start."""
-
 MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -197,11 +189,9 @@ class Weights:
         BackboneError
             If there is none, or it is no JSON object.
         """
-        if self.folder is None:
-            raise BackboneError(f"{self.name}: a folder with {name} and the weights is needed")
-        path = self.folder / name
-        if not path.is_file():
-            raise BackboneError(f"{path}: there is no such file; a folder in the hub's format has it")
+        path = self.folder and self.folder / name
+        if path is None or not path.is_file():
+            raise BackboneError(f"{self.name}: no such file as {name}; a folder in the hub's format has it")
         return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
@@ -218,14 +208,12 @@ def licence_of(weights: Weights) -> str:
 
     ``LicenseRef-NAME`` where SPDX has no such licence; NOASSERTION where no card or no licence is there.
     """
-    from huggingface_hub import ModelCard  # noqa: PLC0415 - obygaze[extract]
+    from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
     stated: Any = None
-    with suppress(Exception):  # of the hub, YAML or the file: no card is a reason to refuse weights
+    with suppress(Exception):  # of the hub, YAML or the file: no card is no reason to refuse weights
         if path := file_of(weights, MODEL_CARD):
-            with path.open("rb") as file:
-                text = file.read(MOST_OF_CARD).decode("utf-8", "replace")
-            card = ModelCard(text, ignore_metadata_errors=True).data
+            card = metadata_load(path) or {}
             stated = card.get("license")
             stated = card.get("license_name") or stated if stated == "other" else stated
     if not isinstance(stated, str) or not stated.strip():
@@ -419,21 +407,15 @@ def _shards(index: Path) -> tuple[str, ...]:
 
 def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[extract]
-    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415 - HTTPError is not exported
-        EntryNotFoundError,
-        HFValidationError,
-        HTTPError,  # of the HTTP library in use
-        RemoteEntryNotFoundError,
-    )
+    from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
     absent = _no_network()
     try:
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(absent)))
-    except RemoteEntryNotFoundError:
+    except errors.RemoteEntryNotFoundError:
         return None
-    except (OSError, HTTPError, EntryNotFoundError, HFValidationError) as error:
-        if isinstance(error, EntryNotFoundError) and _offline():
+    except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
+        if isinstance(error, errors.EntryNotFoundError) and _offline():
             return None
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "

@@ -59,7 +59,7 @@ def load(
         if weights.seed is not None:
             size = LsmdcFormat()
             return untrained(lambda: XClipLsmdc(size), weights.seed), size
-        if weights.folder is not None and training_record(weights) is None:
+        if weights.folder is not None and not _training(weights):
             raise BackboneError(
                 f"{weights.name}: backbone 'xclip-lsmdc' loads one file of the original's format, "
                 "or the folder of a run of obygaze train xclip-lsmdc"
@@ -83,17 +83,16 @@ def xclip_lsmdc_network(
     return LoadedNetwork(network, source, preset, tokenizer, tokenizer.digests)
 
 
-def training_record(weights: Weights) -> dict[str, Any] | None:
-    """Read the training record that `obygaze train` wrote to a file; None for other files."""
+def _training(weights: Weights) -> dict[str, Any]:
+    """Read the training record that `obygaze train` wrote to a file, for the provenance; empty of others."""
     if not weights.files or weights.files[0].suffix != ".safetensors":
-        return None
+        return {}
     try:
         with safe_open(weights.files[0], framework="pt") as file:
             written = (file.metadata() or {}).get(LsmdcFormat.RECORD_KEY)
-        record: dict[str, Any] | None = None if written is None else json.loads(written)
+        return {} if written is None else {"training": json.loads(written)}
     except (SafetensorError, OSError, ValueError, RecursionError):  # loading reports the error
-        return None
-    return record
+        return {}
 
 
 def xclip_lsmdc(
@@ -143,11 +142,6 @@ def xclip_lsmdc(
         citation=CITATION,
         **_training(source),
     )
-
-
-def _training(weights: Weights) -> dict[str, Any]:
-    record = training_record(weights)
-    return {"training": record} if record else {}
 
 
 class XClipLsmdcTokens(nn.Module):
