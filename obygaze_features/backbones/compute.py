@@ -15,7 +15,6 @@ Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
 PRECISIONS = ("float32", "bfloat16", "float16", "bfloat16-weights")
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 BFLOAT16_SINCE = (8, 0)  # compute capability; below it torch emulates bfloat16, slowly
-KERNEL = re.compile(r"(?P<kind>sm|compute)_(?P<version>\d+)[af]?", re.ASCII)
 ATTENTION = "sdpa"  # of all networks of the transformers library
 ON_A_CARD = 8
 """Clips at once on CUDA: 2.7 GB for the largest network in float32, and enough to fill the largest card."""
@@ -73,7 +72,7 @@ class Compute:
         Raises
         ------
         BackboneError
-            If there is no such device, torch has no kernels for it, or it does not support this precision.
+            If there is no such device, or it does not support this precision.
         """
         wanted = ("cpu" if no_cuda() else "cuda") if self.device == "auto" else self.device
         if not re.fullmatch(r"(cpu|cuda)(:\d{1,2})?", wanted, re.ASCII):
@@ -91,13 +90,6 @@ class Compute:
 
     def _check_card(self, device: torch.device) -> None:
         name, capability = torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device)
-        kernels = torch.cuda.get_arch_list()
-        if kernels and not _runs_on(capability, kernels):
-            raise BackboneError(
-                f"{name} (compute capability {capability[0]}.{capability[1]}): torch {torch.__version__} has "
-                f"no kernels for it, only {', '.join(kernels)}; install a build of torch that has them (for "
-                "cards below 7.5 one for CUDA 12.6: see README.md), or take --device cpu"
-            )
         if self.precision.startswith("bfloat16") and capability < BFLOAT16_SINCE:
             raise BackboneError(
                 f"{name} (compute capability {capability[0]}.{capability[1]}) has no bfloat16, "
@@ -228,17 +220,4 @@ def is_out_of_memory(error: BaseException) -> bool:
         if isinstance(cause, RuntimeError) and any(words in str(cause) for words in OUT_OF_MEMORY):
             return True
         cause = cause.__cause__
-    return False
-
-
-def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
-    """Return whether kernels for the given architectures run on a GPU.
-
-    Binary code (`sm_86`) runs on the same major version from its minor version on, PTX (`compute_90`) on
-    everything later. A letter, as in `sm_90a`, is of an architecture or family.
-    """
-    for kernel in filter(None, map(KERNEL.fullmatch, kernels)):
-        theirs = divmod(int(kernel["version"]), 10)
-        if theirs <= capability and (kernel["kind"] == "compute" or theirs[0] == capability[0]):
-            return True
     return False

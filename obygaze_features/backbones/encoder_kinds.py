@@ -157,7 +157,6 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 
 
 EMBEDDING = "image embedding of each frame, not normalised"
-_SIGLIP_HALVES = (r"text_model\..*", r"logit_scale", r"logit_bias")
 _AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025"
 _VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
 CLIP = Kind(
@@ -180,7 +179,7 @@ SIGLIP = Kind(
     "SiglipImageProcessor",
     "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
     prefix=0,
-    unexpected=_SIGLIP_HALVES,
+    unexpected=(r"text_model\..*", r"logit_scale", r"logit_bias"),
     family="siglip",
     names=("siglip", "siglip2"),
     head="attention pooling",

@@ -444,8 +444,5 @@ class XClipTokens(nn.Module):
         before = vectors.view(clips, frames, -1)
         after = self.model.mit(before).last_hidden_state
         results = {"frames": after, "pooled": after.float().mean(dim=1)}
-        if self.tokens == "frames":
-            results["tokens"] = before
-        elif self.tokens == "patches":
-            results["tokens"] = hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])
-        return results
+        tokens = {"frames": before, "patches": hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])}
+        return results | ({"tokens": tokens[self.tokens]} if self.tokens in tokens else {})

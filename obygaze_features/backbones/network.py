@@ -15,6 +15,7 @@ from obygaze_features.backbones.checkpoint import (
     load_pretrained,
 )
 from obygaze_features.backbones.compute import ATTENTION, Compute
+from obygaze_features.backbones.encoder_kinds import ReadText
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
 from obygaze_features.backbones.tokenizer import load_tokenizer
@@ -85,9 +86,22 @@ def network_backbone(
     )
 
 
+class TextTower(nn.Module):
+    """A text network that gives one vector a text."""
+
+    def __init__(self, model: Any, read: ReadText) -> None:
+        super().__init__()
+        self.model, self.read = model, read
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Encode tokens, `[B, L]`."""
+        return self.read(self.model, tokens)
+
+
 def text_backbone(
     name: str,
-    network: nn.Module,
+    model: nn.Module,
+    read: ReadText,
     *,
     width: int,
     tokenizer: Any,
@@ -103,10 +117,12 @@ def text_backbone(
     libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
     **more: object,
 ) -> TextBackbone:
-    """Build a text backbone from a frozen network that takes tokens, `[B, L]`, and gives `[B, width]`.
+    """Build a text backbone from a frozen network.
 
     Parameters
     ----------
+    read
+        Calls the network with tokens, `[B, L]`; gives `[B, width]`.
     tokenizer
         Turns texts into tokens; has a `record` of itself for the provenance.
     space
@@ -121,7 +137,7 @@ def text_backbone(
         name=name,
         width=width,
         tokenize=tokenizer,
-        encode=TextRunner(name, network, compute),
+        encode=TextRunner(name, TextTower(model, read), compute),
         provenance={
             "head": head,
             "layer": layer,
@@ -163,16 +179,11 @@ def fuse_activations(network: nn.Module) -> dict[str, str]:
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
                 replaced["gelu_fast"] = "gelu_pytorch_tanh"
-        if isinstance(getattr(module, "activation_fn", None), QuickGELUActivation) and _is_mlp(module):
+        is_mlp = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
+        if is_mlp and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation):
             _fold(module)
             replaced["quick_gelu"] = "silu, with its factor in the weights"
     return replaced
-
-
-def _is_mlp(module: Any) -> bool:
-    return isinstance(getattr(module, "fc1", None), nn.Linear) and isinstance(
-        getattr(module, "fc2", None), nn.Linear
-    )
 
 
 @torch.no_grad()
@@ -188,10 +199,9 @@ def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
     source = find_weights(weights)
     tokenizer, digests = load_tokenizer(source)
     config = auto_config(source)
-    try:
-        cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    except KeyError:
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise BackboneError(
             f"{source.name}: transformers has no causal language model of type {config.model_type!r}"
-        ) from None
+        )
+    cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     return LoadedNetwork(load_pretrained(cls, source, config), source, None, tokenizer, digests)

@@ -16,7 +16,6 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import OPENAI, Preset, choose_preset
-from obygaze_features.backbones.text_encoders import TextTower
 from obygaze_features.backbones.weights import (
     HUB,
     OPEN_CLIP,
@@ -116,12 +115,13 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     """
     source = find_openclip(weights)
     config = configuration(source)
+    model = load_openclip(source, config)
     tokenizer = OpenClipTokenizer(source.name, config["text_cfg"])
-    network = load_openclip(source, config)
-    del network.visual  # not used for texts
+    del model.visual  # not used for texts
     return text_backbone(
         "openclip-text",
-        TextTower(network, _embedded_text),
+        model,
+        _embedded_text,
         width=int(config["embed_dim"]),
         tokenizer=tokenizer,
         weights=source,
@@ -212,17 +212,13 @@ def configuration(weights: Weights) -> dict[str, Any]:
         named: dict[str, Any] = open_clip.get_model_config(architecture)
         return named
     config = weights.config(OPEN_CLIP.config).get("model_cfg")
-    halves = ("vision_cfg", "text_cfg")
-    if not isinstance(config, dict) or not all(isinstance(config.get(half), dict) for half in halves):
-        raise BackboneError(
-            f"{weights.name}: {OPEN_CLIP.config} has no model_cfg with {' and '.join(halves)}: "
-            "not the configuration of a CLIP of OpenCLIP"
-        )
-    for part in halves:
-        for name in FOREIGN.intersection(config[part]):
-            if config[part][name]:
+    if not isinstance(config, dict):
+        raise BackboneError(f"{weights.name}: {OPEN_CLIP.config} has no model_cfg")
+    for half, fields in config.items():
+        for field in FOREIGN.intersection(fields if isinstance(fields, dict) else ()):
+            if fields[field]:
                 raise BackboneError(
-                    f"{weights.name}: its configuration asks for {part}.{name}; "
+                    f"{weights.name}: its configuration asks for {half}.{field}; "
                     "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
                 )
     return config

@@ -88,9 +88,8 @@ class BatchSize:
             )
         time.sleep(PAUSE_S)
         self.now //= 2
-        units = self.unit if self.now == 1 else f"{self.unit}s"
         free = free_memory(self.device)
-        log.warning("%s: out of memory, going on with %d %s at once%s", self.name, self.now, units, free)
+        log.warning("%s: out of memory, going on with %d at once%s", self.name, self.now, free)
 
 
 def _attempt(call: Callable[[Items], Result], items: Items) -> Result | None:
@@ -110,7 +109,7 @@ class EncodedClips:
     Parameters
     ----------
     arrays
-        Name -> `[B, ...]`, in the data types of the store.
+        Name -> `[B, ...]`, in the data types of the store; of a call on a card garbage until it has ended.
     finite
         Whether all values of a clip are finite, `[B]`.
     at_once
@@ -122,25 +121,8 @@ class EncodedClips:
     at_once: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a network, in progress on a card or done.
-
-    Parameters
-    ----------
-    arrays, finite
-        As of `EncodedClips`, on the CPU; on a card valid once `ended` has passed.
-    at_once
-        Clips in the call, padding included.
-    began, ended
-        Events of a card: clips have arrived, results have arrived; None on a CPU.
-    """
-
-    arrays: Mapping[str, torch.Tensor]
-    finite: torch.Tensor
-    at_once: int
-    began: Any
-    ended: Any
+Call = tuple[EncodedClips, Any, Any]
+"""Results of one call of a network, and the events on a card of its begin and end; None on a CPU."""
 
 
 class Runner:
@@ -186,6 +168,7 @@ class Runner:
         self.compute = compute
         self.device = compute.torch_device()
         self.busy_s = 0.0
+        self._on_card = self.device.type == "cuda"
         self._size = BatchSize(name, compute.first_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
@@ -226,17 +209,14 @@ class Runner:
         Raises
         ------
         BackboneError
-            If not even one clip fits in the memory, or the network cannot be compiled.
+            If not even one clip fits in the memory, or the network cannot be compiled or run.
         """
         try:
             self(np.zeros((1, *self.shape), np.uint8))
-        except RuntimeError as error:  # such as: no C compiler
-            if not self.compute.compiled:
-                raise
-            reason = first_line(error)
+        except RuntimeError as error:  # such as: no C compiler, or no kernels for this card
+            hint = "; --compile needs a C compiler and Python's headers" if self.compute.compiled else ""
             raise BackboneError(
-                f"backbone '{self.name}': torch.compile failed ({reason}); it needs a C compiler and "
-                "Python's headers, or leave out --compile"
+                f"backbone '{self.name}' does not run on {self.card}: {first_line(error)}{hint}"
             ) from error
 
     def start(self, clips: Clips) -> "Pending":
@@ -260,9 +240,7 @@ class Runner:
         """Move the network to its device, once."""
         if self._constants:
             return
-        network = self.network.to(self.device)
-        if self._dtype != torch.float32:
-            network = network.to(self._dtype)
+        network = self.network.to(device=self.device, dtype=self._dtype)
         constants = [
             torch.tensor(values, dtype=torch.float64).float().reshape(1, 1, 3, 1, 1).to(self.device)
             for values in (self._affine.scale, self._affine.shift)
@@ -277,31 +255,32 @@ class Runner:
         memory, which torch reuses once the copies have ended: copies of other memory would block the host.
         """
         self._load()
-        on_card, at_once = self.device.type == "cuda", self._size.now
+        n, at_once = len(clips), self._size.now
         if len(self._ends) == AHEAD:
             self._ends.popleft().synchronize()
-        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=on_card)
+        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
         target = padded.numpy()
         for index in range(at_once):
-            target[index] = clips[min(index, len(clips) - 1)]
+            target[index] = clips[min(index, n - 1)]
         pixels = padded.to(self.device, non_blocking=True)
-        began = self._mark() if on_card else None
+        began = self._mark()
         results = self._forward(pixels)
         flags = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
         finite = torch.stack(flags).all(dim=0)
-        call = Call(
-            {name: result[: len(clips)].to("cpu", non_blocking=True) for name, result in results.items()},
-            finite[: len(clips)].to("cpu", non_blocking=True),
-            at_once,
-            began,
-            self._mark() if on_card else None,
+        encoded = EncodedClips(
+            {name: result[:n].to("cpu", non_blocking=True).numpy() for name, result in results.items()},
+            finite[:n].to("cpu", non_blocking=True).numpy(),
+            np.full(n, at_once),
         )
-        if on_card:
-            self._ends.append(call.ended)
-        return call
+        ended = self._mark()
+        if self._on_card:
+            self._ends.append(ended)
+        return encoded, began, ended
 
     def _mark(self) -> Any:
-        """Record an event on the card's stream; waiting for it does not occupy a core."""
+        """Record an event on the card's stream, for which one can wait without a core; None on a CPU."""
+        if not self._on_card:
+            return None
         event = CUDA.Event(enable_timing=True, blocking=True)
         event.record(CUDA.current_stream(self.device))
         return event
@@ -334,15 +313,15 @@ class Pending:
 
     def result(self) -> EncodedClips:
         """Wait for the results; call it only once."""
-        for call in self._calls:
-            if call.ended is not None:
-                call.ended.synchronize()
-                self._runner.busy_s += call.began.elapsed_time(call.ended) / 1e3
-        names = self._calls[0].arrays
+        for _, began, ended in self._calls:
+            if ended is not None:
+                ended.synchronize()
+                self._runner.busy_s += began.elapsed_time(ended) / 1e3
+        parts = [encoded for encoded, _, _ in self._calls]
         return EncodedClips(
-            {name: np.concatenate([call.arrays[name].numpy() for call in self._calls]) for name in names},
-            np.concatenate([call.finite.numpy() for call in self._calls]),
-            np.concatenate([np.full(len(call.finite), call.at_once) for call in self._calls]),
+            {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+            np.concatenate([part.finite for part in parts]),
+            np.concatenate([part.at_once for part in parts]),
         )
 
 

@@ -6,10 +6,11 @@ limit; the library itself is not needed. Unsupported steps raise an error that n
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch.nn.functional import normalize
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from obygaze_features.backbones.backbone import TextBackbone
@@ -78,7 +79,8 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     tokenizer = Tokenizer(source, _max_tokens(model, config, pooling), lower=pooling.lower_case)
     return text_backbone(
         "sentence",
-        SentenceEncoder(model, pooling),
+        model,
+        partial(_pooled, pooling),
         width=config.hidden_size,
         tokenizer=tokenizer,
         weights=source,
@@ -110,19 +112,11 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
     return min(known) if known else None
 
 
-class SentenceEncoder(nn.Module):
-    """A network whose last layer is pooled over all tokens, since none is padding."""
-
-    def __init__(self, model: Any, pooling: Pooling) -> None:
-        super().__init__()
-        self.model = model
-        self.pooling = pooling
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]`."""
-        layer: torch.Tensor = self.model(input_ids=tokens).last_hidden_state.float()
-        vectors = layer.mean(dim=1) if self.pooling.mode == "mean" else layer[:, 0]
-        return nn.functional.normalize(vectors, dim=1) if self.pooling.normalise else vectors
+def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Pool the last layer over all tokens, since none is padding."""
+    layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()
+    vectors = layer.mean(dim=1) if pooling.mode == "mean" else layer[:, 0]
+    return normalize(vectors, dim=1) if pooling.normalise else vectors
 
 
 def read_pooling(weights: Weights) -> Pooling:

@@ -147,8 +147,7 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         If there is none, or it cannot be read.
     """
     if weights.folder is None:
-        what = "untrained weights have none" if weights.seed is not None else "this is one file"
-        raise BackboneError(f"{weights.name}: a tokenizer is needed, and {what}; name a folder or repository")
+        raise BackboneError(f"{weights.name}: a tokenizer is needed; name a folder or repository")
     paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
     if not any(path.name in VOCABULARIES for path in paths):
         raise BackboneError(

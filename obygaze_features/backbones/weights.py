@@ -295,9 +295,7 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
             f"and {absent} has no {needed[-1]}"
         )
     commit = first.parent.name
-    paths = _tensor_files(layout, lambda name: _hub_file(repository, name, commit))
-    if not paths:
-        raise BackboneError(f"{repository}@{commit}: {absent} has none of {_names(layout)}")
+    paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
     return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
 
 
@@ -372,19 +370,14 @@ def _is_compressed(path: Path) -> bool:
         return False  # not a zip: loading says what it is
 
 
-def _names(layout: Layout) -> str:
-    return ", ".join((*layout.single, *layout.sharded))
-
-
 def _in_folder(folder: Path, layout: Layout) -> Weights:
-    paths = _tensor_files(layout, lambda name: path if (path := folder / name).is_file() else None)
-    if not paths:
-        raise BackboneError(f"{folder}: there is none of {_names(layout)} in this folder")
+    find = {path.name: path for path in folder.iterdir() if path.is_file()}.get
+    paths = _tensor_files(str(folder), layout, find)
     return Weights(tuple(paths), folder, digest(paths))
 
 
-def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
-    """Find the file with all tensors, or those that an index names; empty if there is neither."""
+def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
+    """Find the file with all tensors, or those that an index names."""
     for name in (*layout.single, *layout.sharded):
         if (path := find(name)) is None:
             continue
@@ -392,7 +385,7 @@ def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Pa
         if absent := [shard for shard, file in files.items() if file is None]:
             raise BackboneError(f"{path} names {', '.join(absent)}, which the folder does not have")
         return [file for file in files.values() if file is not None]
-    return []
+    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *layout.sharded))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc, without_prefix
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
 from obygaze_features.errors import BackboneError
 
 CITATION = (
@@ -59,12 +59,8 @@ def load(
         if weights.seed is not None:
             size = LsmdcFormat()
             return untrained(lambda: XClipLsmdc(size), weights.seed), size
-        if weights.folder is not None and not _training(weights):
-            raise BackboneError(
-                f"{weights.name}: backbone 'xclip-lsmdc' loads one file of the original's format, "
-                "or the folder of a run of obygaze train xclip-lsmdc"
-            )
-        tensors = without_prefix(load_state_dict(weights))
+        # Distributed training puts `module.` before every name.
+        tensors = {key.removeprefix("module."): value for key, value in load_state_dict(weights).items()}
     size = LsmdcFormat.of(weights.name, tensors)
     port = size.to_port(weights.name, tensors)  # before a network of these sizes is made: it checks them
     network = XClipLsmdc(size)
@@ -171,9 +167,11 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
     source = find_weights(weights)
     network, size = load(source)
     tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
+    del network.vision, network.temporal  # not used for texts
     return text_backbone(
         "xclip-lsmdc-text",
-        XClipLsmdcText(network),
+        network,
+        sentence_vectors,
         width=size.embed,
         tokenizer=tokenizer,
         weights=source,
@@ -189,16 +187,8 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
     )
 
 
-class XClipLsmdcText(nn.Module):
-    """The text half, with the matrix that compares sentences with videos."""
-
-    def __init__(self, network: XClipLsmdc) -> None:
-        super().__init__()
-        del network.vision, network.temporal  # not used for texts
-        self.network: Any = network
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, W]` padded with 0."""
-        sentences, _ = self.network.encode_text(tokens)
-        vectors: torch.Tensor = normalize(sentences, dim=-1) @ self.network.global_mat_weight
-        return vectors
+def sentence_vectors(network: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Embed texts, tokens `[B, W]` padded with 0, and multiply with the matrix that compares with videos."""
+    sentences, _ = network.encode_text(tokens)
+    vectors: torch.Tensor = normalize(sentences, dim=-1) @ network.global_mat_weight
+    return vectors

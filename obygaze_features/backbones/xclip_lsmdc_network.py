@@ -57,6 +57,21 @@ THIRD = re.compile(r"\.([qkv])_proj\.")
 """Queries, keys and values, which the original has in one tensor."""
 
 
+SIZES = {
+    "embed": ("clip.visual.proj", 1),
+    "vision_width": ("clip.visual.conv1.weight", 0),
+    "patch": ("clip.visual.conv1.weight", 2),
+    "image": ("clip.visual.positional_embedding", 0),
+    "text_width": ("clip.positional_embedding", 1),
+    "context": ("clip.positional_embedding", 0),
+    "vocabulary": ("clip.token_embedding.weight", 0),
+    "temporal_positions": ("frame_position_embeddings.weight", 0),
+    "max_frames": ("frame_logit_weight", 0),
+    "max_words": ("word_logit_weight", 0),
+}
+"""Size -> the original's tensor and its axis that tell it; of an image, its patches and the class token."""
+
+
 @dataclass(frozen=True, slots=True)
 class LsmdcFormat:
     """The published checkpoint format of an LSMDC X-CLIP of some size; the defaults are ViT-B/16.
@@ -94,45 +109,25 @@ class LsmdcFormat:
         BackboneError
             If a tensor that tells a size is missing, or has not as many axes as it should.
         """
-        telling = {
-            "clip.visual.conv1.weight": 4,
-            "clip.visual.positional_embedding": 2,
-            "clip.visual.proj": 2,
-            "clip.positional_embedding": 2,
-            "clip.token_embedding.weight": 2,
-            "frame_position_embeddings.weight": 2,
-            "frame_logit_weight": 2,
-            "word_logit_weight": 2,
-        }
         check_keys(
             name,
-            missing=[key for key in telling if key not in tensors],
+            missing=[key for key, _ in SIZES.values() if key not in tensors],
             unexpected=[],
-            mismatched=[key for key, axes in telling.items() if key in tensors and tensors[key].ndim != axes],
+            mismatched=[key for key, axis in SIZES.values() if key in tensors and tensors[key].ndim <= axis],
         )
-        width, _, patch, _ = tensors["clip.visual.conv1.weight"].shape
-        context, text_width = tensors["clip.positional_embedding"].shape
-        grid = round((tensors["clip.visual.positional_embedding"].shape[0] - 1) ** 0.5)
-        embed = tensors["clip.visual.proj"].shape[1]
-        if not patch or any(not size or size % cls.HEAD_WIDTH for size in (width, text_width, embed)):
+        sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
+        widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
+        if not all(sizes.values()) or any(width % cls.HEAD_WIDTH for width in widths):
             raise BackboneError(
-                f"{name}: widths {width}, {text_width} and {embed} and patches of {patch}: "
+                f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
+        sizes["image"] = sizes["patch"] * round((sizes["image"] - 1) ** 0.5)
         return cls(
-            embed=embed,
-            vision_width=width,
+            **sizes,
             vision_layers=_layers(tensors, "clip.visual.transformer"),
-            patch=patch,
-            image=patch * grid,
-            text_width=text_width,
             text_layers=_layers(tensors, "clip.transformer"),
-            context=context,
-            vocabulary=tensors["clip.token_embedding.weight"].shape[0],
             temporal_layers=_layers(tensors, "transformerClip"),
-            temporal_positions=tensors["frame_position_embeddings.weight"].shape[0],
-            max_frames=tensors["frame_logit_weight"].shape[0],
-            max_words=tensors["word_logit_weight"].shape[0],
         )
 
     def record(self) -> dict[str, Any]:
@@ -207,11 +202,6 @@ class LsmdcFormat:
             joined = torch.cat(thirds) if thirds else value
             originals[original] = (joined.T if original in TRANSPOSED else joined).contiguous()
         return originals
-
-
-def without_prefix(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Strip the `module.` that distributed training puts before every name."""
-    return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:

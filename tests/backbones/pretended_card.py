@@ -59,7 +59,6 @@ class Card:
             "device_count": lambda: 2,
             "get_device_name": lambda _device=None: NAME,
             "get_device_capability": lambda _device=None: (9, 0),
-            "get_arch_list": lambda: ["sm_80", "sm_90"],
             "get_device_properties": lambda _device=None: SimpleNamespace(
                 major=9, minor=0, total_memory=16e9
             ),
@@ -88,8 +87,8 @@ class Card:
     def _module_to(self, module, *args, **settings):
         if _is_cuda(args, settings):
             self.call("weights")
-            settings.pop("device", None)
-            return module
+            settings.pop("device")
+            return REAL_MODULE_TO(module, **settings)
         return REAL_MODULE_TO(module, *args, **settings)
 
     def _empty(self, *shape, pin_memory=False, **settings):
