@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
+from obygaze_features.backbones.xclip_lsmdc_network import TRANSPOSED, LsmdcFormat
 from obygaze_features.errors import BackboneError
 
 WIDTH = 32
@@ -153,12 +153,12 @@ def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
     """Make the tensors of a tiny LSMDC X-CLIP in the original's format, half of them float16 as there."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
-    for tensor in TINY_LSMDC.tensors():
-        value = 0.2 * torch.randn(tensor.shape, generator=generator)
-        if ".ln_" in tensor.original and tensor.original.endswith("weight"):
+    for name, shape in TINY_LSMDC.shapes().items():
+        value = 0.2 * torch.randn(shape, generator=generator)
+        if ".ln_" in name and name.endswith("weight"):
             value += 1
-        half = tensor.original.startswith("clip.") and tensor.turn != "same"
-        tensors[tensor.original] = value.half() if half else value
+        half = name.startswith("clip.") and (".in_proj_" in name or name in TRANSPOSED)
+        tensors[name] = value.half() if half else value
     return tensors
 
 

@@ -91,8 +91,6 @@ def load_pretrained(
         ],
         mismatched=mismatched,
     )
-    if report["error_msgs"]:
-        raise BackboneError(f"{weights.name}: {report['error_msgs'][0]}")
     return frozen(network)
 
 
@@ -211,7 +209,7 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     BackboneError
         If there is none, or transformers does not support its type or a field's value.
     """
-    if weights.seed is not None:
+    if weights.seed is not None and kind:
         with quiet():
             config = AutoConfig.for_model(kind)
         for name, value in (changes or {}).items():

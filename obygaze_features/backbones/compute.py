@@ -1,10 +1,9 @@
-"""Choose how a network runs: device, precision and clips per call, with fewer when memory runs out."""
+"""Choose how a network runs: device, precision and clips per call."""
 
-import logging
-import time
+import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,11 +25,7 @@ OUT_OF_MEMORY = (
     "CUDA_ERROR_OUT_OF_MEMORY",  # of the driver: modules of kernels that are loaded late
     "can't allocate memory",  # torch on a CPU
 )
-PAUSE_S = 1.0
-PATIENCE = 50
-"""Calls without trouble after which twice as many are tried again."""
 BACKENDS: Any = torch.backends  # parts of it have no types
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +72,12 @@ class Compute:
         Raises
         ------
         BackboneError
-            If there is no such device, torch has no kernels for it, or it does not support this precision.
+            If there is no such device, or it does not support this precision.
         """
         wanted = ("cpu" if no_cuda() else "cuda") if self.device == "auto" else self.device
-        try:
-            device = torch.device(wanted)
-        except RuntimeError:
-            raise BackboneError(f"device '{wanted}': expected auto, cpu, cuda or cuda:NUMBER") from None
-        if device.type not in ("cpu", "cuda"):
+        if not re.fullmatch(r"(cpu|cuda)(:\d{1,2})?", wanted, re.ASCII):
             raise BackboneError(f"device '{wanted}': expected auto, cpu, cuda or cuda:NUMBER")
+        device = torch.device(wanted)
         if device.type == "cuda":
             if reason := no_cuda():
                 raise BackboneError(f"device '{wanted}': {reason}")
@@ -98,13 +90,6 @@ class Compute:
 
     def _check_card(self, device: torch.device) -> None:
         name, capability = torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device)
-        kernels = torch.cuda.get_arch_list()
-        if kernels and not _runs_on(capability, kernels):
-            raise BackboneError(
-                f"{name} (compute capability {capability[0]}.{capability[1]}): torch {torch.__version__} has "
-                f"no kernels for it, only {', '.join(kernels)}; install a build of torch that has them (for "
-                "cards below 7.5 one for CUDA 12.6: see README.md), or take --device cpu"
-            )
         if self.precision.startswith("bfloat16") and capability < BFLOAT16_SINCE:
             raise BackboneError(
                 f"{name} (compute capability {capability[0]}.{capability[1]}) has no bfloat16, "
@@ -195,10 +180,6 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     (`fp32_precision`) was used, as transformers and many notebooks do, so the newer one is used here. On a
     CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
     """
-    if not hasattr(BACKENDS.cudnn, "conv"):  # torch 2.6 to 2.8
-        with _older_matmul_precision(tf32=tf32):
-            yield
-        return
     on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
     backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
     before = [backend.fp32_precision for backend in backends]
@@ -214,13 +195,9 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
 
 
 def autocast(compute: Compute, device: torch.device) -> Any:
-    """Return the autocast context for the requested precision; disable autocast for others."""
+    """Return the autocast context for the requested precision, which disables autocast for others."""
     dtype = AUTOCAST.get(compute.precision)
-    if dtype is not None:
-        return torch.autocast(device.type, dtype)
-    if torch.is_autocast_enabled(device.type):
-        return torch.autocast(device.type, enabled=False)
-    return nullcontext()
+    return torch.autocast(device.type, dtype, enabled=dtype is not None)
 
 
 @contextmanager
@@ -244,108 +221,3 @@ def is_out_of_memory(error: BaseException) -> bool:
             return True
         cause = cause.__cause__
     return False
-
-
-class BatchSize:
-    """Batch size (clips or texts) that adapts to the available memory.
-
-    After the first failure of a size, the same size is tried again one second later, since another process's
-    peak may pass; the second failure halves the size. After 50 calls without failure the previous size is
-    tried again, up to the first one; each further try waits for twice as many calls. Every change is logged.
-
-    Parameters
-    ----------
-    first
-        The initial and largest size.
-    unit
-        What is counted: clip or text.
-    """
-
-    def __init__(self, name: str, first: int, unit: str, device: torch.device) -> None:
-        self.name = name
-        self.first = first
-        self.unit = unit
-        self.device = device
-        self._halved = 0
-        self._waited = False
-        self._good = 0
-        self._patience = PATIENCE
-
-    @property
-    def now(self) -> int:
-        """The present size."""
-        return max(self.first >> self._halved, 1)
-
-    def failed(self) -> None:
-        """Record a lack of memory; the caller must have released its memory on the device.
-
-        Raises
-        ------
-        BackboneError
-            If a size of one does not fit.
-        """
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        self._good = 0
-        if not self._waited:
-            self._waited = True
-            time.sleep(PAUSE_S)
-            return
-        self._waited = False
-        if self.now == 1:
-            raise BackboneError(
-                f"backbone '{self.name}': one {self.unit} does not fit in the memory of {self.device}"
-                f"{free_memory(self.device)}"
-            )
-        self._halved += 1
-        self._say("out of memory, going on with")
-
-    def worked(self) -> None:
-        """Record a successful call."""
-        self._waited = False
-        if self._halved == 0:
-            return
-        self._good += 1
-        if self._good >= self._patience:
-            self._good = 0
-            self._patience *= 2
-            self._halved -= 1
-            self._say("trying again with")
-
-    def _say(self, what: str) -> None:
-        units = self.unit if self.now == 1 else f"{self.unit}s"
-        log.warning("%s: %s %d %s at once%s", self.name, what, self.now, units, free_memory(self.device))
-
-
-def _runs_on(capability: tuple[int, int], kernels: list[str]) -> bool:
-    """Return whether kernels for the given architectures run on a GPU.
-
-    Binary code (`sm_86`) runs on the same major version from its minor version on, PTX (`compute_90`) on
-    everything later.
-    """
-    major, minor = capability
-    for kernel in kernels:
-        kind, _, version = kernel.rpartition("_")
-        digits = version.rstrip("af")  # sm_90a, sm_120f: specific to an architecture or family
-        if not digits.isdecimal():
-            continue
-        theirs = divmod(int(digits), 10)
-        same = theirs[0] == major and theirs[1] <= minor
-        if same or (kind == "compute" and theirs <= (major, minor)):
-            return True
-    return False
-
-
-@contextmanager
-def _older_matmul_precision(*, tf32: bool) -> Iterator[None]:
-    """Do the same with the interface of torch 2.6 to 2.8."""
-    matmul, cudnn = BACKENDS.cuda.matmul, BACKENDS.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
-    matmul.allow_tf32, cudnn.allow_tf32 = tf32, tf32
-    if before[2] == "medium":
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before[2])
-        matmul.allow_tf32, cudnn.allow_tf32 = before[:2]

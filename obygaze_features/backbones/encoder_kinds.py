@@ -12,6 +12,10 @@ ReadText = Callable[[Any, torch.Tensor], torch.Tensor]
 """Calls a network with tokens, `[B, L]`; gives vectors `[B, D]`."""
 
 
+HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token")
+"""Heads of classifiers and of training, after the tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How networks of one `model_type` are read.
@@ -60,7 +64,7 @@ class Kind:
     prefix: int = 1
     frames: tuple[str, str | int] | None = None
     flexible: bool = False
-    unexpected: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = HEADS
     unused: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     untrained: Mapping[str, Any] = field(default_factory=dict)
@@ -81,9 +85,8 @@ class TextKind:
     sees
         The half with the same space, whose family and citation are the text's too.
     padded
-        Whether texts are filled up to the limit, as in the network's training.
-    ends
-        Whether the network reads a text at its end token.
+        Whether texts are filled up to the limit, as in the network's training; others are read at their end
+        token.
     unexpected, unused
         As of a `Kind`.
     """
@@ -94,7 +97,6 @@ class TextKind:
     head: str = "text projection"
     meaning: str = "text embedding, not normalised"
     padded: bool = False
-    ends: bool = True
     unexpected: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
@@ -155,8 +157,6 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 
 
 EMBEDDING = "image embedding of each frame, not normalised"
-HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token")
-_SIGLIP_HALVES = (r"text_model\..*", r"logit_scale", r"logit_bias")
 _AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025"
 _VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
 CLIP = Kind(
@@ -179,7 +179,7 @@ SIGLIP = Kind(
     "SiglipImageProcessor",
     "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
     prefix=0,
-    unexpected=_SIGLIP_HALVES,
+    unexpected=(r"text_model\..*", r"logit_scale", r"logit_bias"),
     family="siglip",
     names=("siglip", "siglip2"),
     head="attention pooling",
@@ -196,7 +196,6 @@ DINOV2 = Kind(
     "BitImageProcessor",
     "Oquab et al., DINOv2, TMLR 2024",
     side="",
-    unexpected=HEADS,
 )
 IMAGES: Mapping[str, Kind] = {
     "clip": CLIP,
@@ -248,7 +247,6 @@ IMAGES: Mapping[str, Kind] = {
         "class token of each frame",
         "ViTImageProcessor",
         "Dosovitskiy et al., An image is worth 16x16 words, ICLR 2021",
-        unexpected=HEADS,
         settings={"add_pooling_layer": False},
     ),
     "hiera": Kind(
@@ -258,7 +256,6 @@ IMAGES: Mapping[str, Kind] = {
         "BitImageProcessor",
         "Ryali et al., Hiera: a hierarchical vision transformer without the bells-and-whistles, ICML 2023",
         prefix=0,
-        unexpected=HEADS,
     ),
 }
 """`model_type` -> how its networks read pictures."""
@@ -283,7 +280,6 @@ VIDEOS: Mapping[str, Kind] = {
         prefix=0,
         frames=("frames_per_clip", "tubelet_size"),
         flexible=True,
-        unexpected=HEADS,
         unused=("predictor",),
     ),
     "videoprism_vision_model": Kind(
@@ -313,7 +309,6 @@ VIDEOS: Mapping[str, Kind] = {
         "VideoMAEImageProcessor",
         "Bertasius et al., Is space-time attention all you need for video understanding?, ICML 2021",
         frames=("num_frames", 1),
-        unexpected=HEADS,
     ),
     "vivit": Kind(
         "VivitModel",
@@ -322,7 +317,6 @@ VIDEOS: Mapping[str, Kind] = {
         "VivitImageProcessor",
         "Arnab et al., ViViT: a video vision transformer, ICCV 2021",
         frames=("num_frames", "tubelet_size"),
-        unexpected=HEADS,  # of the Kinetics classifier, after the tokens
         settings={"add_pooling_layer": False},  # the published checkpoint has none, it would be random
     ),
     "xclip": Kind(
@@ -333,13 +327,7 @@ VIDEOS: Mapping[str, Kind] = {
         "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022",
         frames=("num_frames", 1),
         untrained={"patch_size": 16, "num_frames": 32},
-        unused=(
-            "text_model",
-            "text_projection",
-            "prompts_visual_layernorm",
-            "prompts_visual_projection",
-            "prompts_generator",
-        ),
+        unused=("text_model", "prompts_generator"),
         family="xclip",
         head="visual projection and multi-frame integration transformer",
         layer="multi-frame integration transformer",
@@ -384,7 +372,6 @@ _SIGLIP = TextKind(
     SIGLIP,
     head="head over the last token",
     padded=True,
-    ends=False,
     unexpected=_IMAGE_HALF,
 )
 TEXTS: Mapping[str, TextKind] = {
@@ -403,7 +390,6 @@ TEXTS: Mapping[str, TextKind] = {
         head="last token",
         meaning="text embedding, of length 1",
         padded=True,
-        ends=False,
         unused=("video_model",),
     ),
     "xclip": TextKind(

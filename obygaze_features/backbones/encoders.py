@@ -53,7 +53,7 @@ def image(
     tokens
         `patches` stores the tokens of the patches too, frame by frame and row by row.
     """
-    return _build("image", IMAGES, weights, n_frames, tokens=tokens, compute=compute)
+    return _build("image", weights, n_frames, tokens=tokens, compute=compute)
 
 
 def video(
@@ -70,7 +70,7 @@ def video(
     tokens
         `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
     """
-    return _build("video", VIDEOS, weights, n_frames, tokens=tokens, compute=compute)
+    return _build("video", weights, n_frames, tokens=tokens, compute=compute)
 
 
 def clip(
@@ -90,7 +90,7 @@ def clip(
         Preprocessing; None is what the processor's configuration beside the weights asks for, or without one
         `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
     """
-    return _build("clip", _CLIPS, weights, n_frames, compute=compute, preset=preset, presets=["obygaze12"])
+    return _build("clip", weights, n_frames, preset=preset, compute=compute)
 
 
 def vivit(
@@ -113,16 +113,7 @@ def vivit(
     tokens
         `all` stores the 3137 tokens, 4.8 MB a clip; `none` frames and pooled alone.
     """
-    return _build(
-        "vivit",
-        {"vivit": VIDEOS["vivit"]},
-        weights,
-        n_frames,
-        tokens=tokens,
-        compute=compute,
-        preset=preset,
-        presets=("vivit-hub", "vivit-scenic", "obygaze12"),
-    )
+    return _build("vivit", weights, n_frames, tokens=tokens, preset=preset, compute=compute)
 
 
 def xclip(
@@ -142,16 +133,7 @@ def xclip(
     tokens
         What to store beside frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
     """
-    return _build(
-        "xclip",
-        {"xclip": VIDEOS["xclip"]},
-        weights,
-        n_frames,
-        tokens=tokens,
-        compute=compute,
-        preset=preset,
-        presets=("xclip", "obygaze12"),
-    )
+    return _build("xclip", weights, n_frames, tokens=tokens, preset=preset, compute=compute)
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -161,6 +143,14 @@ def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
 
 
 _CLIPS = {kind: IMAGES[kind] for kind in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")}
+_BACKBONES: Mapping[str, tuple[Mapping[str, Kind], tuple[str, ...]]] = {
+    "image": (IMAGES, ()),
+    "video": (VIDEOS, ()),
+    "clip": (_CLIPS, ("obygaze12",)),
+    "vivit": ({"vivit": VIDEOS["vivit"]}, ("vivit-hub", "vivit-scenic", "obygaze12")),
+    "xclip": ({"xclip": VIDEOS["xclip"]}, ("xclip", "obygaze12")),
+}
+"""Backbone -> the networks that it reads, and its presets beside those of the networks."""
 
 
 def _type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
@@ -171,12 +161,10 @@ def _type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
     BackboneError
         If it is none of the kinds.
     """
-    known = f"expected {' or '.join(kinds)}"
-    if weights.seed is not None and weights.network is None and usual not in kinds:
-        raise BackboneError(f"{weights.name}: of which network? Write {weights.name}:TYPE; {known}")
     random = weights.seed is not None
     found = weights.network or usual if random else str(weights.config().get("model_type"))
     if found not in kinds:
+        known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
         raise BackboneError(
             f"{weights.name}: a network of type {found!r} is not read here: {REFUSED.get(found, known)}"
         )
@@ -308,16 +296,15 @@ class SeeingHalf(Half[Kind]):
 
 def _build(
     name: str,
-    kinds: Mapping[str, Kind],
     weights: str,
     n_frames: int | None,
     *,
     tokens: str = "none",
-    compute: Compute | None,
     preset: str | None = None,
-    presets: Sequence[str] = (),
+    compute: Compute | None,
 ) -> Backbone:
     source = find_weights(weights)
+    kinds, presets = _BACKBONES[name]
     half = SeeingHalf(source, kinds, name, VISION)
     kind = half.kind
     frames, step = half.frames(name, n_frames)
@@ -457,8 +444,5 @@ class XClipTokens(nn.Module):
         before = vectors.view(clips, frames, -1)
         after = self.model.mit(before).last_hidden_state
         results = {"frames": after, "pooled": after.float().mean(dim=1)}
-        if self.tokens == "frames":
-            results["tokens"] = before
-        elif self.tokens == "patches":
-            results["tokens"] = hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])
-        return results
+        tokens = {"frames": before, "patches": hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])}
+        return results | ({"tokens": tokens[self.tokens]} if self.tokens in tokens else {})

@@ -1,6 +1,6 @@
 """Load networks of any kind and wrap them as a `Backbone`, with fused activations; for all families."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,13 @@ from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone, Tokens
+from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone
 from obygaze_features.backbones.checkpoint import (
     auto_config,
     load_pretrained,
 )
 from obygaze_features.backbones.compute import ATTENTION, Compute
+from obygaze_features.backbones.encoder_kinds import ReadText
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
 from obygaze_features.backbones.tokenizer import load_tokenizer
@@ -85,9 +86,22 @@ def network_backbone(
     )
 
 
+class TextTower(nn.Module):
+    """A text network that gives one vector a text."""
+
+    def __init__(self, model: Any, read: ReadText) -> None:
+        super().__init__()
+        self.model, self.read = model, read
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Encode tokens, `[B, L]`."""
+        return self.read(self.model, tokens)
+
+
 def text_backbone(
     name: str,
-    network: nn.Module,
+    model: nn.Module,
+    read: ReadText,
     *,
     width: int,
     tokenizer: Any,
@@ -99,17 +113,18 @@ def text_backbone(
     architecture: Mapping[str, Any],
     citation: str,
     layer: str = "text embedding",
-    tokenize: Callable[[Sequence[str]], list[Tokens]] | None = None,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
     **more: object,
 ) -> TextBackbone:
-    """Build a text backbone from a frozen network that takes tokens, `[B, L]`, and gives `[B, width]`.
+    """Build a text backbone from a frozen network.
 
     Parameters
     ----------
-    tokenizer, tokenize
-        Has a `record` of itself for the provenance; turns texts into tokens, unless `tokenize` does.
+    read
+        Calls the network with tokens, `[B, L]`; gives `[B, width]`.
+    tokenizer
+        Turns texts into tokens; has a `record` of itself for the provenance.
     space
         Family of the space that it maps into.
     meaning
@@ -121,8 +136,8 @@ def text_backbone(
     return TextBackbone(
         name=name,
         width=width,
-        tokenize=tokenize or tokenizer,
-        encode=TextRunner(name, network, compute),
+        tokenize=tokenizer,
+        encode=TextRunner(name, TextTower(model, read), compute),
         provenance={
             "head": head,
             "layer": layer,
@@ -164,16 +179,11 @@ def fuse_activations(network: nn.Module) -> dict[str, str]:
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
                 replaced["gelu_fast"] = "gelu_pytorch_tanh"
-        if isinstance(getattr(module, "activation_fn", None), QuickGELUActivation) and _is_mlp(module):
+        is_mlp = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
+        if is_mlp and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation):
             _fold(module)
             replaced["quick_gelu"] = "silu, with its factor in the weights"
     return replaced
-
-
-def _is_mlp(module: Any) -> bool:
-    return isinstance(getattr(module, "fc1", None), nn.Linear) and isinstance(
-        getattr(module, "fc2", None), nn.Linear
-    )
 
 
 @torch.no_grad()
@@ -189,10 +199,9 @@ def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
     source = find_weights(weights)
     tokenizer, digests = load_tokenizer(source)
     config = auto_config(source)
-    try:
-        cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    except KeyError:
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise BackboneError(
             f"{source.name}: transformers has no causal language model of type {config.model_type!r}"
-        ) from None
+        )
+    cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     return LoadedNetwork(load_pretrained(cls, source, config), source, None, tokenizer, digests)

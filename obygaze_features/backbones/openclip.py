@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone, text_backbone
-from obygaze_features.backbones.presets import HALF, OPENAI, choose_preset
+from obygaze_features.backbones.presets import OPENAI, Preset, choose_preset
 from obygaze_features.backbones.weights import (
     HUB,
     OPEN_CLIP,
@@ -36,12 +35,13 @@ CITATION = (
 LIBRARIES = ("torch", "open_clip_torch")
 FOREIGN = {"timm_model_name", "hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"}
 """Fields of the configuration of a half that ask for networks or tokenizers of other packages."""
-USUAL = {"mean": OPENAI[0], "std": OPENAI[1], "resize_mode": "shortest", "interpolation": "bicubic"}
-PREPROCESSING = {
-    "clip": USUAL,
-    "siglip": USUAL | {"mean": HALF[0], "std": HALF[1], "resize_mode": "squash"},
+USUAL = {
+    "mean": list(OPENAI[0]),
+    "std": list(OPENAI[1]),
+    "resize_mode": "shortest",
+    "interpolation": "bicubic",
 }
-"""Preset -> what a configuration states for it; what it leaves out is the first one's."""
+"""What a configuration of preprocessing states for the preset `clip`; what it leaves out is so too."""
 
 
 def openclip(
@@ -61,7 +61,7 @@ def openclip(
         One of the nine models of Wolfe et al. by its name there (`CLIP RN50`), a repository of OpenCLIP's
         format, or a folder with `open_clip_config.json` and the weights.
     preset
-        Preprocessing; None is the one that the configuration states.
+        Preprocessing, `clip`; None checks that the configuration states nothing else.
     """
     source = find_openclip(weights)
     config = configuration(source)
@@ -74,15 +74,23 @@ def openclip(
         shapes={"frames": (frames, width), "pooled": (width,)},
         meanings=module.meanings,
         weights=source,
-        preset=choose_preset(preset or stated_preset(source), tuple(PREPROCESSING), size=image_size(config)),
+        preset=_preset(source, config, preset),
         compute=compute or Compute(),
-        head="attention pooling" if is_resnet(config) else "visual projection",
+        # The blocks of a ResNet are counted by stage.
+        head="attention pooling"
+        if isinstance(config["vision_cfg"].get("layers"), list)
+        else "visual projection",
         layer="image embedding",
         architecture={"type": "openclip", **config},
         citation=CITATION,
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
+
+
+def _embedded_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = model.encode_text(tokens)
+    return vectors
 
 
 def _embedded(visual: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -94,8 +102,7 @@ def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the image half of a CLIP of OpenCLIP itself; its output is `[B, D]`."""
     source = weights if isinstance(weights, Weights) else find_openclip(str(weights))
     config = configuration(source)
-    preset = choose_preset(stated_preset(source), tuple(PREPROCESSING), size=image_size(config))
-    return LoadedNetwork(load_openclip(source, config).visual, source, preset)
+    return LoadedNetwork(load_openclip(source, config).visual, source, _preset(source, config))
 
 
 def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | None = None) -> TextBackbone:
@@ -108,10 +115,13 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     """
     source = find_openclip(weights)
     config = configuration(source)
+    model = load_openclip(source, config)
     tokenizer = OpenClipTokenizer(source.name, config["text_cfg"])
+    del model.visual  # not used for texts
     return text_backbone(
         "openclip-text",
-        OpenClipText(load_openclip(source, config)),
+        model,
+        _embedded_text,
         width=int(config["embed_dim"]),
         tokenizer=tokenizer,
         weights=source,
@@ -123,20 +133,6 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
         citation=CITATION,
         libraries=(*LIBRARIES, "ftfy", "regex"),
     )
-
-
-class OpenClipText(nn.Module):
-    """The text half of a CLIP of OpenCLIP."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        del model.visual  # not used for texts
-        self.model = model
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]` padded with 0."""
-        vectors: torch.Tensor = self.model.encode_text(tokens)
-        return vectors
 
 
 class OpenClipTokenizer:
@@ -216,17 +212,13 @@ def configuration(weights: Weights) -> dict[str, Any]:
         named: dict[str, Any] = open_clip.get_model_config(architecture)
         return named
     config = weights.config(OPEN_CLIP.config).get("model_cfg")
-    halves = ("vision_cfg", "text_cfg")
-    if not isinstance(config, dict) or not all(isinstance(config.get(half), dict) for half in halves):
-        raise BackboneError(
-            f"{weights.name}: {OPEN_CLIP.config} has no model_cfg with {' and '.join(halves)}: "
-            "not the configuration of a CLIP of OpenCLIP"
-        )
-    for part in halves:
-        for name in FOREIGN.intersection(config[part]):
-            if config[part][name]:
+    if not isinstance(config, dict):
+        raise BackboneError(f"{weights.name}: {OPEN_CLIP.config} has no model_cfg")
+    for half, fields in config.items():
+        for field in FOREIGN.intersection(fields if isinstance(fields, dict) else ()):
+            if fields[field]:
                 raise BackboneError(
-                    f"{weights.name}: its configuration asks for {part}.{name}; "
+                    f"{weights.name}: its configuration asks for {half}.{field}; "
                     "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
                 )
     return config
@@ -251,39 +243,20 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     return frozen(network)
 
 
-def is_resnet(config: dict[str, Any]) -> bool:
-    """Return whether the image network is a ResNet, whose blocks are counted by stage."""
-    return isinstance(config["vision_cfg"].get("layers"), list)
-
-
-def image_size(config: dict[str, Any]) -> int:
-    """Return the side of the square that the network sees, in pixels."""
+def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
+    """Return the preset of a name; without one `clip`, unless the configuration states something else."""
     size = config["vision_cfg"].get("image_size", 224)
     if not isinstance(size, int):
         raise BackboneError(f"image_size {size}: only networks of square pictures are read")
-    return size
-
-
-def stated_preset(weights: Weights) -> str:
-    """Return the preset that a configuration states; `clip` where it states nothing.
-
-    Raises
-    ------
-    BackboneError
-        If it states preprocessing that no preset has.
-    """
-    if weights.folder is None or named_architecture(weights.repository) is not None:
-        return "clip"
-    written = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
-    stated = {field: written.get(field, usual) for field, usual in USUAL.items()}
-    stated |= {field: tuple(stated[field]) for field in ("mean", "std")}
-    for name, known in PREPROCESSING.items():
-        if stated == known:
-            return name
-    raise BackboneError(
-        f"{weights.name}: its preprocess_cfg is that of no preset; choose one with --preset "
-        f"({', '.join(PREPROCESSING)})"
-    )
+    if name is None and weights.folder is not None and named_architecture(weights.repository) is None:
+        written = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
+        for field, usual in USUAL.items():
+            if (stated := written.get(field, usual)) != usual:
+                raise BackboneError(
+                    f"{weights.name}: its preprocess_cfg has {field} {stated}, expected {usual}; "
+                    "name a preset to take it all the same: --preset clip"
+                )
+    return choose_preset(name or "clip", ("clip",), size=size)
 
 
 @cache

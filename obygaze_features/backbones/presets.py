@@ -17,7 +17,7 @@ numbers need a new name.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -96,20 +96,14 @@ class Affine:
     Both are computed in float64 and rounded once, to the network's data type.
     """
 
-    scale: tuple[float, float, float]
-    shift: tuple[float, float, float]
+    scale: tuple[float, ...]
+    shift: tuple[float, ...]
 
     @classmethod
-    def of(cls, mean: tuple[float, float, float], std: tuple[float, float, float]) -> "Affine":
+    def of(cls, mean: Sequence[float], std: Sequence[float]) -> "Affine":
         """Combine `(x / 255 - mean) / std` into one step."""
-        scale = tuple(1.0 / (255.0 * s) for s in std)
         shift = tuple(-m / s for m, s in zip(mean, std, strict=True))
-        return cls(_three(scale), _three(shift))
-
-
-def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
-    red, green, blue = values
-    return red, green, blue
+        return cls(tuple(1.0 / (255.0 * s) for s in std), shift)
 
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

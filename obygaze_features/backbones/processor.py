@@ -47,21 +47,6 @@ class Processor:
     factor: float = 1 / 255
     offset: float = 0.0
 
-    def fields(self, side: int | None = None) -> dict[str, Any]:
-        """Return the fields of a configuration; of a network that takes `side` pixels, scaled to it."""
-        own = self.crop or self.size
-        size, mean_std = self.size * (side or own) // own, self.normalise or (None, None)
-        return {
-            "resample": self.resample,
-            "size": {"shortest_edge": size} if self.crop else {"height": size, "width": size},
-            "do_center_crop": self.crop is not None,
-            "crop_size": side or own,
-            "rescale_factor": self.factor,
-            "do_normalize": self.normalise is not None,
-            "image_mean": mean_std[0],
-            "image_std": mean_std[1],
-        }
-
 
 PROCESSORS: Mapping[str, Processor] = {
     "CLIPImageProcessor": Processor(3, 224, 224, OPENAI),
@@ -111,15 +96,11 @@ def preset_of_processor(
     reading = _Reading(f"{weights.name}: {where}", written)
     if name not in PROCESSORS:
         raise reading.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    usually = PROCESSORS[name]
-    reading.fields = usually.fields(None if written else side) | {
-        key: value for key, value in written.items() if value is not None
-    }
-    geometry = reading.geometry(usually.library, square=usually.crop is None)
+    geometry = reading.geometry(PROCESSORS[name], None if written else side)
     if geometry.size % multiple or side not in (None, geometry.size):
         wanted = side or f"a multiple of {multiple}"
         raise reading.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
-    preset = Preset(name, geometry, reading.affine(usually.offset))
+    preset = Preset(name, geometry, reading.affine(PROCESSORS[name]))
     same = [preset.named(PRESETS[one]) for one in names]
     return next((known for known in same if known), preset)
 
@@ -157,25 +138,27 @@ def second_siglip(weights: Weights) -> bool:
 class _Reading:
     """The fields of a configuration, each read or refused by its name."""
 
-    def __init__(self, where: str, fields: dict[str, Any]) -> None:
+    def __init__(self, where: str, written: Mapping[str, Any]) -> None:
         self.where = where
-        self.fields = fields
+        self.get = {field: value for field, value in written.items() if value is not None}.get
 
     def refusal(self, field: str, found: object, expected: object) -> BackboneError:
         return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
 
-    def geometry(self, library: str, *, square: bool) -> Geometry:
-        get = self.fields.get
+    def geometry(self, usual: Processor, side: int | None) -> Geometry:
+        """Read resizing and crop; what is not written is the class's, scaled to pictures of `side`."""
+        get, own = self.get, usual.crop or usual.size
         for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
             if bool(get(field, wanted)) is not wanted:
                 raise self.refusal(field, get(field), wanted)
-        name = FILTERS.get(get("resample", -1))
+        name = FILTERS.get(get("resample", usual.resample))
         if name is None:
             raise self.refusal("resample", get("resample"), "2 (bilinear) or 3 (bicubic)")
-        resample: Any = f"{library}-{name}"
-        crop = self._side("crop_size", get("crop_size")) if get("do_center_crop") else None
-        size = get("size")
-        if isinstance(size, int) and not square:
+        resample: Any = f"{usual.library}-{name}"
+        crops = get("do_center_crop", usual.crop is not None)
+        crop = self._side("crop_size", get("crop_size", side or own)) if crops else None
+        size = get("size", usual.size * (side or own) // own)
+        if isinstance(size, int) and usual.crop is not None:
             size = {"shortest_edge": size}
         if not isinstance(size, dict) or set(size) != {"shortest_edge"}:
             side = self._side("size", size)
@@ -184,7 +167,7 @@ class _Reading:
             return Geometry(resample, side)
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
-            found = f"{size} with do_center_crop {get('do_center_crop')}, crop_size {get('crop_size')}"
+            found = f"{size} with do_center_crop {crops}, crop_size {crop}"
             raise self.refusal("size", found, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
 
@@ -196,26 +179,22 @@ class _Reading:
             raise self.refusal(field, found, "the side of a square, in pixels")
         return side
 
-    def affine(self, offset: float) -> Affine:
-        factor = self.fields.get("rescale_factor")
+    def affine(self, usual: Processor) -> Affine:
+        factor = self.get("rescale_factor", usual.factor)
         if not isinstance(factor, int | float) or not 0 < factor <= 1:
             raise self.refusal("rescale_factor", factor, "a number above 0, at most 1")
-        if self.fields.get("offset") is False:
-            offset = 0.0
+        offset = 0.0 if self.get("offset") is False else usual.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
-        if self.fields.get("do_normalize"):
-            mean, std = self._three("image_mean"), self._three("image_std")
+        if self.get("do_normalize", usual.normalise is not None):
+            mean, std = map(self._three, ("image_mean", "image_std"), usual.normalise or (None, None))
         if min(std) <= 0:
             raise self.refusal("image_std", list(std), "numbers above 0")
-        red, green, blue = (
-            (factor / deviation, (offset - middle) / deviation)
-            for middle, deviation in zip(mean, std, strict=True)
-        )
-        return Affine((red[0], green[0], blue[0]), (red[1], green[1], blue[1]))
+        shift = tuple((offset - middle) / deviation for middle, deviation in zip(mean, std, strict=True))
+        return Affine(tuple(factor / deviation for deviation in std), shift)
 
-    def _three(self, field: str) -> tuple[float, ...]:
-        found = self.fields.get(field)
+    def _three(self, field: str, usual: Sequence[float] | None) -> tuple[float, ...]:
+        found = self.get(field, usual)
         numbers = found if isinstance(found, list | tuple) else [found] * 3
         if len(numbers) != 3 or not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
             raise self.refusal(field, found, "three numbers")

@@ -4,7 +4,6 @@ A custom backbone is a function in another package, declared by an entry point o
 `obygaze.backbones`; docs/backbones.md has an example.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -160,29 +159,24 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _find(name: str) -> Callable[..., Any]:
-    brought = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP) if entry.name == name}
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
-    if len(brought) + (ours is not None) > 1:
-        values = sorted([value for _, value in brought] + ([ours] if ours else []))
+    plugins = {entry.value for entry in entry_points(group=GROUP, name=name)}
+    values = sorted([*plugins, *([ours] if ours else [])])
+    if len(values) > 1:
         raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
     if ours is not None:
         return _imported(ours)
-    if not brought:
+    if not plugins:
         raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
-    return _load(next(iter(brought.values())))
-
-
-def _imported(name: str) -> Callable[..., Any]:
-    module, _, attribute = name.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    try:
+        function = _imported(values[0])
+    except Exception as error:
+        raise BackboneError(f"backbone '{name}': {values[0]} cannot be loaded: {error}") from error
+    if not callable(function):
+        raise BackboneError(f"backbone '{name}': {values[0]} is not a function")
     return function
 
 
-def _load(entry: EntryPoint) -> Callable[..., Any]:
-    try:
-        function: Callable[..., Any] = entry.load()
-    except Exception as error:
-        raise BackboneError(f"backbone '{entry.name}': {entry.value} cannot be loaded: {error}") from error
-    if not callable(function):
-        raise BackboneError(f"backbone '{entry.name}': {entry.value} is not a function")
+def _imported(value: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = EntryPoint("", value, GROUP).load()
     return function

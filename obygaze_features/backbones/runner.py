@@ -1,10 +1,12 @@
 """Run a torch network over uint8 clips or over tokens, with smaller batches if memory is short."""
 
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,17 +14,92 @@ from numpy.typing import NDArray
 from torch import nn
 
 from obygaze_features.backbones.backbone import Output
-from obygaze_features.backbones.card_queue import DTYPES, Arrays, Call, CardQueue, Clips
 from obygaze_features.backbones.compute import (
-    BatchSize,
     Compute,
     card_of,
     card_record,
+    free_memory,
     inference,
     is_out_of_memory,
 )
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16}
+AHEAD = 2
+"""Calls of a network that are queued on a card before the host waits: it fills one while another runs."""
+PAUSE_S = 1.0
+CUDA: Any = torch.cuda  # partly untyped
+log = logging.getLogger(__name__)
+
+Arrays = dict[str, NDArray[Any]]
+Clips = Sequence[NDArray[np.uint8]] | NDArray[np.uint8]
+Items = TypeVar("Items", bound=Sequence[Any] | NDArray[Any])
+Result = TypeVar("Result")
+
+
+class BatchSize:
+    """Batch size (clips or texts) that halves whenever memory runs out.
+
+    Parameters
+    ----------
+    unit
+        What is counted: clip or text.
+
+    Attributes
+    ----------
+    now
+        The present size.
+    """
+
+    def __init__(self, name: str, first: int, unit: str, device: torch.device) -> None:
+        self.name = name
+        self.unit = unit
+        self.device = device
+        self.now = first
+
+    def map(self, call: Callable[[Items], Result], items: Items) -> list[Result]:
+        """Call a function with as many items at a time as the size says.
+
+        Raises
+        ------
+        BackboneError
+            If not even one item fits in the memory.
+        """
+        results: list[Result] = []
+        done = 0
+        while done < len(items):
+            some: Any = items[done : done + self.now]
+            if (result := _attempt(call, some)) is None:
+                self._halve()
+            else:
+                results.append(result)
+                done += len(some)
+        return results
+
+    def _halve(self) -> None:
+        """Halve the size; wait a second, since the lack may be another process's peak."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if self.now == 1:
+            raise BackboneError(
+                f"backbone '{self.name}': one {self.unit} does not fit in the memory of {self.device}"
+                f"{free_memory(self.device)}"
+            )
+        time.sleep(PAUSE_S)
+        self.now //= 2
+        free = free_memory(self.device)
+        log.warning("%s: out of memory, going on with %d at once%s", self.name, self.now, free)
+
+
+def _attempt(call: Callable[[Items], Result], items: Items) -> Result | None:
+    """Call a function; None if memory ran out, with everything freed that the call held."""
+    try:
+        return call(items)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +109,7 @@ class EncodedClips:
     Parameters
     ----------
     arrays
-        Name -> `[B, ...]`, in the data types of the store.
+        Name -> `[B, ...]`, in the data types of the store; of a call on a card garbage until it has ended.
     finite
         Whether all values of a clip are finite, `[B]`.
     at_once
@@ -42,6 +119,10 @@ class EncodedClips:
     arrays: Arrays
     finite: NDArray[np.bool_]
     at_once: NDArray[np.int64]
+
+
+Call = tuple[EncodedClips, Any, Any]
+"""Results of one call of a network, and the events on a card of its begin and end; None on a CPU."""
 
 
 class Runner:
@@ -67,7 +148,7 @@ class Runner:
     Attributes
     ----------
     busy_s
-        Seconds that the device had work.
+        Seconds that the card had work.
     """
 
     def __init__(
@@ -87,13 +168,13 @@ class Runner:
         self.compute = compute
         self.device = compute.torch_device()
         self.busy_s = 0.0
+        self._on_card = self.device.type == "cuda"
         self._size = BatchSize(name, compute.first_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
-        self._affine = affine
         self.network: Any = network.eval()
-        self._scale: Any = None
-        self._shift: Any = None
-        self._queue: CardQueue | None = None
+        self._affine = affine
+        self._constants: tuple[torch.Tensor, ...] = ()
+        self._ends: deque[Any] = deque()
 
     @property
     def clips_at_once(self) -> int:
@@ -128,20 +209,15 @@ class Runner:
         Raises
         ------
         BackboneError
-            If not even one clip fits in the memory, or the network cannot be compiled.
+            If not even one clip fits in the memory, or the network cannot be compiled or run.
         """
-        before = self.busy_s
         try:
             self(np.zeros((1, *self.shape), np.uint8))
-        except RuntimeError as error:  # such as: no C compiler
-            if not self.compute.compiled:
-                raise
-            reason = first_line(error)
+        except RuntimeError as error:  # such as: no C compiler, or no kernels for this card
+            hint = "; --compile needs a C compiler and Python's headers" if self.compute.compiled else ""
             raise BackboneError(
-                f"backbone '{self.name}': torch.compile failed ({reason}); it needs a C compiler and "
-                "Python's headers, or leave out --compile"
+                f"backbone '{self.name}' does not run on {self.card}: {first_line(error)}{hint}"
             ) from error
-        self.busy_s = before
 
     def start(self, clips: Clips) -> "Pending":
         """Start encoding clips, uint8 `[F, h, w, 3]` each; they may be overwritten after the return.
@@ -151,17 +227,6 @@ class Runner:
         BackboneError
             As a call of the object.
         """
-        self._check(clips)
-        calls = []
-        n_queued = 0
-        while n_queued < len(clips):
-            some = clips[n_queued : n_queued + self._size.now]
-            if (call := self._attempt(some)) is not None:
-                calls.append(call)
-                n_queued += len(some)
-        return Pending(self, calls)
-
-    def _check(self, clips: Clips) -> None:
         wrong = [clip for clip in clips if clip.dtype != np.uint8 or clip.shape != self.shape]
         if wrong or len(clips) == 0:
             description = f"found {wrong[0].dtype} {list(wrong[0].shape)}" if wrong else "found none"
@@ -169,99 +234,90 @@ class Runner:
                 f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
                 f"{description}"
             )
+        return Pending(self, self._size.map(self._call, clips))
 
     def _load(self) -> None:
         """Move the network to its device, once."""
-        if self._scale is not None:
+        if self._constants:
             return
-        network = self.network.to(self.device)
-        if self._dtype != torch.float32:
-            network = network.to(self._dtype)
-        channels = (1, 1, 3, 1, 1)
-        scale, shift = (
-            torch.tensor(values, dtype=torch.float64).float().reshape(channels).to(self.device)
+        network = self.network.to(device=self.device, dtype=self._dtype)
+        constants = [
+            torch.tensor(values, dtype=torch.float64).float().reshape(1, 1, 3, 1, 1).to(self.device)
             for values in (self._affine.scale, self._affine.shift)
-        )
-        if self.device.type == "cuda":
-            self._queue = CardQueue(self.device, self.shape, self.outputs)
+        ]
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
-        self._scale, self._shift = scale, shift
+        self._constants = tuple(constants)
 
-    def _attempt(self, clips: Clips) -> Call | EncodedClips | None:
-        """Call the network once; None if memory ran out, with everything freed that was held."""
-        try:
-            self._load()
-            if self._queue is not None:
-                return self._queue.put(clips, self._size.now, self._forward)
-            return self._compute(clips, self._size.now)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # Outside the handler, since its traceback keeps the tensors alive.
-        self.lost()
-        return None
+    def _call(self, clips: Clips) -> Call:
+        """Call the network once, on clips padded with the last one; on a card this does not wait.
 
-    def _compute(self, clips: Clips, at_once: int) -> EncodedClips:
-        """Call the network on a CPU."""
-        began = time.perf_counter()
-        filled = np.stack([*clips, *[clips[-1]] * (at_once - len(clips))]) if at_once > 1 else clips[0][None]
-        filled = np.require(filled, requirements=["C", "W"])  # torch warns of read-only arrays
-        results = self._forward(torch.from_numpy(filled))
-        arrays = {name: result[: len(clips)].numpy() for name, result in results.items()}
-        finite = [np.isfinite(values).reshape(len(clips), -1).all(axis=1) for values in arrays.values()]
-        self.busy_s += time.perf_counter() - began
-        self._size.worked()
-        return EncodedClips(arrays, np.all(finite, axis=0), np.full(len(clips), at_once))
+        A fixed shape selects the same kernels in every call. Clips and results are copied from and to pinned
+        memory, which torch reuses once the copies have ended: copies of other memory would block the host.
+        """
+        self._load()
+        n, at_once = len(clips), self._size.now
+        if len(self._ends) == AHEAD:
+            self._ends.popleft().synchronize()
+        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
+        target = padded.numpy()
+        for index in range(at_once):
+            target[index] = clips[min(index, n - 1)]
+        pixels = padded.to(self.device, non_blocking=True)
+        began = self._mark()
+        results = self._forward(pixels)
+        flags = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+        finite = torch.stack(flags).all(dim=0)
+        encoded = EncodedClips(
+            {name: result[:n].to("cpu", non_blocking=True).numpy() for name, result in results.items()},
+            finite[:n].to("cpu", non_blocking=True).numpy(),
+            np.full(n, at_once),
+        )
+        ended = self._mark()
+        if self._on_card:
+            self._ends.append(ended)
+        return encoded, began, ended
+
+    def _mark(self) -> Any:
+        """Record an event on the card's stream, for which one can wait without a core; None on a CPU."""
+        if not self._on_card:
+            return None
+        event = CUDA.Event(enable_timing=True, blocking=True)
+        event.record(CUDA.current_stream(self.device))
+        return event
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
-            frames = frames.mul_(self._scale).add_(self._shift)
+            scale, shift = self._constants
+            frames = frames.mul_(scale).add_(shift)
             results = self.network(frames.to(self._dtype))
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: Output, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        if output.name not in results:
+        shapes = {name: list(result.shape[1:]) for name, result in results.items()}
+        if shapes.get(output.name) != list(output.shape):
             raise BackboneError(
-                f"backbone '{self.name}' announced '{output.name}' and gave {', '.join(results) or 'nothing'}"
+                f"backbone '{self.name}' announced '{output.name}' as {list(output.shape)} a clip and gave "
+                f"{shapes}"
             )
-        result = results[output.name]
-        if tuple(result.shape[1:]) != output.shape:
-            raise BackboneError(
-                f"backbone '{self.name}' announced '{output.name}' as "
-                f"{list(output.shape)} a clip and gave {list(result.shape[1:])}"
-            )
-        return result.to(DTYPES[output.dtype])  # beyond float16 becomes infinite, which no store takes
-
-    def finish(self, call: Call) -> EncodedClips:
-        """Wait for a call on a GPU; if memory ran out, which may be reported only here, compute it again."""
-        results = call.take()
-        if isinstance(results, np.ndarray):
-            self.lost()
-            return self.start(results).result()
-        self.busy_s += call.busy_s
-        self._size.worked()
-        return EncodedClips(*results, np.full(call.clips, call.at_once))
-
-    def lost(self) -> None:
-        """After a lack of memory, wait for the calls in progress and reduce the batch size."""
-        if self._queue is not None:
-            self._queue.drain()
-        self._size.failed()
+        # Beyond float16 becomes infinite, which no store takes.
+        return results[output.name].to(DTYPES[output.dtype])
 
 
 class Pending:
     """Clips in progress; `result` waits for them."""
 
-    def __init__(self, runner: Runner, calls: Sequence[Call | EncodedClips]) -> None:
+    def __init__(self, runner: Runner, calls: Sequence[Call]) -> None:
         self._runner = runner
         self._calls = calls
 
     def result(self) -> EncodedClips:
         """Wait for the results; call it only once."""
-        parts = [self._runner.finish(call) if isinstance(call, Call) else call for call in self._calls]
-        if len(parts) == 1:
-            return parts[0]
+        for _, began, ended in self._calls:
+            if ended is not None:
+                ended.synchronize()
+                self._runner.busy_s += began.elapsed_time(ended) / 1e3
+        parts = [encoded for encoded, _, _ in self._calls]
         return EncodedClips(
             {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
             np.concatenate([part.finite for part in parts]),
@@ -298,29 +354,13 @@ class TextRunner:
         BackboneError
             If not even one text fits in the memory.
         """
-        parts: list[NDArray[np.float32]] = []
-        n_encoded = 0
         with _one_thread():
-            while n_encoded < len(tokens):
-                part = self._attempt(tokens[n_encoded : n_encoded + self._size.now])
-                if part is None:
-                    self._size.failed()
-                    continue
-                self._size.worked()
-                parts.append(part)
-                n_encoded += len(part)
-        return np.concatenate(parts)
+            return np.concatenate(self._size.map(self._encode, tokens))
 
-    def _attempt(self, tokens: NDArray[np.int64]) -> NDArray[np.float32] | None:
-        """Encode some texts; None if memory ran out."""
-        try:
-            with inference(self.compute, self.device):
-                vectors = self.network(torch.tensor(tokens, device=self.device))
-            encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            return None
+    def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        with inference(self.compute, self.device):
+            vectors = self.network(torch.tensor(tokens, device=self.device))
+        encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
         return encoded
 
 

@@ -6,24 +6,26 @@ limit; the library itself is not needed. Unsupported steps raise an error that n
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch.nn.functional import normalize
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from obygaze_features.backbones.backbone import TextBackbone
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import text_backbone
-from obygaze_features.backbones.tokenizer import Tokenizer, refuse_untrained
+from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import (
     HUB,
     SENTENCE_FILES,
     Weights,
+    file_of,
     find_weights,
-    json_beside,
     object_beside,
+    read_json,
 )
 from obygaze_features.errors import BackboneError
 
@@ -77,7 +79,8 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     tokenizer = Tokenizer(source, _max_tokens(model, config, pooling), lower=pooling.lower_case)
     return text_backbone(
         "sentence",
-        SentenceEncoder(model, pooling),
+        model,
+        partial(_pooled, pooling),
         width=config.hidden_size,
         tokenizer=tokenizer,
         weights=source,
@@ -92,7 +95,6 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 
 
 def _config(weights: Weights) -> Any:
-    refuse_untrained(weights)
     config = auto_config(weights)
     reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:
@@ -110,19 +112,11 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
     return min(known) if known else None
 
 
-class SentenceEncoder(nn.Module):
-    """A network whose last layer is pooled over all tokens, since none is padding."""
-
-    def __init__(self, model: Any, pooling: Pooling) -> None:
-        super().__init__()
-        self.model = model
-        self.pooling = pooling
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]`."""
-        layer: torch.Tensor = self.model(input_ids=tokens).last_hidden_state.float()
-        vectors = layer.mean(dim=1) if self.pooling.mode == "mean" else layer[:, 0]
-        return nn.functional.normalize(vectors, dim=1) if self.pooling.normalise else vectors
+def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Pool the last layer over all tokens, since none is padding."""
+    layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()
+    vectors = layer.mean(dim=1) if pooling.mode == "mean" else layer[:, 0]
+    return normalize(vectors, dim=1) if pooling.normalise else vectors
 
 
 def read_pooling(weights: Weights) -> Pooling:
@@ -133,11 +127,11 @@ def read_pooling(weights: Weights) -> Pooling:
     BackboneError
         If they use an unsupported feature; the message names it.
     """
-    modules = json_beside(weights, MODULES)
-    if modules is None:
+    path = file_of(weights, MODULES)
+    if path is None:
         return Pooling()
     try:
-        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in modules]
+        steps = [(str(step["type"]).rpartition(".")[2], str(step["path"])) for step in read_json(path, list)]
     except (TypeError, KeyError):
         raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
     kinds = [kind for kind, _ in steps]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
 
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
@@ -49,18 +48,19 @@ def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Comp
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
     kind = half.kind
     tokenizer = _tokenizer(half)
-    network = TextTower(half.network(), kind)
+    model = half.network()
     with torch.inference_mode():
-        width = network(torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
+        width = kind.read(model, torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
     return text_backbone(
         name,
-        network,
+        model,
+        kind.read,
         width=width,
         tokenizer=tokenizer,
         weights=source,
         space=kind.sees.family,
         compute=compute,
-        attention=network.model.config._attn_implementation,
+        attention=model.config._attn_implementation,
         head=kind.head,
         meaning=kind.meaning,
         **half.record(kind.sees.family),
@@ -81,7 +81,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
             f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
         )
-    if kind.ends:
+    if not kind.padded:
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
 
@@ -116,16 +116,3 @@ class ByteTokenizer:
     def record(self) -> dict[str, Any]:
         """Return what it is, in the store's terms."""
         return {"sha256": {}, "max_tokens": self.limit, "lower_case": False, "padded": self.padded}
-
-
-class TextTower(nn.Module):
-    """A text network that gives one vector a text."""
-
-    def __init__(self, model: Any, kind: TextKind) -> None:
-        super().__init__()
-        self.model = model
-        self.read = kind.read
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]`."""
-        return self.read(self.model, tokens)

@@ -49,7 +49,7 @@ class Tokenizer:
     ) -> None:
         self.lower = lower
         self.pad = pad
-        self._tokenizer, self._digests = load_tokenizer(weights)
+        self._tokenizer, self.digests = load_tokenizer(weights)
         known = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
         if not known:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
@@ -80,7 +80,7 @@ class Tokenizer:
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
         return {
-            "sha256": self._digests,
+            "sha256": self.digests,
             "max_tokens": self.limit,
             "lower_case": self.lower,
             "padded": self.pad,
@@ -92,7 +92,7 @@ class Tokenizer:
         return ids
 
 
-class CaptionTokenizer:
+class CaptionTokenizer(Tokenizer):
     """CLIP's tokenizer as the LSMDC X-CLIP takes it: start, `max_words - 2` pieces, end, padded with 0.
 
     Parameters
@@ -111,50 +111,31 @@ class CaptionTokenizer:
     """
 
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
-        if weights.folder is None:
+        if weights.folder is None and weights.files:
             weights = replace(weights, folder=weights.files[0].parent)
-        self._tokenizer: Any
-        self._tokenizer, self.digests = load_tokenizer(weights)
+        super().__init__(weights, max_words, lower=True)
+        self.limit = max_words
         self.files = [path for name in self.digests if (path := file_of(weights, name))]
-        self.max_words = max_words
-        self.start, self.end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        known, end = len(self._tokenizer), super().__call__(["a"])[0].ids[-1:]
         # The sentence is pooled at the largest id, so this must be the end token.
-        if self.start is None or self.end != vocabulary - 1 or len(self._tokenizer) != vocabulary:
+        if end != (vocabulary - 1,) or known != vocabulary:
             raise BackboneError(
-                f"{weights.name}: its tokenizer has {len(self._tokenizer)} tokens and ends with {self.end}; "
-                f"expected {vocabulary} and {vocabulary - 1}, as the network has them"
+                f"{weights.name}: its tokenizer has {known} tokens and ends with {list(end)}; "
+                f"expected {vocabulary} and [{vocabulary - 1}], as the network has them"
             )
 
-    def __call__(self, captions: Sequence[str]) -> NDArray[np.int64]:
-        """Return the ids of captions, `[N, max_words]`."""
-        return np.array([tokens.ids for tokens in self.tokens(captions)], np.int64).reshape(
-            -1, self.max_words
-        )
-
-    def tokens(self, captions: Sequence[str]) -> list[Tokens]:
+    def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn captions into tokens, cut and padded to `max_words`."""
-        if not captions:
-            return []
-        with quiet():
-            pieces: list[list[int]] = self._tokenizer(
-                [clean_caption(caption) for caption in captions], add_special_tokens=False
-            )["input_ids"]
-        return [self._row(caption_pieces) for caption_pieces in pieces]
+        rows = super().__call__([clean_caption(text) for text in texts])
+        return [replace(row, ids=(*row.ids, *[0] * (self.limit - len(row.ids)))) for row in rows]
 
-    def _row(self, pieces: Sequence[int]) -> Tokens:
-        ids = [self.start, *pieces[: self.max_words - 2], self.end]
-        padding = [0] * (self.max_words - len(ids))
-        return Tokens((*ids, *padding), len(pieces) + 2, self.max_words)
+    def ids(self, captions: Sequence[str]) -> NDArray[np.int64]:
+        """Return the ids of captions, `[N, max_words]`."""
+        return np.array([row.ids for row in self(captions)], np.int64).reshape(-1, self.limit)
 
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
-        return {"sha256": self.digests, "max_tokens": self.max_words, "lower_case": True, "padded": True}
-
-
-def refuse_untrained(weights: Weights) -> None:
-    """Refuse random weights for a text backbone, which needs a tokenizer."""
-    if weights.seed is not None:
-        raise BackboneError(f"{weights.name}: a text backbone needs a tokenizer; name a folder or repository")
+        return {**super().record(), "padded": True}
 
 
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
@@ -166,8 +147,7 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         If there is none, or it cannot be read.
     """
     if weights.folder is None:
-        what = "untrained weights have none" if weights.seed is not None else "this is one file"
-        raise BackboneError(f"{weights.name}: a tokenizer is needed, and {what}; name a folder or repository")
+        raise BackboneError(f"{weights.name}: a tokenizer is needed; name a folder or repository")
     paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
     if not any(path.name in VOCABULARIES for path in paths):
         raise BackboneError(

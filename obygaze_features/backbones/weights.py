@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -24,6 +24,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.io import NO_LICENCE
 
+Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
@@ -46,17 +47,12 @@ TOKENIZER_FILES = (
 PROCESSOR_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
 """What says how pictures are prepared; the first, of newer versions, goes before."""
 
+SENTENCE_KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = (
     "modules.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
-    "sentence_bert_config.json",
-    "sentence_roberta_config.json",
-    "sentence_distilbert_config.json",
-    "sentence_camembert_config.json",
-    "sentence_albert_config.json",
-    "sentence_xlm-roberta_config.json",
-    "sentence_xlnet_config.json",
+    *(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS),
 )
 """What sentence-transformers says of a sentence encoder."""
 
@@ -136,9 +132,6 @@ LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 """Repository -> the licence that its card names, where the card is not in the hub's cache."""
 
 MODEL_CARD = "README.md"
-MOST_OF_CARD = 1 << 20
-"""Bytes of a card that are read: what it states stands at its start."""
-
 MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -196,30 +189,10 @@ class Weights:
         BackboneError
             If there is none, or it is no JSON object.
         """
-        if self.folder is None:
-            raise BackboneError(
-                f"{self.name}: a folder with {name} and the weights is needed, this is one file"
-            )
-        path = self.folder / name
-        if not path.is_file():
-            raise BackboneError(f"{path}: there is no such file; a folder in the hub's format has it")
-        return _object(path)
-
-    def config_of_type(self, wanted: Sequence[str]) -> dict[str, Any]:
-        """Read the configuration and check its `model_type`.
-
-        Raises
-        ------
-        BackboneError
-            If there is none, or `model_type` is another.
-        """
-        config = self.config()
-        if config.get("model_type") not in wanted:
-            raise BackboneError(
-                f"{self.name}: expected a network of type {' or '.join(wanted)}, "
-                f"found {config.get('model_type')!r}"
-            )
-        return config
+        path = self.folder and self.folder / name
+        if path is None or not path.is_file():
+            raise BackboneError(f"{self.name}: no such file as {name}; a folder in the hub's format has it")
+        return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
         """Return the source of the weights, in the store's terms."""
@@ -235,14 +208,12 @@ def licence_of(weights: Weights) -> str:
 
     ``LicenseRef-NAME`` where SPDX has no such licence; NOASSERTION where no card or no licence is there.
     """
-    from huggingface_hub import ModelCard  # noqa: PLC0415 - obygaze[extract]
+    from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
     stated: Any = None
-    with suppress(Exception):  # of the hub, YAML or the file: no card is a reason to refuse weights
+    with suppress(Exception):  # of the hub, YAML or the file: no card is no reason to refuse weights
         if path := file_of(weights, MODEL_CARD):
-            with path.open("rb") as file:
-                text = file.read(MOST_OF_CARD).decode("utf-8", "replace")
-            card = ModelCard(text, ignore_metadata_errors=True).data
+            card = metadata_load(path) or {}
             stated = card.get("license")
             stated = card.get("license_name") or stated if stated == "other" else stated
     if not isinstance(stated, str) or not stated.strip():
@@ -324,9 +295,7 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
             f"and {absent} has no {needed[-1]}"
         )
     commit = first.parent.name
-    paths = _tensor_files(layout, lambda name: _hub_file(repository, name, commit))
-    if not paths:
-        raise BackboneError(f"{repository}@{commit}: {absent} has none of {_names(layout)}")
+    paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
     return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
 
 
@@ -344,18 +313,6 @@ def file_of(weights: Weights, name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def json_beside(weights: Weights, name: str) -> Any:
-    """Read another JSON file of a folder or repository; None where there is none.
-
-    Raises
-    ------
-    BackboneError
-        If it is no JSON, or the hub cannot be asked.
-    """
-    path = file_of(weights, name)
-    return None if path is None else _json(path)
-
-
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:
     """Read another JSON object of a folder or repository; empty where there is none.
 
@@ -365,14 +322,24 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
         If it is no JSON object, or the hub cannot be asked.
     """
     path = file_of(weights, name)
-    return {} if path is None else _object(path)
+    return {} if path is None else read_json(path, dict)
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path, kind: type[Json]) -> Json:
+    """Read a JSON file.
+
+    Raises
+    ------
+    BackboneError
+        If it is no JSON of this kind (`dict`: an object, `list`: an array).
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
+        document = json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
     except (ValueError, RecursionError) as error:
         raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+    if not isinstance(document, kind):
+        raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")
+    return document
 
 
 def _countable(fields: dict[str, Any]) -> dict[str, Any]:
@@ -381,13 +348,6 @@ def _countable(fields: dict[str, Any]) -> dict[str, Any]:
         if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
     return fields
-
-
-def _object(path: Path) -> dict[str, Any]:
-    document = _json(path)
-    if not isinstance(document, dict):
-        raise BackboneError(f"{path}: expected a JSON object, found {type(document).__name__}")
-    return document
 
 
 def digest(files: Sequence[Path]) -> str:
@@ -410,19 +370,14 @@ def _is_compressed(path: Path) -> bool:
         return False  # not a zip: loading says what it is
 
 
-def _names(layout: Layout) -> str:
-    return ", ".join((*layout.single, *layout.sharded))
-
-
 def _in_folder(folder: Path, layout: Layout) -> Weights:
-    paths = _tensor_files(layout, lambda name: path if (path := folder / name).is_file() else None)
-    if not paths:
-        raise BackboneError(f"{folder}: there is none of {_names(layout)} in this folder")
+    find = {path.name: path for path in folder.iterdir() if path.is_file()}.get
+    paths = _tensor_files(str(folder), layout, find)
     return Weights(tuple(paths), folder, digest(paths))
 
 
-def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
-    """Find the file with all tensors, or those that an index names; empty if there is neither."""
+def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
+    """Find the file with all tensors, or those that an index names."""
     for name in (*layout.single, *layout.sharded):
         if (path := find(name)) is None:
             continue
@@ -430,12 +385,12 @@ def _tensor_files(layout: Layout, find: Callable[[str], Path | None]) -> list[Pa
         if absent := [shard for shard, file in files.items() if file is None]:
             raise BackboneError(f"{path} names {', '.join(absent)}, which the folder does not have")
         return [file for file in files.values() if file is not None]
-    return []
+    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *layout.sharded))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:
     try:
-        names = set(_json(index)["weight_map"].values())
+        names = set(read_json(index, dict)["weight_map"].values())
     except (KeyError, TypeError, AttributeError):
         raise BackboneError(f"{index}: not an index of shards (a JSON object with 'weight_map')") from None
     if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
@@ -445,21 +400,15 @@ def _shards(index: Path) -> tuple[str, ...]:
 
 def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[extract]
-    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415 - HTTPError is not exported
-        EntryNotFoundError,
-        HFValidationError,
-        HTTPError,  # of the HTTP library in use
-        RemoteEntryNotFoundError,
-    )
+    from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
     absent = _no_network()
     try:
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(absent)))
-    except RemoteEntryNotFoundError:
+    except errors.RemoteEntryNotFoundError:
         return None
-    except (OSError, HTTPError, EntryNotFoundError, HFValidationError) as error:
-        if isinstance(error, EntryNotFoundError) and _offline():
+    except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
+        if isinstance(error, errors.EntryNotFoundError) and _offline():
             return None
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "

@@ -25,9 +25,9 @@ from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untra
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.tokenizer import CaptionTokenizer, refuse_untrained
+from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc, without_prefix
+from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
 from obygaze_features.errors import BackboneError
 
 CITATION = (
@@ -59,12 +59,8 @@ def load(
         if weights.seed is not None:
             size = LsmdcFormat()
             return untrained(lambda: XClipLsmdc(size), weights.seed), size
-        if weights.folder is not None and training_record(weights) is None:
-            raise BackboneError(
-                f"{weights.name}: backbone 'xclip-lsmdc' loads one file of the original's format, "
-                "or the folder of a run of obygaze train xclip-lsmdc"
-            )
-        tensors = without_prefix(load_state_dict(weights))
+        # Distributed training puts `module.` before every name.
+        tensors = {key.removeprefix("module."): value for key, value in load_state_dict(weights).items()}
     size = LsmdcFormat.of(weights.name, tensors)
     port = size.to_port(weights.name, tensors)  # before a network of these sizes is made: it checks them
     network = XClipLsmdc(size)
@@ -83,17 +79,16 @@ def xclip_lsmdc_network(
     return LoadedNetwork(network, source, preset, tokenizer, tokenizer.digests)
 
 
-def training_record(weights: Weights) -> dict[str, Any] | None:
-    """Read the training record that `obygaze train` wrote to a file; None for other files."""
+def _training(weights: Weights) -> dict[str, Any]:
+    """Read the training record that `obygaze train` wrote to a file, for the provenance; empty of others."""
     if not weights.files or weights.files[0].suffix != ".safetensors":
-        return None
+        return {}
     try:
         with safe_open(weights.files[0], framework="pt") as file:
             written = (file.metadata() or {}).get(LsmdcFormat.RECORD_KEY)
-        record: dict[str, Any] | None = None if written is None else json.loads(written)
+        return {} if written is None else {"training": json.loads(written)}
     except (SafetensorError, OSError, ValueError, RecursionError):  # loading reports the error
-        return None
-    return record
+        return {}
 
 
 def xclip_lsmdc(
@@ -145,11 +140,6 @@ def xclip_lsmdc(
     )
 
 
-def _training(weights: Weights) -> dict[str, Any]:
-    record = training_record(weights)
-    return {"training": record} if record else {}
-
-
 class XClipLsmdcTokens(nn.Module):
     """The visual half, over clips of which every frame is one."""
 
@@ -175,15 +165,15 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         file or in the folder. `obygaze train` puts it there.
     """
     source = find_weights(weights)
-    refuse_untrained(source)
     network, size = load(source)
     tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
+    del network.vision, network.temporal  # not used for texts
     return text_backbone(
         "xclip-lsmdc-text",
-        XClipLsmdcText(network),
+        network,
+        sentence_vectors,
         width=size.embed,
         tokenizer=tokenizer,
-        tokenize=tokenizer.tokens,
         weights=source,
         space="xclip-lsmdc",
         compute=compute,
@@ -197,16 +187,8 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
     )
 
 
-class XClipLsmdcText(nn.Module):
-    """The text half, with the matrix that compares sentences with videos."""
-
-    def __init__(self, network: XClipLsmdc) -> None:
-        super().__init__()
-        del network.vision, network.temporal  # not used for texts
-        self.network: Any = network
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, W]` padded with 0."""
-        sentences, _ = self.network.encode_text(tokens)
-        vectors: torch.Tensor = normalize(sentences, dim=-1) @ self.network.global_mat_weight
-        return vectors
+def sentence_vectors(network: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Embed texts, tokens `[B, W]` padded with 0, and multiply with the matrix that compares with videos."""
+    sentences, _ = network.encode_text(tokens)
+    vectors: torch.Tensor = normalize(sentences, dim=-1) @ network.global_mat_weight
+    return vectors

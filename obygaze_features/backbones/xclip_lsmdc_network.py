@@ -1,14 +1,13 @@
 """Define the LSMDC X-CLIP (Ma et al. 2022), `XClipLsmdc`, and convert its published checkpoints.
 
 The network's size follows from the shapes of a few tensors; from the size, the name and shape of every tensor
-that the file must hold, and where each belongs in the port.
+that the file must hold.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -44,6 +43,8 @@ ORIGINAL_NAMES = {
     "temporal.layers": "transformerClip.resblocks",
     "logit_scale": "clip.logit_scale",
     "self_attn.q_proj.": "attn.in_proj_",
+    "self_attn.k_proj.": "attn.in_proj_",
+    "self_attn.v_proj.": "attn.in_proj_",
     "self_attn.out_proj": "attn.out_proj",
     "mlp.fc1": "mlp.c_fc",
     "mlp.fc2": "mlp.c_proj",
@@ -52,16 +53,23 @@ ORIGINAL_NAMES = {
 }
 """Part of a tensor's name in the port -> the same in the original."""
 TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
+THIRD = re.compile(r"\.([qkv])_proj\.")
+"""Queries, keys and values, which the original has in one tensor."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedTensor:
-    """One tensor of the original: its name and shape there, and the port's names for it or for its parts."""
-
-    original: str
-    shape: Shape
-    port: tuple[str, ...]
-    turn: Literal["same", "transpose", "thirds"] = "same"
+SIZES = {
+    "embed": ("clip.visual.proj", 1),
+    "vision_width": ("clip.visual.conv1.weight", 0),
+    "patch": ("clip.visual.conv1.weight", 2),
+    "image": ("clip.visual.positional_embedding", 0),
+    "text_width": ("clip.positional_embedding", 1),
+    "context": ("clip.positional_embedding", 0),
+    "vocabulary": ("clip.token_embedding.weight", 0),
+    "temporal_positions": ("frame_position_embeddings.weight", 0),
+    "max_frames": ("frame_logit_weight", 0),
+    "max_words": ("word_logit_weight", 0),
+}
+"""Size -> the original's tensor and its axis that tell it; of an image, its patches and the class token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,54 +109,46 @@ class LsmdcFormat:
         BackboneError
             If a tensor that tells a size is missing, or has not as many axes as it should.
         """
-        telling = {
-            "clip.visual.conv1.weight": 4,
-            "clip.visual.positional_embedding": 2,
-            "clip.visual.proj": 2,
-            "clip.positional_embedding": 2,
-            "clip.token_embedding.weight": 2,
-            "frame_position_embeddings.weight": 2,
-            "frame_logit_weight": 2,
-            "word_logit_weight": 2,
-        }
         check_keys(
             name,
-            missing=[key for key in telling if key not in tensors],
+            missing=[key for key, _ in SIZES.values() if key not in tensors],
             unexpected=[],
-            mismatched=[key for key, axes in telling.items() if key in tensors and tensors[key].ndim != axes],
+            mismatched=[key for key, axis in SIZES.values() if key in tensors and tensors[key].ndim <= axis],
         )
-        width, _, patch, _ = tensors["clip.visual.conv1.weight"].shape
-        context, text_width = tensors["clip.positional_embedding"].shape
-        grid = round((tensors["clip.visual.positional_embedding"].shape[0] - 1) ** 0.5)
-        embed = tensors["clip.visual.proj"].shape[1]
-        if not patch or any(not size or size % cls.HEAD_WIDTH for size in (width, text_width, embed)):
+        sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
+        widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
+        if not all(sizes.values()) or any(width % cls.HEAD_WIDTH for width in widths):
             raise BackboneError(
-                f"{name}: widths {width}, {text_width} and {embed} and patches of {patch}: "
+                f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
+        sizes["image"] = sizes["patch"] * round((sizes["image"] - 1) ** 0.5)
         return cls(
-            embed=embed,
-            vision_width=width,
+            **sizes,
             vision_layers=_layers(tensors, "clip.visual.transformer"),
-            patch=patch,
-            image=patch * grid,
-            text_width=text_width,
             text_layers=_layers(tensors, "clip.transformer"),
-            context=context,
-            vocabulary=tensors["clip.token_embedding.weight"].shape[0],
             temporal_layers=_layers(tensors, "transformerClip"),
-            temporal_positions=tensors["frame_position_embeddings.weight"].shape[0],
-            max_frames=tensors["frame_logit_weight"].shape[0],
-            max_words=tensors["word_logit_weight"].shape[0],
         )
 
     def record(self) -> dict[str, Any]:
         """Return the sizes as plain JSON."""
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
-    def tensors(self) -> tuple[PublishedTensor, ...]:
-        """List every tensor of the original checkpoint, with its place in the port."""
-        return _published_tensors(self)
+    def port(self) -> dict[str, torch.Tensor]:
+        """Return the port's tensors, without memory: their names and shapes."""
+        with torch.device("meta"):
+            return XClipLsmdc(self).state_dict()
+
+    def shapes(self) -> dict[str, Shape]:
+        """Return the shape of every tensor of the original checkpoint."""
+        return {name: tuple(tensor.shape) for name, tensor in self.from_port(self.port()).items()}
+
+    @staticmethod
+    def original_name(name: str) -> str:
+        """Return the original's name of a tensor of the port."""
+        for ours, theirs in ORIGINAL_NAMES.items():
+            name = name.replace(ours, theirs)
+        return name
 
     def matrices(self) -> dict[str, int]:
         """Name the learned square matrices of the similarities, with their size."""
@@ -171,17 +171,17 @@ class LsmdcFormat:
         BackboneError
             Naming the tensors that are missing, unexpected, of another shape or not floating point.
         """
-        wanted = {tensor.original: tensor for tensor in self.tensors()}
-        check_tensors(name, tensors, {key: tensor.shape for key, tensor in wanted.items()})
+        check_tensors(name, tensors, self.shapes())
         port: dict[str, torch.Tensor] = {}
-        for key, tensor in wanted.items():
-            value = tensors[key]
+        for here in self.port():
+            original = self.original_name(here)
+            value = tensors[original]
             if not value.is_floating_point():
-                raise BackboneError(f"{name}: {key} holds {value.dtype}, expected floating point")
-            value = value.float()
-            turned = value.T if tensor.turn == "transpose" else value
-            parts = turned.chunk(3) if tensor.turn == "thirds" else (turned,)
-            port.update(zip(tensor.port, (part.contiguous() for part in parts), strict=True))
+                raise BackboneError(f"{name}: {original} holds {value.dtype}, expected floating point")
+            value = value.float().T if original in TRANSPOSED else value.float()
+            if third := THIRD.search(here):
+                value = value.chunk(3)["qkv".index(third[1])]
+            port[here] = value.contiguous()
         return port
 
     def from_port(self, port: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -194,44 +194,19 @@ class LsmdcFormat:
             of the trained tensors, or a CLIP alone, can be turned too.
         """
         originals: dict[str, torch.Tensor] = {}
-        for tensor in self.tensors():
-            if tensor.port[0] in port:
-                parts = [port[name] for name in tensor.port]
-                value = torch.cat(parts) if tensor.turn == "thirds" else parts[0]
-                originals[tensor.original] = (value.T if tensor.turn == "transpose" else value).contiguous()
+        for here, value in port.items():
+            original, third = self.original_name(here), THIRD.search(here)
+            if third and third[1] != "q":  # joined with the queries
+                continue
+            thirds = [port[THIRD.sub(f".{part}_proj.", here)] for part in "qkv"] if third else []
+            joined = torch.cat(thirds) if thirds else value
+            originals[original] = (joined.T if original in TRANSPOSED else joined).contiguous()
         return originals
-
-
-def without_prefix(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Strip the `module.` that distributed training puts before every name."""
-    return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
     block = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
     return len({match[1] for key in tensors if (match := block.match(key))})
-
-
-@cache
-def _published_tensors(size: LsmdcFormat) -> tuple[PublishedTensor, ...]:
-    """List the tensors by the shapes of a port that has no memory."""
-    with torch.device("meta"):
-        port = XClipLsmdc(size).state_dict()
-    tensors = []
-    for name, value in port.items():
-        if re.search(r"\.[kv]_proj\.", name):  # with the queries
-            continue
-        original, shape = name, tuple(value.shape)
-        for ours, theirs in ORIGINAL_NAMES.items():
-            original = original.replace(ours, theirs)
-        if ".q_proj." in name:
-            parts = tuple(name.replace(".q_proj.", f".{part}_proj.") for part in "qkv")
-            tensors.append(PublishedTensor(original, (3 * shape[0], *shape[1:]), parts, "thirds"))
-        elif original in TRANSPOSED:
-            tensors.append(PublishedTensor(original, shape[::-1], (name,), "transpose"))
-        else:
-            tensors.append(PublishedTensor(original, shape, (name,)))
-    return tuple(tensors)
 
 
 class XClipLsmdc(nn.Module):
@@ -243,41 +218,24 @@ class XClipLsmdc(nn.Module):
 
     def __init__(self, size: LsmdcFormat) -> None:
         super().__init__()
-        common: dict[str, Any] = {
-            "hidden_act": "quick_gelu",
-            "attn_implementation": ATTENTION,
-            "projection_dim": size.embed,
-        }
         vision: Any = CLIPVisionConfig(
-            hidden_size=size.vision_width,
-            intermediate_size=4 * size.vision_width,
-            num_hidden_layers=size.vision_layers,
-            num_attention_heads=size.vision_width // size.HEAD_WIDTH,
+            **self._body(size.vision_width, size.vision_layers, size.embed),
             image_size=size.image,
             patch_size=size.patch,
-            **common,
         )
         text: Any = CLIPTextConfig(
-            hidden_size=size.text_width,
-            intermediate_size=4 * size.text_width,
-            num_hidden_layers=size.text_layers,
-            num_attention_heads=size.text_width // size.HEAD_WIDTH,
+            **self._body(size.text_width, size.text_layers, size.embed),
             max_position_embeddings=size.context,
             vocab_size=size.vocabulary,
             bos_token_id=None,
             pad_token_id=0,
             eos_token_id=2,  # transformers' word for: the sentence is at the largest id, as in the original
-            **common,
         )
         temporal: Any = CLIPTextConfig(
-            hidden_size=size.embed,
-            intermediate_size=4 * size.embed,
-            num_hidden_layers=size.temporal_layers,
-            num_attention_heads=size.embed // size.HEAD_WIDTH,
+            **self._body(size.embed, size.temporal_layers, size.embed),
             layer_norm_eps=TEMPORAL_EPS,
             bos_token_id=None,
             eos_token_id=None,
-            **common,
         )
         self.vision: Any = CLIPVisionModelWithProjection(vision)
         self.text: Any = CLIPTextModelWithProjection(text)
@@ -286,6 +244,19 @@ class XClipLsmdc(nn.Module):
         self.logit_scale = nn.Parameter(torch.tensor(4.6052))
         for name, extent in size.matrices().items():
             self.register_parameter(name, nn.Parameter(torch.eye(extent)))
+
+    @staticmethod
+    def _body(width: int, layers: int, embed: int) -> dict[str, Any]:
+        """Return what the configurations of all three transformers have."""
+        return {
+            "hidden_size": width,
+            "intermediate_size": 4 * width,
+            "num_hidden_layers": layers,
+            "num_attention_heads": width // LsmdcFormat.HEAD_WIDTH,
+            "hidden_act": "quick_gelu",
+            "attn_implementation": ATTENTION,
+            "projection_dim": embed,
+        }
 
     def encode_frames(self, pixels: torch.Tensor) -> torch.Tensor:
         """Embed each frame of `[B, F, 3, h, w]` on its own: v, `[B, F, E]`, not normalised."""

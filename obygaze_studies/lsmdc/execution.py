@@ -128,11 +128,9 @@ def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:
     network.float()
     if arithmetic != "published":
         return
-    parameters = dict(network.named_parameters())
-    for tensor in size.tensors():
-        if is_half(tensor.original):
-            for name in tensor.port:
-                parameters[name].data = parameters[name].data.half()
+    for name, value in network.named_parameters():
+        if is_half(size.original_name(name)):
+            value.data = value.data.half()
     for tower in (network.vision.vision_model, network.text.text_model):
         tower.embeddings.register_forward_hook(_to_half)
         for module in tower.modules():

@@ -277,8 +277,7 @@ def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
         for there, here in TOWERS.items()
         if name.startswith(there) and not name.endswith("position_ids")
     }
-    names = {name for tensor in size.tensors() for name in tensor.port}
-    wanted = {name for name in names if name.startswith(("vision.", "text.", "logit_scale"))}
+    wanted = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
     check_keys(weights.name, missing=sorted(wanted - port.keys()), unexpected=sorted(port.keys() - wanted))
     originals = size.from_port(port)
     return {name.removeprefix("clip."): value for name, value in originals.items()}
@@ -341,7 +340,7 @@ def initial_tensors(
 
 
 def _hub_architecture(weights: Weights) -> LsmdcFormat:
-    config: Any = CLIPConfig.from_dict(weights.config_of_type(("clip",)))
+    config: Any = CLIPConfig.from_dict(weights.config())
     vision, text = config.vision_config, config.text_config
     for tower in (vision, text):
         wanted = {

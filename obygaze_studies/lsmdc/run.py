@@ -131,7 +131,7 @@ def train(
     pairs = {
         split: Pairs(
             tuple(caption.clip_id for caption in of),
-            plan.network.tokenizer([caption.sentence for caption in of]),
+            plan.network.tokenizer.ids([caption.sentence for caption in of]),
             plan.cache,
             plan.size.max_frames,
         )
@@ -324,7 +324,7 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 def original_names(plan: LsmdcPlan) -> dict[str, str]:
     """Return a map from the port's tensor names to the original's."""
-    return {name: tensor.original for tensor in plan.size.tensors() for name in tensor.port}
+    return {name: plan.size.original_name(name) for name in plan.size.port()}
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: LeftOut) -> None:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import pytest
 import torch
 
 from obygaze_features.backbones.compute import Compute, autocast, matmul_precision
@@ -50,7 +49,6 @@ for prelude in sys.argv[1].strip().splitlines():
 """
 
 
-@pytest.mark.skipif(not hasattr(torch.backends.cudnn, "conv"), reason="torch before 2.9 has one interface")
 def test_set_elsewhere_before_or_after_it_never_fails_and_is_put_back():
     command = [sys.executable, "-W", "error", "-c", SCRIPT, PRELUDES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

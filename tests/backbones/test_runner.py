@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from obygaze_features.backbones import Output
-from obygaze_features.backbones import compute as computing
+from obygaze_features.backbones import runner as running
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
@@ -17,7 +17,7 @@ from .test_runner_on_card import OUTPUTS, SIZE, F, Network, clips
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(computing, "PAUSE_S", 0.0)
+    monkeypatch.setattr(running, "PAUSE_S", 0.0)
 
 
 class Small(Network):
@@ -47,16 +47,14 @@ def test_frames_are_normalised_in_their_own_channels():
     assert found["pooled"] == pytest.approx(expected.mean(axis=(1, 2, 3)), abs=1e-5)
 
 
-def test_a_neighbours_peak_costs_a_pause_and_halving_is_undone(monkeypatch):
-    monkeypatch.setattr(computing, "PATIENCE", 3)
+def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
     network = Small()
-    network.fits = 4
+    network.fits = 3
     run = runner(network, clips_at_once=8)
-    for n in (8, 4):
-        run(clips(n))
-    network.fits = 1000
     run(clips(8))
-    assert network.sizes == [8, 8, 4, 4, 4, 8]  # the last 4 clips are filled up to 8 again
+    network.fits = 1000
+    run(clips(4))
+    assert network.sizes == [8, 4, 2, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_frames_of_another_number_size_or_type_are_refused(shape, dtype):
 
 
 def test_a_network_that_gives_another_shape_than_it_announced_is_refused():
-    with pytest.raises(BackboneError, match=r"'frames' as \[3, 5\] .*\[3, 3\]"):
+    with pytest.raises(BackboneError, match=r"'frames' as \[3, 5\] .*'frames': \[3, 3\]"):
         runner(outputs=(Output("frames", (F, 5)),))(clips(1))
 
 

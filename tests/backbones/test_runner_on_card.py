@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from obygaze_features.backbones import Output
-from obygaze_features.backbones import compute as computing
+from obygaze_features.backbones import runner as running
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
@@ -29,7 +29,7 @@ KINDS = {
     "cublas": (RuntimeError, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     "cudnn": (RuntimeError, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
 }
-PLACES = ("weights", "pin", "upload", "wait", "event", "forward", "download", "synchronize")
+PLACES = ("weights", "pin", "upload", "event", "forward", "download")
 quick = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
@@ -75,7 +75,7 @@ def on_the_card(batches, card, *, ahead=0, **compute):
     """Encode batches, each taken `ahead` batches later, as an engine does; overwrite what was begun."""
     with pytest.MonkeyPatch.context() as patch:
         card.install(patch)
-        patch.setattr(computing, "PAUSE_S", 0.0)
+        patch.setattr(running, "PAUSE_S", 0.0)
         if compute.get("compiled"):
             patch.setattr(torch, "compile", lambda network, **_: network)
         run = runner("cuda", card, **compute)
@@ -115,10 +115,8 @@ def test_any_batches_on_any_streams_give_the_bits_of_a_cpu(sizes, at_once, late,
     parts = sum(-(-n // at_once) for n in sizes)
     assert run.network.sizes == [at_once] * parts  # always filled up: one shape, one choice of kernels
     assert all((each.at_once == at_once).all() for each in found)
-    assert card.unrecorded == 0
     assert len(card.uploads) == 0
     assert run.busy_s == parts  # the pretended card takes a second for each call
-    assert card.calls.count("pin") <= 2 * (1 + len(OUTPUTS) + 1)  # two slots, pinned once
 
 
 @quick
@@ -151,19 +149,19 @@ def test_out_of_memory_of_any_kind_anywhere_changes_no_bit(
         refused = str(error)
     if refused:
         assert "not fit in the memory" in refused
-        assert len(hits) >= 2  # one failure alone never ends a run
+        assert len(hits) > max(k for k in range(5) if at_once >> k)  # each failure halves, and one is the end
         return
     same(found, on_a_cpu(batches))
     assert bool(hits) == bool(card.alive_at_release)  # what the allocator keeps is given back first
     assert set(run.network.sizes) <= {max(at_once >> k, 1) for k in range(5)}
-    assert run.clips_at_once >= at_once >> (len(hits) // 2)
+    assert run.clips_at_once == max(at_once >> len(hits), 1)
     assert all(n == 0 for n in card.alive_at_release), "memory was kept while it was short"
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place != "weights"])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("times", [1, 2])
-def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
+def test_each_failure_halves(place, kind, times):
     hits = []
 
     def fails(what, _number):
@@ -175,10 +173,8 @@ def test_one_failure_is_waited_out_and_two_halve(place, kind, times):
     batches = [clips(10)]
     run, found = on_the_card(batches, Card(fails=fails), clips_at_once=4)
     same(found, on_a_cpu(batches))
-    if place == "synchronize":  # two calls that were lost, each computed again at once
-        times = 1
-    assert run.clips_at_once == 4 // times
-    assert (found[0].at_once.min() == 2) == (times == 2)  # which clips got fewer is known
+    assert run.clips_at_once == 4 >> times
+    assert set(found[0].at_once.tolist()) == {4 >> times}  # which clips got fewer is known
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -225,7 +221,7 @@ def test_on_a_real_card_any_batches_give_the_same_bits(sizes, at_once, ahead):
 
 @pytest.mark.gpu
 def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monkeypatch):
-    monkeypatch.setattr(computing, "PAUSE_S", 0.0)
+    monkeypatch.setattr(running, "PAUSE_S", 0.0)
 
     class Greedy(Network):
         """Takes 1 GB for every clip."""
@@ -276,25 +272,29 @@ def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("capability", "kernels", "precision", "place"),
+    ("capability", "precision", "place"),
     [
-        ((6, 1), ["sm_75", "sm_90"], "float32", r"6\.1.*sm_75"),
-        ((9, 0), ["sm_75", "sm_86"], "float32", r"9\.0.*sm_75"),
-        ((7, 5), ["sm_75"], "bfloat16", "--dtype fp16 or fp32"),
-        ((7, 0), [], "bfloat16-weights", "bfloat16"),
-        ((8, 9), ["sm_80", "sm_90"], "bfloat16", None),
-        ((12, 0), ["sm_90", "compute_90"], "float32", None),
-        ((9, 0), ["sm_90a"], "float32", None),
-        ((7, 5), ["sm_75"], "float16", None),
+        ((7, 5), "bfloat16", "--dtype fp16 or fp32"),
+        ((7, 0), "bfloat16-weights", "bfloat16"),
+        ((8, 9), "bfloat16", None),
+        ((7, 5), "float16", None),
     ],
 )
-def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, kernels, precision, place):
+def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, precision, place):
     Card().install(monkeypatch)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device=None: capability)
-    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: kernels)
     compute = Compute(device="cuda", precision=precision)
     if place is None:
         assert compute.torch_device().type == "cuda"
         return
     with pytest.raises(BackboneError, match=place):
         compute.torch_device()
+
+
+def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monkeypatch):
+    words = "CUDA error: no kernel image is available for execution on the device\nSearch for it."
+    card = Card(fails=lambda what, _number: RuntimeError(words) if what == "forward" else None)
+    card.install(monkeypatch)
+    with pytest.raises(BackboneError, match=f"'net' .*{NAME}: .*no kernel image") as refused:
+        runner("cuda", card).warm_up()
+    assert "\n" not in str(refused.value)

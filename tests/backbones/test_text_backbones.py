@@ -11,11 +11,12 @@ from click.testing import CliRunner
 
 from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.network import TextTower
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import XClipLsmdcText
 from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
+from obygaze_features.backbones.xclip_lsmdc import sentence_vectors
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
@@ -91,7 +92,7 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     network, _ = load_lsmdc(find_weights(weights))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
-    found = TextRunner("xclip-lsmdc-text", XClipLsmdcText(network), CPU)(inputs["input_ids"])
+    found = TextRunner("xclip-lsmdc-text", TextTower(network, sentence_vectors), CPU)(inputs["input_ids"])
     np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=1e-5)
     scores = scale * found @ expected["video_embedding"].T
     np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=1e-5 * scale)

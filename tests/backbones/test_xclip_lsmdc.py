@@ -83,9 +83,7 @@ def test_the_backbone_is_the_original_on_a_whole_clip(oracle, expected):
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
     keys = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
-    assert {tensor.original: list(tensor.shape) for tensor in LsmdcFormat().tensors()} == {
-        name: tensor["shape"] for name, tensor in keys.items()
-    }
+    assert LsmdcFormat().shapes() == {name: tuple(tensor["shape"]) for name, tensor in keys.items()}
     assert len(keys) == 359
 
 
@@ -129,7 +127,7 @@ def test_a_checkpoint_that_is_not_exactly_the_originals_is_refused(tmp_path, edi
 
 
 def test_a_folder_of_the_hub_and_no_weights_at_all_are_refused(checkpoints):
-    with pytest.raises(BackboneError, match="one file"):
+    with pytest.raises(BackboneError, match=r"missing: clip\.positional_embedding"):
         load_backbone("xclip-lsmdc", weights=str(checkpoints["clip"]))
     with pytest.raises(BackboneError, match="give --weights"):
         load_backbone("xclip-lsmdc")

@@ -21,7 +21,7 @@ SIDE = 32
 
 def tiny_clip(folder: Path, seed: int = 0) -> Path:
     """Write an untrained CLIP (ViT, patches of 8) with a tokenizer of whole words, as the hub has them."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import CLIPConfig, CLIPModel
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,6 +41,9 @@ def tiny_clip(folder: Path, seed: int = 0) -> Path:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.add_special_tokens([START, END])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        f"{START} $A {END}", special_tokens=[(token, tokenizer.token_to_id(token)) for token in (START, END)]
+    )
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": START, "eos_token": END}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))

@@ -48,7 +48,7 @@ class Lesson:
         self.network = network_of(self.size, tensors)
         self.rng = np.random.default_rng(seed)
         tokenizer = CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=WORDS)
-        ids = tokenizer([caption(number) for number in range(PATTERNS)])
+        ids = tokenizer.ids([caption(number) for number in range(PATTERNS)])
         names = tuple(map(str, range(PATTERNS)))
         self.seen, self.unseen = (Pairs(names, ids, Rendered(self.rng), FRAMES) for _ in range(2))
 

@@ -50,10 +50,10 @@ def test_start_end_filling_and_cut(clip):
     tokenizer = CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
     words = {word: number for number, word in enumerate(VOCABULARY)}
     start, end = len(VOCABULARY) - 2, len(VOCABULARY) - 1
-    ids = tokenizer(["The red disc", "SOMEONE shows the red disc ."])
+    ids = tokenizer.ids(["The red disc", "SOMEONE shows the red disc ."])
     assert ids[0].tolist() == [start, words["the"], words["red"], words["disc"], end, 0]
     assert ids[1].tolist() == [start, *(words[w] for w in ("someone", "shows", "the", "red")), end]
-    assert tokenizer([]).shape == (0, 6)
+    assert tokenizer.ids([]).shape == (0, 6)
 
 
 def test_a_tokenizer_of_another_network_is_refused(clip):
@@ -85,5 +85,5 @@ def real_tokenizer(tmp_path_factory):
 def test_tokens_are_the_originals(said, real_tokenizer):
     captions = said["tokens"]
     assert len(captions) == 12
-    found = real_tokenizer([caption["text"] for caption in captions])
+    found = real_tokenizer.ids([caption["text"] for caption in captions])
     assert np.array_equal(found, [caption["ids"] for caption in captions])

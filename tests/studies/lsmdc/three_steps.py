@@ -55,7 +55,7 @@ class Oracle:
 
 def originals_of(size):
     """Port's name -> original's."""
-    return {name: tensor.original for tensor in size.tensors() for name in tensor.port}
+    return {name: size.original_name(name) for name in size.port()}
 
 
 def network_of(size, tensors):
