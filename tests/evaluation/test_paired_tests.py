@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp
+from scipy.stats import norm, ttest_1samp
 
 from obygaze_models.evaluation import t_interval
 from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign_flip
@@ -35,7 +35,8 @@ def test_beyond_twenty_films_patterns_are_drawn_by_a_seed_and_p_is_never_0():
     assert not first.exact
     assert first == again
     assert other.p == pytest.approx(first.p, abs=0.01)
-    assert sign_flip(np.ones(30)).p > 0
+    assert first.p == pytest.approx(2 * norm.sf(abs(values.sum()) / np.sqrt((values**2).sum())), abs=0.02)
+    assert 0 < sign_flip(np.ones(30)).p < 0.001
 
 
 def test_under_the_null_p_below_5_percent_comes_in_5_percent():
