@@ -7,7 +7,14 @@ from obygaze_features.errors import install_command
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Exported, TierSpan
 
-COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE", "subtitles": "WHITE"}
+COLOURS = {
+    "segments": "BLUE",
+    "concepts": "ORANGE",
+    "level": "CYAN",
+    "shots": "WHITE",
+    "subtitles": "WHITE",
+    "sounds": "GREEN",
+}
 """Marker colours that both formats and editors support; the text gives the same information."""
 
 
