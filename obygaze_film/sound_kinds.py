@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.store import Store
 from obygaze_film.rows import Windows
-from obygaze_film.schema import NO_TEXTS, TEXT_COLUMNS
+from obygaze_film.schema import NO_TEXTS, TEXT_COLUMNS, runs
 
 Measure = NDArray[np.floating[Any]]
 
@@ -69,22 +69,19 @@ def sounds_of(store: Store, windows: Windows) -> pd.DataFrame:
     for clip_id, (start_s, end_s) in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
         if clip_id in row_of:
             times = group.time_s[row_of[clip_id]]
-            cuts = [start_s, *((times[1:] + times[:-1]) / 2).tolist(), end_s]
-            edges += pairwise(cuts)
+            edges += pairwise([start_s, *((times[1:] + times[:-1]) / 2).tolist(), end_s])
             kinds.append(sound_kinds(*group.read(clip_id, "frames")[:, columns].T))
     if not edges:
         return NO_TEXTS
-    parts = np.array(edges)
-    order = np.argsort(parts.mean(axis=1), kind="stable")
-    parts, kind_of = parts[order], np.concatenate(kinds)[order]
-    middles, seconds = parts.mean(axis=1), np.arange(np.ceil(windows.end_s)) + 0.5
-    nearest = np.searchsorted((middles[1:] + middles[:-1]) / 2, seconds)
-    is_heard = (parts[nearest, 0] <= seconds) & (seconds <= parts[nearest, 1])
-    heard = np.where(is_heard, kind_of[nearest], -1)
-    changes = np.flatnonzero(np.diff(heard, prepend=-2, append=-2)).tolist()
-    spans = [
-        (float(first), min(float(after), windows.end_s), SOUND_KINDS[heard[first]])
-        for first, after in pairwise(changes)
-        if heard[first] >= 0
-    ]
+    parts = pd.DataFrame(edges, columns=["start_s", "end_s"])
+    parts = parts.assign(kind=np.concatenate(kinds), middle=parts.mean(axis=1)).sort_values("middle")
+    seconds = pd.DataFrame({"middle": np.arange(np.ceil(windows.end_s)) + 0.5})
+    nearest = pd.merge_asof(seconds, parts, on="middle", direction="nearest")
+    is_heard = nearest["middle"].between(nearest["start_s"], nearest["end_s"])
+    heard = nearest["kind"].where(is_heard, -1)
+    spans = sorted(
+        (float(first), min(float(after), windows.end_s), name)
+        for kind, name in enumerate(SOUND_KINDS)
+        for first, after in runs((heard == kind).to_numpy())
+    )
     return pd.DataFrame(spans, columns=list(TEXT_COLUMNS))

@@ -158,12 +158,8 @@ def exported(
         *_concepts(film, chosen),
         Tier("shots", f"{PREFIX}shots", _shots(film)),
     ]
-    for kind, name, table in (
-        ("subtitles", "subtitles", film.subtitles),
-        ("sounds", "sounds (rule of thumb)", film.sounds),
-    ):
-        spans = tuple(TierSpan(*row) for row in table.itertuples(index=False, name=None))
-        every += [Tier(kind, f"{PREFIX}{name}", spans)] if spans else []
+    every += _texts("subtitles", "subtitles", film.subtitles)
+    every += _texts("sounds", "sounds (rule of thumb)", film.sounds)
     tiers = [tier for tier in every if tier.kind in kinds]
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
@@ -234,6 +230,12 @@ def _merged(rows: pd.DataFrame, name: str) -> tuple[TierSpan, ...]:
         start, end = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
         spans.append(TierSpan(start, end, f"{name} {mean:.2f}", mean))
     return tuple(spans)
+
+
+def _texts(kind: str, name: str, table: pd.DataFrame) -> list[Tier]:
+    """Make the tier of a table of `TEXT_COLUMNS`, unless it is empty."""
+    spans = tuple(TierSpan(*row) for row in table.itertuples(index=False, name=None))
+    return [Tier(kind, f"{PREFIX}{name}", spans)] if spans else []
 
 
 def _shots(film: "Timeline") -> tuple[TierSpan, ...]:
