@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -145,7 +146,7 @@ class Listener:
     """Reads the sound of clips; that of clips of one file is decoded once for all of them."""
 
     def __init__(self) -> None:
-        self._tracks: dict[tuple[Path, str], SoundTrack] = {}
+        self._track = lru_cache(2)(SoundTrack)
 
     def hear(
         self, request: SoundRequest, path: Path, span: tuple[float | None, float | None]
@@ -157,14 +158,12 @@ class Listener:
         VideoError
             There is no sound track, or nothing of it in the span; or the file can't be read.
         """
-        key = path, request.hearing.track
-        if key not in self._tracks:
-            self._tracks = {key: SoundTrack(*key)} | dict(list(self._tracks.items())[:1])
+        hearing = request.hearing
+        track = self._track(path, hearing.track)
         index, time_s, end_s = sampled_times(path, request.sampling, *span)
         start_s = span[0] or 0.0
         edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
-        hearing = request.hearing
-        parts, missing_s = self._tracks[key].parts(
+        parts, missing_s = track.parts(
             start_s,
             end_s,
             edges_s,
