@@ -31,8 +31,8 @@ from obygaze_features.video import (
 from obygaze_features.video.sampling import LARGEST_HOLE, LONGEST_HOLE_S
 
 Pixels = NDArray[np.uint8]
-Prepare = Callable[[Pixels], Pixels]
-Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
+Prepare = Callable[[NDArray[Any]], NDArray[Any]]
+Encode = Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
 NO_VIDEO = "the manifest names no video for this clip"
 UNREAD = {
     "sound": "the file has sound, which no backbone here hears (--backbone sound)",

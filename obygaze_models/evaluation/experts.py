@@ -47,10 +47,7 @@ class Asked:
     def any_learnt(self) -> Codes:
         """A label of each clip that some model is trained on [N]."""
         every = [codes for several in self.learnt.values() for codes in several]
-        found = every[0]
-        for codes in every[1:]:
-            found = np.where(found == NOT_ASKED, codes, found)
-        return found
+        return np.select([codes != NOT_ASKED for codes in every], every, NOT_ASKED)
 
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
