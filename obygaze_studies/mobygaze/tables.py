@@ -12,7 +12,7 @@ import obygaze_models as om
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
-from obygaze_models.dataset import Dataset, join_modalities, load_dataset
+from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
 
@@ -56,16 +56,13 @@ def mobygaze_report(
         As `evaluate` and `fused` do.
     """
     rows, record = [], {}
-    each = {
-        name: om.load_bags(store, manifest, backbone=backbone)
-        if bags
-        else load_dataset(store, manifest, backbone=backbone)
-        for name, (store, backbone) in stores.items()
-    }
+    load = om.load_bags if bags else om.load_dataset
+    each = {name: load(store, manifest, backbone=backbone) for name, (store, backbone) in stores.items()}
     datasets = dict(each)
     if len(each) > 1:
         names = [store.name for store, _ in stores.values()]
-        datasets[""] = join_modalities(names, list(each.values()), manifest).named(list(each))
+        joined = join_modalities(names, list(each.values()), manifest).named(list(each))
+        datasets = {"": joined, **each}
     for rule in rules:
         how = {"task": task, "experts": rule, "seed": seed, "progress": progress}
         for name, run in _runs(datasets, models, **how):
@@ -93,7 +90,7 @@ def mobygaze_report(
 def _runs(datasets: Mapping[str, Dataset], models: Sequence[str], **how: Any) -> Iterator[tuple[str, Run]]:
     """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
     of_vectors = [name for name in models if name != "attention"]
-    for name, data in sorted(datasets.items(), key=lambda item: item[0] != ""):
+    for name, data in datasets.items():
         if of_vectors and not name:
             yield name, om.evaluate(data, om.fused(of_vectors, data, "late"), **how)
         elif of_vectors and len(datasets) == 1:
