@@ -55,12 +55,12 @@ def sounds_of(store: Store, windows: Windows) -> pd.DataFrame:
     DataFrame
         `TEXT_COLUMNS`, in time order; empty unless the store has the backbone `sound`.
     """
-    group = store["sound"] if "sound" in store.names else None
-    if group is None or "frames" not in group.arrays:
+    if "sound" not in store.names:
         return NO_TEXTS
+    group = store["sound"]
     architecture = group.provenance["architecture"]
     names = architecture.get("features", []) if isinstance(architecture, dict) else []
-    if not set(MEASURES) <= set(names):  # another tool's features of sound
+    if "frames" not in group.arrays or not set(MEASURES) <= set(names):  # of another tool
         return NO_TEXTS
     columns = [names.index(name) for name in MEASURES]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids) if group.usable[row]}
