@@ -23,7 +23,7 @@ from obygaze_film.schema import (
     PARTIAL,
     SHORT,
     SHOT_COLUMNS,
-    SUBTITLE_COLUMNS,
+    TEXT_COLUMNS,
     TRAINED_ON,
     UNLIKE,
     RowKind,
@@ -349,7 +349,7 @@ def read_said(files: Sequence[Path], movies: Sequence[str]) -> dict[str, pd.Data
         movie = movies[0] if len(movies) == len(files) == 1 else path.name.partition(".")[0]
         if movie not in movies:
             raise FilmError(f"{path}: film {movie} is not scored here; a file is named by its film's id")
-        tables[movie] = pd.DataFrame(read_subtitles(path), columns=list(SUBTITLE_COLUMNS))
+        tables[movie] = pd.DataFrame(read_subtitles(path), columns=list(TEXT_COLUMNS))
     return tables
 
 

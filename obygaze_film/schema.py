@@ -35,9 +35,10 @@ TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "co
 
 NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
 
-SUBTITLE_COLUMNS = ("start_s", "end_s", "text")
+TEXT_COLUMNS = ("start_s", "end_s", "text")
+"""Columns of `subtitles.csv` and `sounds.csv`."""
 
-NO_SUBTITLES = pd.DataFrame(columns=list(SUBTITLE_COLUMNS))
+NO_TEXTS = pd.DataFrame(columns=list(TEXT_COLUMNS))
 
 MOST_S: Final = 1e6
 """Seconds of the longest film that is read: eleven days."""

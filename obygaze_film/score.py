@@ -21,7 +21,7 @@ from obygaze_film.schema import (
     MISSING,
     MOST_UNRELIABLE,
     NO_CONTENT,
-    NO_SUBTITLES,
+    NO_TEXTS,
     NO_TRACES,
     NUMBER,
     SHOT_COLUMNS,
@@ -42,6 +42,7 @@ from obygaze_film.schema import (
     has_flag,
     is_counted,
 )
+from obygaze_film.sound_kinds import sounds_of
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import perceived
@@ -179,7 +180,7 @@ def score_films(
         own = (shots or {}).get(movie, NO_SHOTS)
         known = (facts or {}).get(movie, FilmFacts())
         film = _score(store, loaded, make_grid(movie, windows, own), own, known)
-        films.append(replace(film, subtitles=(subtitles or {}).get(movie, NO_SUBTITLES)))
+        films.append(replace(film, subtitles=(subtitles or {}).get(movie, NO_TEXTS)))
     return films
 
 
@@ -239,7 +240,8 @@ def _score(
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
     known = [_with_content(trace, shots) for trace in traces if len(trace)]
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
-    return Timeline(record, typed, shots.assign(movie=movie)[list(SHOT_COLUMNS)], frames)
+    own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
+    return Timeline(record, typed, own_shots, frames, sounds=sounds_of(store, windows))
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:

@@ -20,10 +20,10 @@ from obygaze_film.schema import (
     COLUMNS,
     LAST,
     MOST_S,
-    NO_SUBTITLES,
+    NO_TEXTS,
     NO_TRACES,
     SHOT_COLUMNS,
-    SUBTITLE_COLUMNS,
+    TEXT_COLUMNS,
     TRACE_COLUMNS,
     FilmRecord,
     read_record,
@@ -36,13 +36,16 @@ FRAMES = "frames.csv"
 SUBTITLES = "subtitles.csv"
 """What is said, if it was asked for."""
 
+SOUNDS = "sounds.csv"
+"""What kind of sound is heard, by a rule of thumb, if the store has the backbone `sound`."""
+
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
 JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
 """What people judged: windows and segments, and passages of their own."""
 
-FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, RATES)
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, SOUNDS, RATES)
 
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
@@ -80,8 +83,8 @@ def link(source: str | Path, target: str | Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Read the record of a scored film, its timeline, its shots, its frames and its subtitles.
+def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
+    """Read the record of a scored film, its timeline, shots, frames, subtitles and kinds of sound.
 
     Raises
     ------
@@ -97,9 +100,12 @@ def read_scored(folder: Path) -> tuple[FilmRecord, pd.DataFrame, pd.DataFrame, p
     shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
     traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
     frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
-    said = _read_table(folder / SUBTITLES, SUBTITLE_COLUMNS, record) if SUBTITLES in record.tables else None
+    texts = [
+        _read_table(folder / name, TEXT_COLUMNS, record) if name in record.tables else NO_TEXTS
+        for name in (SUBTITLES, SOUNDS)
+    ]
     record = msgspec.structs.replace(record, tables={})  # of these files, not of the film
-    return record, table, shots, frames, NO_SUBTITLES if said is None else said
+    return record, [table, shots, frames, *texts]
 
 
 def bytes_of(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.io import local_path, sha256_of, whole_folder, write_new
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
-    NO_SUBTITLES,
+    NO_TEXTS,
     NO_TRACES,
     FilmRecord,
     ModelRecord,
@@ -34,6 +34,7 @@ from obygaze_film.scored_files import (
     RECORD,
     SEGMENTS,
     SHOTS,
+    SOUNDS,
     SUBTITLES,
     TIMELINE,
     folders_of,
@@ -60,6 +61,9 @@ class Timeline:
         if the store has no frames that they can read.
     subtitles : DataFrame
         Content of `subtitles.csv`: what is said, with its times; empty unless it was asked for.
+    sounds : DataFrame
+        Content of `sounds.csv`: silence, speech, music or other sound, by a rule of thumb
+        (`sound_kinds.sounds_of`); empty unless the store has the backbone `sound`.
 
     Examples
     --------
@@ -78,7 +82,8 @@ class Timeline:
     table: pd.DataFrame
     shots: pd.DataFrame
     frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
-    subtitles: pd.DataFrame = field(default_factory=lambda: NO_SUBTITLES)
+    subtitles: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
+    sounds: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
 
     @property
     def movie(self) -> str:
@@ -152,10 +157,8 @@ class Timeline:
             :1
         ]  # empty tables would decide types
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
-        if len(self.frames):
-            tables[FRAMES] = self.frames
-        if len(self.subtitles):
-            tables[SUBTITLES] = self.subtitles
+        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles, SOUNDS: self.sounds}
+        tables |= {name: table for name, table in optional.items() if len(table)}
         written = {name: csv_bytes(table) for name, table in tables.items()}
         tables_of = {name: sha256_of(data) for name, data in written.items()}
         record = msgspec.structs.replace(self.record, tables=tables_of)
@@ -183,7 +186,8 @@ class Timeline:
         FilmError
             It is not such a folder, or a file is damaged; names file and column.
         """
-        return cls(*read_scored(local_path(folder)))
+        record, tables = read_scored(local_path(folder))
+        return cls(record, *tables)
 
 
 def write_films(films: Sequence[Timeline], out: Path | str) -> dict[str, Path]:

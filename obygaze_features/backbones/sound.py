@@ -24,6 +24,7 @@ STEPS_A_SECOND = 50
 BANDS, LOWEST_HZ, HIGHEST_HZ = 64, 60.0, 7800.0
 WINDOW = 512
 """Samples of a spectrum, 32 ms."""
+HEARD_BINS = slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
 PITCH_WINDOW, PITCH_FFT = 768, 1024
 """Samples of an autocorrelation, 48 ms: three periods of 75 Hz; and its Fourier transform's."""
 LAGS = slice(RATE // 500, RATE // 75 + 1)
@@ -96,7 +97,7 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     power = np.square(np.abs(spectra)) / (0.375 * WINDOW * WINDOW / 2)
     bands = np.log(power @ _mel_filters() + FLOOR)
     rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
-    heard = power[:, _heard_bins()] + FLOOR
+    heard = power[:, HEARD_BINS] + FLOOR
     flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
     weighted = np.square(signal.sosfilt(k_weighting(RATE), samples[: n_steps * hop].astype(np.float64)))
     mean_squares = weighted.reshape(n_steps, hop).mean(axis=1)
@@ -156,10 +157,6 @@ def _hann(size: int) -> NDArray[np.float32]:
 
 def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(-0.691 + 10 * np.log10(np.asarray(mean_square, np.float64) + FLOOR))
-
-
-def _heard_bins() -> slice:
-    return slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
 
 
 def _mel_filters() -> NDArray[np.float32]:

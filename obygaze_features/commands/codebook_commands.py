@@ -8,7 +8,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import file_names, refuse_existing, write_whole
+from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.options import (
     FILE,
@@ -134,16 +134,11 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
     """
     codebook = _codebook_of(what)
     documents = {
-        film: manifests.blank_document(codebook, manifests.slug(film.stem), annotators, media=film.name)
+        film.stem: manifests.blank_document(codebook, manifests.slug(film.stem), annotators, media=film.name)
         for film in films
     }
-    names = file_names([film.stem for film in films])
-    paths = {film: output.path / f"{names[film.stem]}.eaf" for film in films}
-    refuse_existing(*paths.values(), force=output.force)
-    output.path.mkdir(parents=True, exist_ok=True)
-    for film, text in documents.items():
-        write_whole(paths[film], text)
-    document = {"files": [str(path) for path in paths.values()], "codebook": codebook.name}
+    paths = manifests.write_documents(documents, output.path, force=output.force)
+    document = {"files": [*map(str, paths)], "codebook": codebook.name}
     return document, f"{output.path}: {_number(films, 'blank document')} of codebook {codebook.name}"
 
 

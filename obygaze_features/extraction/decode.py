@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -30,8 +31,8 @@ from obygaze_features.video import (
 from obygaze_features.video.sampling import LARGEST_HOLE, LONGEST_HOLE_S
 
 Pixels = NDArray[np.uint8]
-Prepare = Callable[[Pixels], Pixels]
-Encode = Callable[[Pixels], dict[str, NDArray[Any]]]
+Prepare = Callable[[NDArray[Any]], NDArray[Any]]
+Encode = Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
 NO_VIDEO = "the manifest names no video for this clip"
 UNREAD = {
     "sound": "the file has sound, which no backbone here hears (--backbone sound)",
@@ -48,9 +49,9 @@ class Request(NamedTuple):
     Parameters
     ----------
     sampling
-        Which frames to read.
+        Which frames to read; of a backbone that hears, between whose midpoints the sound is cut.
     prepare
-        Transform applied to each frame.
+        Transform applied to each frame; or to the parts of a clip's sound, `[F, L]` or `[F, L, D]`.
     encode
         The backbone's `encode`, if it runs in the decode worker; else None.
     """
@@ -58,27 +59,6 @@ class Request(NamedTuple):
     sampling: Sampling
     prepare: Prepare
     encode: Encode | None = None
-
-
-class SoundRequest(NamedTuple):
-    """What a backbone needs to hear of a clip.
-
-    Parameters
-    ----------
-    hearing
-        The samples.
-    sampling
-        Frames between whose midpoints the sound is cut.
-    prepare
-        Transform applied to the parts of a clip, `[F, L]` or `[F, L, D]`.
-    encode
-        The backbone's `encode`, if it runs in the decode worker; else None.
-    """
-
-    hearing: Hearing
-    sampling: Sampling
-    prepare: Callable[[NDArray[Any]], NDArray[Any]]
-    encode: Callable[[NDArray[Any]], dict[str, NDArray[Any]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +78,7 @@ class DecodeTask:
     hash_source
         Also compute the SHA-256 of the file.
     sounds
-        Backbone name -> what it needs, of those that hear.
+        Backbone name -> the samples and what else it needs, of those that hear.
     """
 
     clip_id: str
@@ -108,7 +88,7 @@ class DecodeTask:
     requests: Mapping[str, Request]
     strict: bool = False
     hash_source: bool = False
-    sounds: Mapping[str, SoundRequest] = field(default_factory=dict)
+    sounds: Mapping[str, tuple[Hearing, Request]] = field(default_factory=dict)
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
@@ -145,10 +125,10 @@ class Listener:
     """Reads the sound of clips; that of clips of one file is decoded once for all of them."""
 
     def __init__(self) -> None:
-        self._tracks: dict[tuple[Path, str], SoundTrack] = {}
+        self._track = lru_cache(2)(SoundTrack)
 
     def hear(
-        self, request: SoundRequest, path: Path, span: tuple[float | None, float | None]
+        self, hearing: Hearing, request: Request, path: Path, span: tuple[float | None, float | None]
     ) -> tuple[Prepared, str]:
         """Read the sound of a span, cut half-way between its sampled frames, and say what is missing of it.
 
@@ -157,14 +137,11 @@ class Listener:
         VideoError
             There is no sound track, or nothing of it in the span; or the file can't be read.
         """
-        key = path, request.hearing.track
-        if key not in self._tracks:
-            self._tracks = {key: SoundTrack(*key)} | dict(list(self._tracks.items())[:1])
+        track = self._track(path, hearing.track)
         index, time_s, end_s = sampled_times(path, request.sampling, *span)
         start_s = span[0] or 0.0
         edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
-        hearing = request.hearing
-        parts, missing_s = self._tracks[key].parts(
+        parts, missing_s = track.parts(
             start_s,
             end_s,
             edges_s,
@@ -279,9 +256,9 @@ def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> Deco
     heard: dict[str, Prepared] = {}
     missing: dict[str, None] = {}
     absent: dict[str, str] = {}
-    for name, request in task.sounds.items():
+    for name, needed in task.sounds.items():
         try:
-            heard[name], note = listener.hear(request, task.path, (task.start_s, task.end_s))
+            heard[name], note = listener.hear(*needed, task.path, (task.start_s, task.end_s))
             missing[note] = None
         except (VideoError, OSError) as error:
             absent[name] = _reason(error)
@@ -302,7 +279,7 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """Replace the frames of backbones that run in the decode worker by their features."""
     frames, encoded = dict(clip.frames), {}
     encoders = {name: request.encode for name, request in task.requests.items()}
-    encoders |= {name: request.encode for name, request in task.sounds.items()}
+    encoders |= {name: request.encode for name, (_, request) in task.sounds.items()}
     for name, encode in encoders.items():
         if encode is not None and name in frames:
             taken = frames.pop(name)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class _Begun:
         rows: dict[str, list[_Row]] = {clip.clip_id: [] for clip in self._clips}
         for name, times, outcome in outcomes:
             for row, clip_id in enumerate(times):
-                rows[clip_id].append(_Row(name, times[clip_id], outcome, row))
+                rows[clip_id].append((name, times[clip_id], outcome, row))
         return [_result(clip, rows[clip.clip_id]) for clip in self._clips]
 
 
@@ -136,13 +136,8 @@ class _Outcome:
     devices: Sequence[str]
 
 
-class _Row(NamedTuple):
-    """A clip's row in the outcome of a backbone, and times and indices of its frames."""
-
-    name: str
-    times: tuple[NDArray[np.float64], NDArray[np.int64]]
-    outcome: _Outcome
-    row: int
+_Row = tuple[str, tuple[NDArray[np.float64], NDArray[np.int64]], _Outcome, int]
+"""Of a clip: a backbone's name, times and indices of its frames, the backbone's outcome, the row in it."""
 
 
 def _result(clip: DecodedClip, rows: Sequence[_Row]) -> ClipResult:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones import Backbone, Hearing, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask, Request, SoundRequest
+from obygaze_features.extraction.decode import DecodeTask, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
@@ -121,16 +121,14 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Create decode tasks for some of the clips."""
-        requests = {
-            each.name: Request(self.sampling(each), each.prepare, _in_worker(each))
-            for each in self.backbones
-            if each.hears is None
-        }
-        sounds = {
-            each.name: SoundRequest(each.hears, self.sampling(each), each.prepare, _in_worker(each))
-            for each in self.backbones
-            if each.hears is not None
-        }
+        requests: dict[str, Request] = {}
+        sounds: dict[str, tuple[Hearing, Request]] = {}
+        for each in self.backbones:
+            request = Request(self.sampling(each), each.prepare, _in_worker(each))
+            if each.hears is None:
+                requests[each.name] = request
+            else:
+                sounds[each.name] = each.hears, request
         clips = self.manifest.by_id
         return [
             DecodeTask(

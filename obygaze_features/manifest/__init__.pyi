@@ -26,6 +26,7 @@ from .eaf_document import EafTier as EafTier
 from .eaf_document import blank_document as blank_document
 from .eaf_document import conflicts_document as conflicts_document
 from .eaf_document import eaf_document as eaf_document
+from .eaf_document import write_documents as write_documents
 from .importers import Film as Film
 from .importers import FilmPart as FilmPart
 from .importers import Imported as Imported

@@ -8,9 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
@@ -165,6 +167,22 @@ def _types(root: Element, vocabularies: Mapping[str, tuple[str, Sequence[str]]])
 def _legal(text: str) -> str:
     """Remove characters that XML 1.0 does not allow."""
     return _ILLEGAL.sub("", text)
+
+
+def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) -> list[Path]:
+    """Write documents into a folder, each named by its film, and return their paths.
+
+    Raises
+    ------
+    OutputError
+        One exists, and `force` is not given; or two films would have one name.
+    """
+    paths = {film: folder / f"{name}.eaf" for film, name in file_names(documents).items()}
+    refuse_existing(*paths.values(), force=force)
+    folder.mkdir(parents=True, exist_ok=True)
+    for film, path in paths.items():
+        write_whole(path, documents[film])
+    return list(paths.values())
 
 
 # --- for people

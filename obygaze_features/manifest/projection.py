@@ -156,26 +156,21 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     ManifestError
         There is no such annotator.
     """
-    annotators = sorted({clip.annotator for clip in manifest})
-    if how == "expert" and expert not in annotators:
-        raise ManifestError(
-            f"no annotator {expert!r}: there is {', '.join(annotators) or 'none'}", "annotator"
-        )
-    if how != "expert" and not manifest.is_per_annotator:
+    if how == "expert":
+        own = [clip for clip in manifest if clip.annotator == expert]
+        if not own:
+            annotators = ", ".join(sorted({clip.annotator for clip in manifest}))
+            raise ManifestError(f"no annotator {expert!r}: there is {annotators or 'none'}", "annotator")
+        return manifest.with_clips(own)
+    if not manifest.is_per_annotator:
         return manifest
     rows: dict[str, list[Clip]] = {}
     for clip in manifest:
         rows.setdefault(clip.clip_id, []).append(clip)
-    return manifest.with_clips(
-        _merged(clips, how, expert, manifest.codebook)
-        for clips in rows.values()
-        if how != "expert" or any(clip.annotator == expert for clip in clips)
-    )
+    return manifest.with_clips(_merged(clips, how, manifest.codebook) for clips in rows.values())
 
 
-def _merged(clips: Sequence[Clip], how: Merge, expert: str, codebook: Codebook) -> Clip:
-    if how == "expert":
-        return next(clip for clip in clips if clip.annotator == expert)
+def _merged(clips: Sequence[Clip], how: Merge, codebook: Codebook) -> Clip:
     labels, first = _labels(clips), clips[0]
     if not labels:
         return replace(first, annotator="")

@@ -48,6 +48,7 @@ def seal_arrays(
     absent: Mapping[str, Mapping[str, str]] | None = None,
     texts: Mapping[str, str] | None = None,
     spans: Mapping[str, tuple[float, float]] | None = None,
+    times: Mapping[str, NDArray[np.float64]] | None = None,
     **changes: object,
 ) -> Path:
     """Seal a store `destination-1.0.0` of given arrays and return its path.
@@ -66,6 +67,8 @@ def seal_arrays(
         Clip id -> what the row is the embedding of, for a store of texts, which have no frames.
     spans
         Clip id -> start and end in seconds; clips without are whole files.
+    times
+        Clip id -> times of its frames in seconds; 0, 1, ... without.
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
@@ -80,10 +83,10 @@ def seal_arrays(
         for start_s, end_s in [(spans or {}).get(clip_id, (None, None))]
     ]
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
-    moments = np.arange(float(n_frames)), np.arange(n_frames)
     results = []
     for row, clip_id in enumerate(movie_of):
         without = (absent or {}).get(clip_id, {})
+        moments = (times or {}).get(clip_id, np.arange(float(n_frames))), np.arange(n_frames)
         features = {
             name: ClipFeatures(*moments, {array: rows[row] for array, rows in arrays.items()})
             for name, arrays in groups.items()

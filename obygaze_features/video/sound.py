@@ -261,7 +261,7 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int) -> None:
     if frame.sample_rate != rate:
         return
     run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name)
-    time_s = None if frame.pts is None else float(frame.pts * frame.time_base) - origin
+    time_s = None if frame.time is None else frame.time - origin
     start_s = None if run is None or time_s is None else time_s - run.n / rate
     far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S
     if run is None or far or run.kind != kind:

@@ -17,7 +17,7 @@ from obygaze_film.timeline import Reason, reasons
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles")
+KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "sounds")
 """Available tiers."""
 
 PREFIX: Final = "obygaze: "
@@ -132,6 +132,10 @@ class Exported:
         if model.rate.unreliable > 0:
             share = f"{100 * model.rate.unreliable:.0f} %"
             lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
+        if any(tier.kind == "sounds" for tier in self.tiers):
+            lines.append(
+                "Silence, speech, music and other sounds are named by a rule of thumb, not by a model."
+            )
         if self.licence:
             lines.append(f"Model licence: {self.licence}.")
         if self.notice:
@@ -154,9 +158,8 @@ def exported(
         *_concepts(film, chosen),
         Tier("shots", f"{PREFIX}shots", _shots(film)),
     ]
-    if len(film.subtitles):
-        lines = film.subtitles.itertuples(index=False, name=None)
-        every.append(Tier("subtitles", f"{PREFIX}subtitles", tuple(TierSpan(*line) for line in lines)))
+    every += _texts("subtitles", "subtitles", film.subtitles)
+    every += _texts("sounds", "sounds (rule of thumb)", film.sounds)
     tiers = [tier for tier in every if tier.kind in kinds]
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
@@ -227,6 +230,12 @@ def _merged(rows: pd.DataFrame, name: str) -> tuple[TierSpan, ...]:
         start, end = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
         spans.append(TierSpan(start, end, f"{name} {mean:.2f}", mean))
     return tuple(spans)
+
+
+def _texts(kind: str, name: str, table: pd.DataFrame) -> list[Tier]:
+    """Make the tier of a table of `TEXT_COLUMNS`, unless it is empty."""
+    spans = tuple(TierSpan(*row) for row in table.itertuples(index=False, name=None))
+    return [Tier(kind, f"{PREFIX}{name}", spans)] if spans else []
 
 
 def _shots(film: "Timeline") -> tuple[TierSpan, ...]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from obygaze_features.errors import install_command
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.tiers import Exported, TierSpan
+from obygaze_film.exchange.tiers import KINDS, Exported, TierSpan
 
-COLOURS = {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN", "shots": "WHITE", "subtitles": "WHITE"}
+COLOURS = dict.fromkeys(KINDS, "WHITE") | {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN"}
 """Marker colours that both formats and editors support; the text gives the same information."""
 
 

@@ -83,12 +83,13 @@ def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
 def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.float64]) -> dict[int, str]:
     """Draw probabilities as strokes at height 5, one path for each step of colour from 1 to `STEPS`.
 
-    Adjacent rows of the same step are one stroke; rows without a probability are not drawn.
+    Adjacent rows of the same step are one stroke; rows without a probability, and gaps, are not drawn.
     """
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
     step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
-    for first, after in pairwise([0, *(np.flatnonzero(np.diff(step_of)) + 1).tolist(), len(step_of)]):
+    is_new = (np.diff(step_of) != 0) | (starts[1:] > ends[:-1])
+    for first, after in pairwise([0, *(np.flatnonzero(is_new) + 1).tolist(), len(step_of)]):
         if step := int(step_of[first]):
             x, end = tenths(starts[first]), tenths(ends[after - 1])
             move = f"m{x - reached[step]} 0" if step in reached else f"M{x} 5"

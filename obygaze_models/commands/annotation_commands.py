@@ -9,7 +9,7 @@ import click
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
-from obygaze_features.io import file_names, refuse_existing, write_whole
+from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
 from obygaze_features.screen import table
@@ -182,7 +182,11 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
     """
     given = manifests.read_manifest(manifest)
     if output.out is not None:
-        _write_conflicts(given, output.out, force=output.force)
+        annotators = {(clip.movie, clip.annotator) for clip in given if clip.annotator}
+        shared = [film for film in given.movies if sum(movie == film for movie, _ in annotators) > 1]
+        documents = {film: manifests.conflicts_document(given, film) for film in shared}
+        paths = manifests.write_documents(documents, output.out, force=output.force)
+        click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
     labels, how = _projected(given, window)
     pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
     counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
@@ -211,18 +215,6 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         )
 
     show(document, shown, as_json=output.as_json)
-
-
-def _write_conflicts(labels: manifests.Manifest, folder: Path, *, force: bool) -> None:
-    """Write an ELAN document for each film that several people annotated."""
-    annotators = {(clip.movie, clip.annotator) for clip in labels if clip.annotator}
-    movies = [movie for movie in labels.movies if sum(of == movie for of, _ in annotators) > 1]
-    paths = {movie: folder / f"{name}.eaf" for movie, name in file_names(movies).items()}
-    refuse_existing(*paths.values(), force=force)
-    folder.mkdir(parents=True, exist_ok=True)
-    for movie, path in paths.items():
-        write_whole(path, manifests.conflicts_document(labels, movie))
-    click.echo(f"{len(paths)} documents for ELAN in {folder}", err=True)
 
 
 def _number(value: float | None) -> str:

@@ -78,7 +78,7 @@ def load_dataset(
     >>> [(one.clip_id, one.reason) for one in data.excluded]
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
-    if isinstance(store, Sequence) and not _is_text(store):
+    if isinstance(store, list | tuple):
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
             raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
@@ -147,11 +147,6 @@ def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
         "unlabelled": int((~annotated & (labels.levels == "")).sum()),
         "in_no_task": int((~annotated & (labels.levels != "")).sum()),
     }
-
-
-def _is_text(given: object) -> bool:
-    """Return whether a path was given, which is a sequence too."""
-    return isinstance(given, str)
 
 
 def _check_opened(store: object, manifest: object) -> Store:

@@ -47,10 +47,7 @@ class Asked:
     def any_learnt(self) -> Codes:
         """A label of each clip that some model is trained on [N]."""
         every = [codes for several in self.learnt.values() for codes in several]
-        found = every[0]
-        for codes in every[1:]:
-            found = np.where(found == NOT_ASKED, codes, found)
-        return found
+        return np.select([codes != NOT_ASKED for codes in every], every, NOT_ASKED)
 
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
@@ -103,10 +100,9 @@ def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         asked.tests.append(target)
         asked.test_codes[target.name] = np.where((rest > 0) | (not shared), own, NOT_ASKED)
-        if not shared:
-            continue
-        sums = np.nansum(np.delete(rows, place, axis=0), axis=0)
-        asked.others[target.name] = sums / np.maximum(rest, 1)
+        if shared:
+            sums = np.nansum(np.delete(rows, place, axis=0), axis=0)
+            asked.others[target.name] = sums / np.maximum(rest, 1)
     if not shared:
         return
     share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
@@ -204,13 +204,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return scores
 
     def linear(self) -> "LinearFusion":
-        """Return the same as sums of features, which a file can keep.
-
-        Raises
-        ------
-        ModelError
-            Its models are not linear probes.
-        """
+        """Return the same as sums of features, which a file can keep; its models are linear probes."""
         check_is_fitted(self)
         return LinearFusion(
             self.columns,
@@ -270,13 +264,7 @@ class _Joined:
         return self._join(np.stack([scores_of(model, part) for model, part in both], axis=1))
 
     def linear(self) -> "LinearJoin":
-        """Return it as sums of standardised features.
-
-        Raises
-        ------
-        ModelError
-            A model is no linear probe.
-        """
+        """Return it as sums of standardised features."""
         probes = [_linear_probe(model) for model in self._models]
         mean, scale, weights = (np.concatenate(arrays) for arrays in list(zip(*probes, strict=True))[:3])
         intercepts, factors, base = [probe[3] for probe in probes], np.ones(self._n_parts), 0.0
@@ -341,12 +329,7 @@ def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]:
     """Return mean, deviation and weight of each feature, and the intercept, of a fitted linear probe."""
     chosen = model.selection_ if isinstance(model, PenaltyPerModality) else model
-    pipeline = getattr(chosen, "estimator_", None)
-    steps = [step for _, step in pipeline.steps] if isinstance(pipeline, Pipeline) else []
-    kinds = [type(step) for step in steps]
-    if kinds not in ([ClippedScaler, RidgeLogistic], [ClippedScaler, FunctionTransformer, RidgeLogistic]):
-        raise ModelError(f"of fused models linear probes can be kept in files, and no {type(model).__name__}")
-    scaler, *between, head = steps
+    scaler, *between, head = (step for _, step in chosen.estimator_.steps)
     weights = head.coef_[0] * (between[0].kw_args["weights"] if between else 1)
     return scaler.mean_, scaler.scale_, weights, float(head.intercept_[0])
 

@@ -1,6 +1,7 @@
 """`obygaze mobygaze`: evaluate modalities and experts of MObyGaze from stores."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,16 +37,7 @@ from obygaze_studies.commands.output import ReportOutput, report_output
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @report_output("Write the tables to this folder (CSV, JSON, Markdown, LaTeX).", beside=False)
-def mobygaze(
-    manifest: Path,
-    stores: tuple[str, ...],
-    task: str,
-    models: tuple[str, ...],
-    rules: tuple[str, ...],
-    bags: bool,
-    seed: int,
-    output: ReportOutput,
-) -> None:
+def mobygaze(manifest: Path, stores: tuple[str, ...], task: str, output: ReportOutput, **how: Any) -> None:
     """Print MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared.
 
     MANIFEST has a clip once for each annotator: windows or segments. A store is given for every modality, by
@@ -67,14 +59,5 @@ def mobygaze(
     output.check()
     clips, named = read_named(manifest, stores)
     with progress_bar("training", "model") as progress:
-        report = mobygaze_report(
-            clips,
-            named,
-            task=task or "en_s",
-            models=models,
-            rules=rules,
-            bags=bags,
-            seed=seed,
-            progress=progress,
-        )
+        report = mobygaze_report(clips, named, task=task or "en_s", progress=progress, **how)
     output.finish(report)

@@ -4,7 +4,6 @@ The code of the corpus's papers on several modalities is not public, so no numbe
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ import obygaze_models as om
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
-from obygaze_models.dataset import Dataset, join_modalities, load_dataset
+from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
 
@@ -57,20 +56,18 @@ def mobygaze_report(
         As `evaluate` and `fused` do.
     """
     rows, record = [], {}
-    each = {
-        name: om.load_bags(store, manifest, backbone=backbone)
-        if bags
-        else load_dataset(store, manifest, backbone=backbone)
-        for name, (store, backbone) in stores.items()
-    }
+    load = om.load_bags if bags else om.load_dataset
+    each = {name: load(store, manifest, backbone=backbone) for name, (store, backbone) in stores.items()}
     datasets = dict(each)
     if len(each) > 1:
         names = [store.name for store, _ in stores.values()]
-        datasets[""] = join_modalities(names, list(each.values()), manifest).named(list(each))
+        joined = join_modalities(names, list(each.values()), manifest).named(list(each))
+        datasets = {"": joined, **each}
     for rule in rules:
-        for run in _runs(datasets, task=task, models=models, rule=rule, seed=seed, progress=progress):
+        how = {"task": task, "experts": rule, "seed": seed, "progress": progress}
+        for name, run in _runs(datasets, models, **how):
             record = {name: run.record[name] for name in ("codebook", "train", "clips", "versions")}
-            rows.append(_rows(run, rule))
+            rows.append(_rows(run, rule, name, shown=[*models, *BESIDE]))
     data = pd.concat(rows, ignore_index=True).drop_duplicates(
         ["tested_on", "features", "labels", "model", "metric"]
     )
@@ -90,58 +87,36 @@ def mobygaze_report(
     )
 
 
-def _runs(
-    datasets: Mapping[str, Dataset],
-    *,
-    task: str,
-    models: Sequence[str],
-    rule: str,
-    seed: int,
-    progress: Progress | None,
-) -> Iterator[Run]:
+def _runs(datasets: Mapping[str, Dataset], models: Sequence[str], **how: Any) -> Iterator[tuple[str, Run]]:
     """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
-    how: dict[str, Any] = {"task": task, "experts": rule, "seed": seed, "progress": progress}
     of_vectors = [name for name in models if name != "attention"]
-    for name, data in sorted(datasets.items(), key=lambda item: item[0] != ""):
+    for name, data in datasets.items():
         if of_vectors and not name:
-            yield om.evaluate(data, om.fused(of_vectors, data, "late"), **how)
+            yield name, om.evaluate(data, om.fused(of_vectors, data, "late"), **how)
         elif of_vectors and len(datasets) == 1:
-            yield _named(om.evaluate(data, of_vectors, **how), name)
+            yield name, om.evaluate(data, of_vectors, **how)
         if name and "attention" in models and _has_frames(data):
-            yield _named(om.evaluate(data, ["attention"], **how), name)
+            yield name, om.evaluate(data, ["attention"], **how)
 
 
 def _has_frames(data: Dataset) -> bool:
     return data.bags is not None or (data.group is not None and "frames" in data.group.arrays)
 
 
-def _named(run: Run, modality: str) -> Run:
-    """Say in models' names which modality they read."""
-    names = run.metrics["model"]
-    parts = names.str.partition("@")
-    renamed = names.where(names.isin([*BESIDE, *_BASELINES]), parts[0] + f":{modality}" + parts[1] + parts[2])
-    return replace(run, metrics=run.metrics.assign(model=renamed))
-
-
-_BASELINES = ("always_positive", "always_negative", "random_prevalence", "random_half", "movie_prior")
-_CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged", "attention_shuffled")
-
-
-def _rows(run: Run, rule: str) -> pd.DataFrame:
-    """Tell features, labels and model of every row apart; baselines are left out but for chance."""
+def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
+    """Tell features, labels and model apart in the rows of the models shown, of one modality or all ("")."""
     table = run.metrics[run.metrics["metric"].isin(SHOWN)].copy()
     parts = table["model"].str.extract(r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<by>.+))?$")
     table = table.assign(
         model=parts["model"],
-        features=parts["features"].fillna("all"),
+        features=parts["features"].fillna(modality or "all"),
         labels=rule if rule != "each" else ("of " + parts["by"].fillna("")),
         tested_on=table["task"].str.partition(">")[2],
     )
     beside = table["model"].isin(BESIDE)
     table.loc[beside, ["features", "labels"]] = ""
-    shown = ~table["model"].isin([*_BASELINES, *_CONTROLS])
     columns = ["tested_on", "features", "labels", "model", "metric", "movie_mean", "movie_low", "movie_high"]
-    return table.loc[shown, [*columns, "movie_chance", "n_movies"]]
+    return table.loc[table["model"].isin(shown), [*columns, "movie_chance", "n_movies"]]
 
 
 def _block(test: str, rows: pd.DataFrame) -> Block:
@@ -149,14 +124,12 @@ def _block(test: str, rows: pd.DataFrame) -> Block:
     order = rows.assign(last=rows["model"].isin(BESIDE)).sort_values("last", kind="stable")
     for keys, own in order.groupby(["features", "labels", "model"], sort=False):
         by_metric = own.set_index("metric").to_dict(orient="index")
-        shown = [_with_interval(by_metric[metric]) for metric in SHOWN]
-        cells.append((*map(str, keys), *shown))
+        values = [
+            [by_metric[metric][f"movie_{what}"] for what in ("mean", "low", "high")] for metric in SHOWN
+        ]
+        cells.append((*map(str, keys), *(interval(*three) for three in values)))
     chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
     cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN)))
     titles = (f"{METRICS['auc'].title} [95 %]", "AUC-PR [95 %]")
     films = int(rows["n_movies"].iloc[0])
     return Block(f"{test}: by film, mean of {films}", ("features", "labels", "model", *titles), tuple(cells))
-
-
-def _with_interval(row: dict[Any, Any]) -> str:
-    return interval(row["movie_mean"], row["movie_low"], row["movie_high"])
