@@ -97,6 +97,13 @@ def test_what_has_no_times_is_refused(windows, tmp_path):
         om.load_bags(of.open_store(timeless), manifest)
 
 
+def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
+    vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
+    failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans={"c": (0.0, 1.0)}, failed={"c": "empty"})
+    with pytest.raises(DatasetError):
+        om.load_bags(of.open_store(failed), windows[1])
+
+
 def test_segments_that_annotators_drew_for_themselves_are_tests_of_their_own_beside_the_length(windows):
     """The maximum of noise over a bag tells its length, so the length stands beside the models."""
     store, manifest = windows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
 
-TIERS = ("segments", "level", "concepts", "shots")
+TIERS = ("segments", "level", "concepts", "shots", "subtitles", "sounds")
 
 WIDEST = 160
 """Width of a picture in pixels, and of no smaller frame."""
@@ -123,11 +123,14 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
     """
+    from obygaze_film.errors import FilmError
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
 
     rate = _rate(fps)
-    film = obygaze_film.Timeline.read(folder)
+    film, *more = obygaze_film.read_films([folder])
+    if more:
+        raise FilmError(f"{folder}: {len(more) + 1} films are there; give the folder of one")
     path = output.out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
     refuse_existing(path, force=output.force)
     names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()

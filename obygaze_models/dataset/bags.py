@@ -106,7 +106,7 @@ def _windows(store: Store, group: Group) -> tuple[NDArray[np.intp], NDArray[np.s
     Raises
     ------
     DatasetError
-        A window has no times.
+        A window has no times, or none has features.
     """
     found = []
     for row, clip in enumerate(store.clips):
@@ -114,5 +114,7 @@ def _windows(store: Store, group: Group) -> tuple[NDArray[np.intp], NDArray[np.s
             if clip.start_s is None or clip.end_s is None:
                 raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")
             found.append((clip.movie, (clip.start_s + clip.end_s) / 2, row))
+    if not found:
+        raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
     movies, middles, rows = zip(*sorted(found), strict=True)
     return np.array(rows, np.intp), np.array(movies, str), np.array(middles)

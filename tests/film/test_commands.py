@@ -80,6 +80,11 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     _, err = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
     assert "milliseconds" in err
+    for film in "ab":
+        shutil.copytree(films / "a", tmp_path / "run" / "scored" / film)
+        export = ["film", "export", tmp_path / "run", "--as", "vtt", "--out", tmp_path / f"run-{film}.vtt"]
+        obygaze(*export, code=0 if film == "a" else 1)  # of a run's only film
+    assert (tmp_path / "run-a.vtt").read_bytes() == (tmp_path / "a.vtt").read_bytes()
 
 
 def test_a_list_to_be_judged_runs_nothing_in_a_spreadsheet(obygaze, trained, tmp_path):
