@@ -391,7 +391,5 @@ def named_weights(group: Group) -> str | None:
 
 
 def _span(clip: StoredClip) -> tuple[float | None, float | None]:
-    if clip.start_s is not None or clip.end_s is not None:
-        return clip.start_s, clip.end_s
-    duration = clip.source.get("duration_s")
-    return (0.0, float(duration)) if isinstance(duration, int | float) else (None, None)
+    whole = clip.start_s is None and clip.end_s is None and clip.duration_s is not None
+    return (0.0, clip.duration_s) if whole else (clip.start_s, clip.end_s)

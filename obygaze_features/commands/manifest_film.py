@@ -183,13 +183,8 @@ def _window_of_store(path: Path) -> float:
     """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
     import numpy as np
 
-    lengths: list[float] = []
     clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
-    for clip in clips:
-        if clip.start_s is not None and clip.end_s is not None:
-            lengths.append(clip.end_s - clip.start_s)
-        elif isinstance(seconds := clip.source.get("duration_s"), int | float):
-            lengths.append(float(seconds))
+    lengths = [clip.duration_s for clip in clips if clip.duration_s is not None]
     if not lengths or len(lengths) < len(clips):
         raise ManifestError(
             f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of {len(clips):,} "

@@ -290,6 +290,14 @@ class StoredClip:
         """The clip as a stage plans it."""
         return PlannedClip(self.clip_id, self.movie, self.start_s, self.end_s, self.text)
 
+    @property
+    def duration_s(self) -> float | None:
+        """Length of the span, or of the whole file, in seconds; None where it is not known."""
+        if self.start_s is not None and self.end_s is not None:
+            return self.end_s - self.start_s
+        known = self.source.get("duration_s")
+        return float(known) if isinstance(known, int | float) else None
+
     def within(self, group: str) -> "StoredClip":
         """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
         if group not in self.absent:

@@ -62,13 +62,8 @@ def find_array(store: Store, group: Group, features: Features | None) -> Feature
 
 def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
     """Find the lengths of clips, spans or whole files, in seconds; None where one is not known."""
-    lengths = []
-    for clip in (store.clips[row] for row in rows):
-        if clip.start_s is not None and clip.end_s is not None:
-            lengths.append(clip.end_s - clip.start_s)
-        elif isinstance(seconds := clip.source.get("duration_s"), int | float):
-            lengths.append(float(seconds))
-    return np.array(lengths) if len(lengths) == len(rows) and lengths and min(lengths) > 0 else None
+    lengths = np.array([store.clips[row].duration_s for row in rows], dtype=np.float64)  # None becomes NaN
+    return lengths if len(lengths) and (lengths > 0).all() else None
 
 
 def perceived(provenance: Mapping[str, Any]) -> str:

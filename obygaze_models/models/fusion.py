@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -234,47 +234,43 @@ class _Joined:
 
     def __init__(self, estimator: Any, how: How) -> None:
         self._estimator, self._how = estimator, how
-        self._models: list[Any] = []
-        self._head: Any = None
-        self.inner_scores: NDArray[np.float64] = np.empty(0)
 
     def fit(self, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]) -> None:
         """Fit it on one array [N, D] a modality."""
+        widths = tuple(part.shape[1] for part in parts)
+        own = self._estimator
+        if isinstance(own, PenaltyPerModality):
+            own = PenaltyPerModality(widths)
         self._n_parts = len(parts)
-        if self._how == "concat" or len(parts) == 1:
-            joined = np.concatenate(parts, axis=1)
-            model = clone(self._estimator)
-            if isinstance(model, PenaltyPerModality):
-                model.set_params(widths=tuple(part.shape[1] for part in parts))
-            self._models = [model.fit(joined, y, groups=movies)]
-            self.inner_scores = _inner(self._models[0])
-            return
-        self._models = [clone(self._estimator).fit(part, y, groups=movies) for part in parts]
+        self._models = [clone(own).fit(given, y, groups=movies) for given in self._given(parts)]
         logits = np.stack([_inner(model) for model in self._models], axis=1)
-        self._scale = logits.std(axis=0) + 1e-12
-        if self._how == "late":
-            self._head = LogisticRegression(C=1.0).fit(logits / self._scale, y)
+        self._scale, self._head = np.ones(1), None
+        if len(self._models) > 1:
+            self._scale = logits.std(axis=0) + 1e-12
+            if self._how == "late":
+                self._head = LogisticRegression(C=1.0).fit(logits / self._scale, y)
         self.inner_scores = self._join(logits)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips."""
-        if len(self._models) == 1:
-            return scores_of(self._models[0], np.concatenate(parts, axis=1))
-        both = zip(self._models, parts, strict=True)
-        return self._join(np.stack([scores_of(model, part) for model, part in both], axis=1))
+        both = zip(self._models, self._given(parts), strict=True)
+        return self._join(np.stack([scores_of(model, given) for model, given in both], axis=1))
+
+    def _given(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return what each model is given."""
+        return [np.concatenate(parts, axis=1)] if self._how == "concat" else parts
 
     def linear(self) -> "LinearJoin":
         """Return it as sums of standardised features."""
         probes = [_linear_probe(model) for model in self._models]
         mean, scale, weights = (np.concatenate(arrays) for arrays in list(zip(*probes, strict=True))[:3])
-        intercepts, factors, base = [probe[3] for probe in probes], np.ones(self._n_parts), 0.0
+        intercepts, base = np.array([probe[3] for probe in probes]), np.zeros(1)
+        factors = np.ones(self._n_parts) / self._scale / (len(probes) if self._how == "mean" else 1)
         if len(probes) < self._n_parts:
-            base, intercepts = intercepts[0], [0.0] * self._n_parts
+            intercepts, base = np.zeros(self._n_parts), intercepts
         elif self._head is not None:
-            factors, base = self._head.coef_[0] / self._scale, float(self._head.intercept_[0])
-        elif len(probes) > 1:
-            factors = 1 / self._scale / (len(probes) if self._how == "mean" else 1)
-        return LinearJoin(mean, scale, weights, factors, np.array(intercepts), base)
+            factors, base = self._head.coef_[0] / self._scale, self._head.intercept_
+        return LinearJoin(mean, scale, weights, factors, intercepts, base)
 
     def _join(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         scaled = logits / self._scale
@@ -334,8 +330,7 @@ def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any],
     return scaler.mean_, scaler.scale_, weights, float(head.intercept_[0])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LinearJoin:
+class LinearJoin(NamedTuple):
     """A linear fused model of one set of modalities.
 
     Attributes
@@ -344,7 +339,7 @@ class LinearJoin:
         Of the features of these modalities, one after the other.
     factors, intercepts : ndarray, shape [M]
         A modality's contribution is its factor times (its weighted features and its intercept).
-    base : float
+    base : ndarray, shape [1]
         What is added to the contributions.
     """
 
@@ -353,7 +348,7 @@ class LinearJoin:
     weights: NDArray[np.float64]
     factors: NDArray[np.float64]
     intercepts: NDArray[np.float64]
-    base: float
+    base: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,39 +126,37 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
 
 # --- several modalities
 # ---------------------------------------------------------------------------
-JOIN = ("mean", "scale", "weights", "factors", "intercepts", "base")
-
-
 def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
-    arrays = {
-        f"{'_'.join(map(str, pattern))}_{name}": np.atleast_1d(np.asarray(getattr(join, name), np.float64))
+    return {"largest": fusion.largest}, {
+        f"{_label(pattern)}_{name}": np.asarray(array, np.float64)
         for pattern, join in fusion.joins.items()
-        for name in JOIN
+        for name, array in join._asdict().items()
     }
-    return {"largest": fusion.largest}, arrays
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
     widths = [modality["n_features"] for modality in card.modalities]
-    everything = range(len(widths))
+    every = range(len(widths))
     shapes: dict[str, tuple[int, ...]] = {}
-    joins = {}
-    for size in range(1, len(widths) + 1):
-        for pattern in combinations(everything, size):
-            label = "_".join(map(str, pattern))
-            if size < len(widths) and f"{label}_base" not in arrays:
-                continue  # no training clip had these modalities alone
-            d, m = (sum(widths[index] for index in pattern),), (size,)
-            own = dict(zip(JOIN, (d, d, d, m, m, (1,)), strict=True))
-            shapes |= {f"{label}_{name}": shape for name, shape in own.items()}
-            joins[pattern] = label
+    patterns = []
+    for pattern in (some for size in every for some in combinations(every, size + 1)):
+        if len(pattern) < len(widths) and f"{_label(pattern)}_base" not in arrays:
+            continue  # no training clip had these modalities alone
+        patterns.append(pattern)
+        d, m = (sum(widths[index] for index in pattern),), (len(pattern),)
+        own = zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True)
+        shapes |= {f"{_label(pattern)}_{name}": shape for name, shape in own}
     expect(arrays, **shapes)
+    joins = {
+        pattern: LinearJoin(*(arrays[f"{_label(pattern)}_{name}"] for name in LinearJoin._fields))
+        for pattern in patterns
+    }
     columns = tuple(place for _, place in card.input_columns())
-    made = {}
-    for pattern, label in joins.items():
-        mean, scale, weights, factors, intercepts, base = (arrays[f"{label}_{name}"] for name in JOIN)
-        made[pattern] = LinearJoin(mean, scale, weights, factors, intercepts, float(base[0]))
-    return LinearFusion(columns, made, largest=bool(card.parameters["largest"]))
+    return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
+
+
+def _label(pattern: tuple[int, ...]) -> str:
+    return "_".join(map(str, pattern))
 
 
 STATES: Mapping[str, StateFunctions] = {
