@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from obygaze_features.manifest import Manifest
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.evaluation import auc, t_interval
 
 TARGETS = ("S", "Speech", "Body")
@@ -77,7 +78,8 @@ def learnt(rows: pd.DataFrame, X: Any, experts: Sequence[str]) -> pd.DataFrame:
         scores: NDArray[np.float64] = model.decision_function(X)
         return scores
 
-    return by_film(rows, scores_without)
+    with one_blas_thread():
+        return by_film(rows, scores_without)
 
 
 def hashed(texts: "pd.Series[str]") -> Any:
