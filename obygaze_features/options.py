@@ -27,7 +27,6 @@ __all__ = [
     "json_option",
     "output",
     "prints_result",
-    "removed_option",
     "show",
     "site",
 ]
@@ -114,16 +113,6 @@ class GroupedCommand(click.Command):
         for title, rows in (sections | {"Other options": list(records.values())}).items():
             with formatter.section(title):
                 formatter.write_dl(rows)
-
-
-def removed_option(name: str, remedy: str, *, value: bool = False) -> Callable[[Command], Command]:
-    """Refuse an option that is gone, with what to do instead; `value` if it took one."""
-
-    def refuse(_context: click.Context, _option: click.Parameter, given: object) -> None:
-        if given:
-            raise click.UsageError(f"{name} is gone: {remedy}")
-
-    return click.option(name, is_flag=not value, hidden=True, expose_value=False, callback=refuse)
 
 
 def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:

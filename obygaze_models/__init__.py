@@ -16,13 +16,6 @@ import lazy_loader
 _public, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
 
-_MOVED = {
-    **dict.fromkeys(
-        ("Timeline", "evaluate_films", "read_films", "score_film", "score_films"), "obygaze_film"
-    ),
-    "paper": "obygaze_studies",
-}
-
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used (PEP 562)."""
@@ -30,8 +23,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - slow, and needed here alone
 
         return version("obygaze")
-    if name in _MOVED:
-        raise AttributeError(f"obygaze_models.{name} is now {_MOVED[name]}.{name}")
     return _public(name)
 
 

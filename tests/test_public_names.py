@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import obygaze_models
-from obygaze_features import errors, manifest
+from obygaze_features import errors
 from obygaze_features.errors import ObygazeError
 from tests.process import python
 
@@ -41,18 +40,6 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
             if node.module:
                 module = importlib.import_module(f"{package.__name__}.{node.module}")
                 assert getattr(package, alias.name) is getattr(module, alias.name)
-
-
-MOVED = {
-    obygaze_models: ("Timeline", "evaluate_films", "paper", "read_films", "score_film", "score_films"),
-    manifest: ("import_judgements", "import_mediaeval15", "statistics"),
-}
-
-
-@pytest.mark.parametrize(("package", "name"), [(one, name) for one, names in MOVED.items() for name in names])
-def test_a_name_that_has_moved_is_named(package, name):
-    with pytest.raises(AttributeError, match=rf"is now obygaze_(film|studies(\.\w+)?)\.{name}"):
-        getattr(package, name)
 
 
 @pytest.mark.parametrize(

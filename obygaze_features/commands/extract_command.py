@@ -18,7 +18,7 @@ from obygaze_features.commands.extract_output import (
 )
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, removed_option, site
+from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, site
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -184,7 +184,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     metavar="STORE",
     help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
 )
-@removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
     "--shots",
     type=PATH,

@@ -16,7 +16,7 @@ from obygaze_features.commands.manifest_file import (
     manifest_output,
     write_imported,
 )
-from obygaze_features.options import PATH, Output, removed_option
+from obygaze_features.options import PATH, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.eaf...")
-@removed_option("--tier", "name the tier 'human: level' in ELAN", value=True)
-@removed_option("--concept-tier", "name the tier 'human: concepts' in ELAN", value=True)
 @click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
 @click.option("--annotator", default="", show_default=False, help="Who wrote on tiers that do not say it.")
 @click.option(

@@ -18,7 +18,6 @@ from obygaze_features.options import (
     Result,
     json_option,
     prints_result,
-    removed_option,
     show,
     site,
 )
@@ -279,9 +278,7 @@ def _shown(value: object) -> str:
 )
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
-@removed_option("--parent", "extract with --append STORE, which makes its next version", value=True)
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
-@removed_option("--consume", "the staging folder and the store share the tokens on the disk without it")
 @click.option(
     "--workers",
     type=click.IntRange(1),

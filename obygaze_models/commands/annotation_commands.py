@@ -11,14 +11,13 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.options import PATH, Output, json_option, output, removed_option, show
+from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from obygaze_features.manifest import Gamma, PairAgreement
-    from obygaze_features.options import Command
     from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
 
@@ -28,11 +27,6 @@ PARTS = ("spans", "alike", "overlooked", "other readings")
 
 SAMPLES = 62
 """Chance annotations of free segments, as many as the paper takes."""
-
-
-def _removed(name: str) -> "Callable[[Command], Command]":
-    functions = "obygaze_features.manifest.agreement, project and obygaze_models.evaluation.unitising"
-    return removed_option(name, f"the paper's value is used; in Python {functions} take others", value=True)
 
 
 @click.command()
@@ -49,10 +43,6 @@ def _removed(name: str) -> "Callable[[Command], Command]":
     default=0,
     help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
 )
-@_removed("--threshold")
-@_removed("--beta")
-@_removed("--shuffles")
-@_removed("--seed")
 @json_option
 def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool) -> None:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).

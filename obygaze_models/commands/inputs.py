@@ -12,7 +12,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.options import Output, completed, join_options, removed_option
+from obygaze_features.options import Output, completed, join_options
 from obygaze_features.schema import Name, fits
 from obygaze_features.screen import progress_bar
 from obygaze_models.models.names import model_names
@@ -49,8 +49,6 @@ TASK_OPTIONS = join_options(
     click.option("--test", shell_complete=completed(_tasks), help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
-    removed_option("--test-negative", "--test takes a task of the codebook", value=True),
-    removed_option("--test-positive", "--test takes a task of the codebook", value=True),
 )
 POLICY_OPTION = click.option(
     "--policy",

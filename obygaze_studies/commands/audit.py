@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, Result, prints_result, removed_option
+from obygaze_features.options import PATH, Result, prints_result
 from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ TEXT_ITEMS = click.option(
     type=FILE,
     help="CSV of the text store's texts: text_id, text.  [default: the texts in the store]",
 )
-
-ONE_BACKBONE = "a store of several backbones is not read: extract the one to audit into a store of its own"
-
-TEXTS_BACKBONE = removed_option("--texts-backbone", ONE_BACKBONE, value=True)
 
 
 def write_rows(rows: "Iterable[Sequence[str]]", path: Path, what: str, *, force: bool) -> str:
@@ -72,7 +68,6 @@ def read_all(*stores: Path) -> "list[Embeddings]":
     help="CSV of captions: image_id, caption. With --texts: caption_id, image_id.",
 )
 @click.option("--texts", type=PATH, help="Text store to read the captions from, by caption_id.")
-@TEXTS_BACKBONE
 @click.option("--items", type=FILE, required=True, help="CSV of images: image_id, emotion, level, condition.")
 @click.option(
     "--lists", type=FILE, help="JSON object {emotion: [words]}.  [default: anger, sadness, happiness]"
@@ -205,9 +200,6 @@ def saliency(
     help="Store of the texts that 'obygaze codebook texts' lists, in the space of STORE.",
 )
 @click.option("--backbone", help="Backbone to read; needed if STORE has several.")
-@removed_option(
-    "--shifts", "1,000 are drawn; audit_text_directions of the library takes another number", value=True
-)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @report_output(required=True)
 def text_directions(
@@ -248,9 +240,7 @@ VARIANT = click.option(
 
 @click.group(invoke_without_command=True)
 @click.option("--images", type=PATH, help="Store of the targets' embeddings.")
-@removed_option("--images-backbone", ONE_BACKBONE, value=True)
 @click.option("--texts", type=PATH, help="Store of the attributes' embeddings, in the same space.")
-@TEXTS_BACKBONE
 @TEXT_ITEMS
 @click.option(
     "--items",
@@ -264,7 +254,6 @@ VARIANT = click.option(
     help="table1 or table2 for the tests of those tables, or your own JSON file.",
 )
 @VARIANT
-@removed_option("--perms", "10,000 are drawn; audit_eat of the library takes another number", value=True)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sampled partitions."
 )

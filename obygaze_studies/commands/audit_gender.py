@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, removed_option
+from obygaze_features.options import PATH
 from obygaze_studies.commands.audit import (
-    ONE_BACKBONE,
     TEXT_ITEMS,
-    TEXTS_BACKBONE,
     list_texts_of,
     read_all,
     required,
@@ -32,7 +30,6 @@ PUBLISHED = click.option(
 @click.option("--objects", type=FILE, required=True, help="CSV of detected objects: image_id, object, p_c.")
 @click.option("--lm", type=FILE, help="CSV of priors: text, lm_mean, as written by `obygaze lm`.")
 @click.option("--texts", type=PATH, help="Store of sentence embeddings of captions and labels.")
-@TEXTS_BACKBONE
 @TEXT_ITEMS
 @click.option("--sims", type=FILE, help="CSV of similarities (text, object, sim), instead of --texts.")
 @click.option(
@@ -200,9 +197,7 @@ def cooc(captions: Path, objects_list: Path, model: str | None, output: ReportOu
     "--objects-list", type=FILE, required=True, help="Text file of the objects to tell apart, one per line."
 )
 @click.option("--images", type=PATH, help="Store of the images' embeddings (backbone clip).")
-@removed_option("--images-backbone", ONE_BACKBONE, value=True)
 @click.option("--texts", type=PATH, help="Store of the prompts' embeddings (clip-text), in the same space.")
-@TEXTS_BACKBONE
 @click.option(
     "--prompt", default="a photo of a {}", show_default=True, help="Text of an object, which replaces {}."
 )

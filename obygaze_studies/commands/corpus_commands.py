@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.options import PATH, removed_option
+from obygaze_features.options import PATH
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
 from obygaze_studies.commands.output import FILE, ReportOutput, report_output
@@ -56,7 +56,6 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
     type=click.FloatRange(0, min_open=True),
     help="With --sweep: length in seconds of the windows to label.  [default: 46]",
 )
-@removed_option("--figure", "obygaze paper figure2 MANIFEST --out FOLDER draws Figure 2", value=True)
 @report_output(
     "With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
     beside=False,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, json_option, removed_option, show, site
+from obygaze_features.options import PATH, json_option, show, site
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
     default="cosine",
     help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
 )
-@removed_option("--network", "map a CLIP, with --backbone and --weights", value=True)
 @click.option(
     "--device",
     default="auto",

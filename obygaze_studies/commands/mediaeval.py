@@ -6,17 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
-from obygaze_features.options import PATH, Output, Result, json_option, prints_result, removed_option, show
+from obygaze_features.options import PATH, Output, Result, json_option, prints_result, show
 from obygaze_features.screen import table
 from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_studies.mediaeval15.run_files import Subtask
-
-READ_ALIKE = (
-    "the first stored array is read, frames and tokens as their mean; load_sides of the library takes others"
-)
-TRUTH_ALONE = "runs are scored against a truth: give --truth with --run"
 
 
 @click.command()
@@ -78,8 +73,6 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
     "backbone and for imported features, whose origin is unknown.",
 )
 @click.option("--backbone", help="Backbone to read; needed if the store has several.")
-@removed_option("--features", READ_ALIKE, value=True)
-@removed_option("--pool", READ_ALIKE, value=True)
 @click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
 @FORCE
 @json_option
@@ -154,8 +147,6 @@ def train(
 @click.option(
     "--run", "runs", type=PATH, required=True, multiple=True, help="Run file to score against --truth."
 )
-@removed_option("--trec", TRUTH_ALONE, value=True)
-@removed_option("--qrels", TRUTH_ALONE, value=True)
 @click.option(
     "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
 )

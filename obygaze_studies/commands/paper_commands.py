@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, join_options, removed_option
+from obygaze_features.options import PATH, join_options
 from obygaze_studies.commands.corpus_commands import clips_onto
 from obygaze_studies.commands.output import ReportOutput, report_output
 
@@ -187,11 +187,6 @@ def figure2(manifest: Path, output: ReportOutput) -> None:
     "--window",
     type=click.FloatRange(0, min_open=True),
     help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
-)
-@removed_option(
-    "--threshold",
-    "the figure has the published 0.2; obygaze_studies.paper.figure4(threshold=...) draws others",
-    value=True,
 )
 @click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
 @OUTPUT

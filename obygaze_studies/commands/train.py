@@ -5,11 +5,7 @@ from typing import Any
 
 import click
 
-from obygaze_features.options import LOCAL, json_option, removed_option, site
-
-PUBLISHED_RATES = (
-    "the published learning rates are taken; obygaze_studies.lsmdc.train takes others in its LsmdcSettings"
-)
+from obygaze_features.options import LOCAL, json_option, site
 
 
 def share(text: str) -> float:
@@ -36,8 +32,6 @@ def share(text: str) -> float:
     help="Pairs per step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
 )
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the data.")
-@removed_option("--lr", PUBLISHED_RATES, value=True)
-@removed_option("--clip-lr-scale", PUBLISHED_RATES, value=True)
 @click.option(
     "--gather-share",
     type=share,

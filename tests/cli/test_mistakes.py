@@ -30,16 +30,8 @@ MISTAKES = f"""
     Missing option '--licence'
 1 store seal in/stores/late --licence MIT
     late.staging: 2 of 3 clips are still to do, the first is b
-2 store seal in/stores/whole --licence MIT --parent in/films-1.0.0
-    --parent is gone: extract with --append STORE
 1 store seal in/films-1.0.0 --licence MIT
     films-1.0.0 is sealed; the name is
-2 manifest import eaf in/a.eaf --tier levels --out out/a.csv
-    --tier is gone: name the tier 'human: level' in ELAN
-2 manifest agreement in/segments.csv --threshold 0.1
-    --threshold is gone: the paper's value is used
-2 evaluate in/marked.csv in/marked --task hn_s --test-negative EN
-    --test-negative is gone: --test takes a task of the codebook
 2 film score in/m --out out/x
     give one or more MODEL files, then the STORE
 1 film score in/m in/models/linear.model --out out/x
@@ -296,8 +288,6 @@ MISTAKES = f"""
     in/mine holds what is not an output of ours (thesis.txt is not in contents.json)
 1 paper figure2 in/marked.csv --out in/films.csv
     is a file
-2 task mediaeval15 score --trec nothing --qrels nothing
-    give --truth with --run
 2 task mediaeval15 train in/m15.csv in/m15 --subtask fear --run a
     Invalid value for '--subtask'
 1 task mediaeval15 train in/m15.csv in/m15 --subtask affect --run "a b"
