@@ -1,0 +1,41 @@
+"""Run rows; see the package."""
+
+import argparse
+import sys
+
+from benchmarks.measure import cpu_s
+from benchmarks.planted import __doc__ as doc
+from benchmarks.planted import films
+from benchmarks.planted.row import ROOT, Row, run, written
+from obygaze_models.blas import one_blas_thread
+
+ROWS: dict[str, Row] = {row.name: row for room in (films,) for row in room.ROWS}
+
+
+def main() -> None:
+    """Print tables; end with exit code 1 if a figure is out of its bounds."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rows; all by default")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(ROWS):
+        raise SystemExit(f"no row {', '.join(sorted(unknown))}: there are {', '.join(ROWS)}")
+    wrong = []
+    for name in asked.names or ROWS:
+        start = cpu_s()
+        with one_blas_thread():
+            result = run(ROWS[name], small=asked.small)
+        print(
+            f"\n## {name}: {ROWS[name].command} ({cpu_s() - start:.0f} s of CPU)\n\n{result.block}",
+            flush=True,
+        )
+        wrong += result.wrong
+        if asked.write and not result.wrong:
+            page = ROOT / ROWS[name].page
+            page.write_text(written(page.read_text("utf-8"), result), "utf-8")
+    sys.exit("\n".join(wrong) or 0)
+
+
+if __name__ == "__main__":
+    main()

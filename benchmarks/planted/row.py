@@ -1,0 +1,209 @@
+"""What a row is, how it is run, and how its table comes into a page."""
+
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tabulate import tabulate
+
+Floats = NDArray[np.float64]
+Draw = Mapping[str, Any]
+"""What one corpus gives, by column: a number or several. True and False make shares, NaN is undefined."""
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stated figure: its mean over corpora lies within bounds, in every cell.
+
+    Attributes
+    ----------
+    low, high : float
+        The bounds that the page states; by default the figure is shown and not bounded.
+    digits : int
+        Decimals shown.
+    signed : bool
+        Whether a figure, as a difference of two, is printed with its sign.
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    digits: int = 3
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One world: what the page calls it, and the arguments of the draw. Cells of one name share a line."""
+
+    name: tuple[str, ...]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim beside a number.
+
+    Attributes
+    ----------
+    name, page : str
+        The block's name, and its page.
+    command : str
+        The public command, or function, that is asked.
+    statement : str
+        What the figures are, in a sentence; the page has it above the table.
+    heads : tuple of str
+        What the parts of cells' names are.
+    cells : sequence of Cell
+    draw : callable
+        Takes a random generator and a cell's arguments, gives a `Draw`.
+    columns : mapping
+        Stated figures by their name in draws.
+    full, small : int
+        Corpora drawn of each cell; ``small`` for the quick test.
+    small_cells : int
+        How many cells the quick test runs.
+    pooled : callable, optional
+        Takes the draws of a cell and gives its figures by column, where a truth is known only after all.
+    seed : int
+    """
+
+    name: str
+    page: str
+    command: str
+    statement: str
+    heads: tuple[str, ...]
+    cells: Sequence[Cell]
+    draw: Callable[..., Draw]
+    columns: Mapping[str, Column]
+    full: int
+    small: int = 3
+    small_cells: int = 3
+    pooled: Callable[[list[Draw]], Draw] | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over corpora, its Monte-Carlo error, and how many errors it is out of bounds."""
+
+    mean: float
+    error: float
+    beyond: float
+
+
+@dataclass
+class Result:
+    """A row's figures, by cell and column, in cells' order."""
+
+    row: Row
+    n: int
+    figures: list[dict[str, Figure]] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[str]:
+        """Say what is out of bounds: a figure by more than four errors, or more than 1 in 20 by two."""
+        found = [
+            (
+                figure,
+                f"{self.row.name}: {' '.join(cell.name)}, {column}: {figure.mean:.3f} +- {figure.error:.3f}",
+            )
+            for cell, figures in zip(self.row.cells, self.figures, strict=False)
+            for column, figure in figures.items()
+        ]
+        beyond_two = [words for figure, words in found if figure.beyond > 2]
+        beyond_four = [words for figure, words in found if figure.beyond > 4]
+        return beyond_two if len(beyond_two) > max(len(found) / 20, 1) else beyond_four
+
+    @property
+    def table(self) -> str:
+        """Lay out the figures as Markdown: cells of one name on a line, as a range."""
+        lines: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for cell, figures in zip(self.row.cells, self.figures, strict=False):
+            for column, figure in figures.items():
+                lines[cell.name][column].append(figure.mean)
+        columns = self.row.columns
+        cells = [
+            [*name, *(spread(values.get(column, []), shown) for column, shown in columns.items())]
+            for name, values in lines.items()
+        ]
+        return tabulate(cells, [*self.row.heads, *columns], tablefmt="github", disable_numparse=True)
+
+    @property
+    def block(self) -> str:
+        """Write what stands between the row's marks in its page."""
+        error = max((figure.error for figures in self.figures for figure in figures.values()), default=0.0)
+        source = f"`python -m benchmarks.planted {self.row.name}`"
+        drawn = f"{self.n} corpora a cell, standard errors at most {decimals(error)}"
+        return f"{self.row.statement} ({source}: {drawn}.)\n\n{self.table}"
+
+
+def decimals(value: float, column: Column = Column()) -> str:
+    """Write a figure without the zero before its point."""
+    text = f"{value:{'+' if column.signed else ''}.{column.digits}f}"
+    return re.sub(r"^([+-]?)0(?=\.)", r"\1", text)
+
+
+def spread(values: Sequence[float], column: Column) -> str:
+    """Write a figure, or the range of several."""
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return ""
+    low, high = decimals(min(known), column), decimals(max(known), column)
+    return low if low == high else f"{low} to {high}"
+
+
+def run(row: Row, *, small: bool = False) -> Result:
+    """Draw the corpora of each cell. Each has its own seed, so that no figure depends on another."""
+    result = Result(row, row.small if small else row.full)
+    for place, cell in enumerate(row.cells[: row.small_cells] if small else row.cells):
+        draws = [
+            row.draw(
+                np.random.default_rng((row.seed, zlib.crc32(row.name.encode()), place, number)),
+                *cell.arguments,
+            )
+            for number in range(result.n)
+        ]
+        found = (
+            row.pooled(draws)
+            if row.pooled
+            else {name: [draw[name] for draw in draws if name in draw] for name in row.columns}
+        )
+        result.figures.append(
+            {name: figure(found[name], row.columns[name]) for name in row.columns if name in found}
+        )
+    return result
+
+
+def figure(values: Iterable[Any], column: Column) -> Figure:
+    """Average over corpora, each with its mean of what is defined."""
+    with np.errstate(invalid="ignore"):
+        each = np.array([np.mean(known) if len(known := defined(value)) else np.nan for value in values])
+    known = each[~np.isnan(each)]
+    if not len(known):
+        return Figure(np.nan, 0.0, 0.0)
+    mean, error = float(known.mean()), float(known.std() / np.sqrt(len(known)))
+    out = max(column.low - mean, mean - column.high)
+    return Figure(mean, error, out / max(error, 1e-9) if out > 1e-9 else 0.0)
+
+
+def defined(value: Any) -> Floats:
+    """Give what is defined of one corpus's values."""
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    return values[~np.isnan(values)]
+
+
+def written(text: str, result: Result) -> str:
+    """Put a row's block between its marks in a page's text."""
+    start, end = f"<!-- planted: {result.row.name} -->", "<!-- end -->"
+    before, found, rest = text.partition(start)
+    if not found or end not in rest:
+        raise SystemExit(f"{result.row.page}: no {start} with {end} below it")
+    return f"{before}{start}\n{result.block}\n{end}{rest.partition(end)[2]}"

@@ -1,0 +1,58 @@
+"""Rows of benchmarks/planted: each runs, is not far out of its bounds, and has its table in its page."""
+
+import re
+
+import pytest
+
+from benchmarks.planted.__main__ import ROWS
+from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_runs_and_its_page_has_its_table(name):
+    row = ROWS[name]
+    result = run(row, small=True)
+    assert not any(figure.beyond > 4 for figures in result.figures for figure in figures.values()), (
+        result.wrong
+    )
+    assert all(result.figures), "a cell without a figure"
+    page = (ROOT / row.page).read_text("utf-8")
+    block = re.search(f"<!-- planted: {name} -->\n(.*?)\n<!-- end -->", page, re.DOTALL)[1]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in block.splitlines()
+        if line.startswith("|")
+    ]
+    assert lines[0] == [*row.heads, *row.columns]
+    names = dict.fromkeys(cell.name for cell in row.cells)
+    assert [tuple(line[: len(row.heads)]) for line in lines[2:]] == [*names]
+
+
+def test_every_block_of_a_page_is_of_a_row():
+    for page in (ROOT / "docs").rglob("*.md"):
+        found = re.findall("<!-- planted: (.*?) -->", page.read_text("utf-8"))
+        assert [ROWS[name].page for name in found] == [page.relative_to(ROOT).as_posix()] * len(found)
+
+
+def toy(draw, full=400, **column):
+    cells = [Cell(("a",), (0.9,)), Cell(("a",), (0.5,))]
+    return Row("toy", "docs/x.md", "toy", "Toy.", ("world",), cells, draw, {"holds": Column(**column)}, full)
+
+
+def test_figures_are_means_with_their_errors_and_a_claim_that_does_not_hold_is_wrong():
+    result = run(toy(lambda rng, share: {"holds": rng.random(5) < share}, low=0.85))
+    good, bad = (figures["holds"] for figures in result.figures)
+    assert good.mean == pytest.approx(0.9, abs=0.03)
+    assert good.error == pytest.approx((0.9 * 0.1 / 5 / 400) ** 0.5, rel=0.2)
+    assert (good.beyond, bad.beyond > 4, len(result.wrong)) == (0.0, True, 1)
+    assert "| a | " in re.sub(" +", " ", result.table)
+    page = written("before\n<!-- planted: toy -->\nearlier\n<!-- end -->\nafter\n", result)
+    assert page.startswith("before\n")
+    assert page.endswith("-->\nafter\n")
+    assert "earlier" not in page
+    assert written(page, result) == page
+
+
+def test_what_is_undefined_is_in_no_count():
+    result = run(toy(lambda rng, share: {"holds": float("nan") if rng.random() < share else 1.0}))
+    assert [figures["holds"].mean for figures in result.figures] == [1.0, 1.0]
