@@ -1,11 +1,11 @@
-"""Define the layout of a sealed store's arrays, and read their chunks and shards.
+"""Define the layout of a sealed store's arrays, write chunks of strings, and read chunks and shards.
 
-zarr writes them; they are read without it. The format leaves one layout for each array, in which a chunk is
-its rows and a checksum: no memory is taken for more bytes than there are in the files.
+The format leaves one layout for each array, in which a chunk is its rows and a checksum: no memory is taken
+for more bytes than there are in the files. zarr-python reads them as they are.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO, FileIO
 from typing import Any, Final
@@ -25,17 +25,18 @@ CRC_BYTES: Final = 4
 
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 _CRC32C = {"name": "crc32c"}
-_ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+_ZSTD_LEVEL = 3
+_ZSTD = {"name": "zstd", "configuration": {"level": _ZSTD_LEVEL, "checksum": False}}
 
 
 def array_layout(
     name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
-) -> dict[str, object]:
-    """Return the metadata that the format demands of an array, without the fields that may be left out."""
+) -> dict[str, Any]:
+    """Return the metadata of an array as they are written, their fields in the order of zarr-python."""
     block = [block_rows(name, shape[0]), *shape[1:]]
     codecs: list[object] = [_BYTES, _CRC32C]
     if dtype == "string":
-        codecs = [{"name": "vlen-utf8"}, _ZSTD, _CRC32C]
+        codecs = [{"name": "vlen-utf8", "configuration": {}}, _ZSTD, _CRC32C]
     elif dtype == "uint8":
         codecs = [{"name": "bytes"}, _CRC32C]
     elif ARRAYS[name].sharded:
@@ -48,15 +49,17 @@ def array_layout(
         codecs = [{"name": "sharding_indexed", "configuration": inner}]
     fill = ARRAYS[name].fill
     return {
-        "zarr_format": 3,
-        "node_type": "array",
         "shape": list(shape),
         "data_type": dtype,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": block}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": "NaN" if isinstance(fill, float) else fill,
         "codecs": codecs,
+        "attributes": {},
         "dimension_names": list(dimension_names),
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
     }
 
 
@@ -248,6 +251,17 @@ def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
             return False
         checksum = crc32c(part, checksum)
     return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Return a chunk: its rows and their checksum."""
+    return data + crc32c(data).to_bytes(CRC_BYTES, "little")
+
+
+def string_chunk(strings: Sequence[str], rows: int) -> bytes:
+    """Return the rows of a chunk of strings, the last of an array filled up with empty ones."""
+    whole = np.array([*strings, *[""] * (rows - len(strings))], dtype=object)
+    return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(whole)))
 
 
 def _checked(data: memoryview) -> bool:

@@ -270,7 +270,7 @@ class Group:
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows; refuse NaN in usable rows, which is what zarr returns for a missing chunk."""
+        """Read rows; refuse NaN in usable rows."""
         values = self.raw(name, rows)
         start = rows.start or 0
         first = values.reshape(len(values), -1)[:, 0]

@@ -5,10 +5,8 @@ croissant.json follows Croissant 1.0 (MLCommons 2024); no reader of it decodes Z
 of clips and names the features in words. What all stores have in common of it is `croissant.json` here.
 """
 
-import atexit
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec, VLenUTF8Codec, ZstdCodec
-from zarr.core import sync
-from zarr.storage import LocalStore
-
-from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.lines import json_bytes
+from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
 from obygaze_features.store.format import (
-    ARRAYS,
     ATTRIBUTE,
     CROISSANT,
     FEATURES,
@@ -35,7 +26,9 @@ from obygaze_features.store.format import (
     STATUSES,
     TABLE,
     TEXTS,
+    ZARR_METADATA,
     block_rows,
+    chunk_file,
 )
 from obygaze_features.store.records import (
     COLUMNS,
@@ -46,9 +39,6 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-
-if not __debug__:  # zarr's assertions have effects: without them a whole store looks damaged
-    raise StoreError("stores can't be sealed by python -O: start it without -O and PYTHONOPTIMIZE")
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (
@@ -95,14 +85,15 @@ def write_all_but_parts(
     digests
         `group/array` -> SHA-256 of the row, of every clip.
     """
-    node = zarr.create_group(LocalStore(root / FEATURES), zarr_format=3, attributes={ATTRIBUTE: about})
+    below: dict[str, dict[str, Any]] = {}
     for group in groups:
-        below = node.create_group(group.name, attributes={PROVENANCE: _provenance(group, about["corpus"])})
-        for name, (shape, dtype) in group.clip_arrays().items():
-            _create_array(below, name, (len(clips), *shape), dtype.name, group.dimensions(name))
-        _write_ids(below, [clip.within(group.name) for clip in clips])
-        _consolidate(root, group.name)
-    _consolidate(root, None)
+        attributes = {PROVENANCE: _provenance(group, about["corpus"])}
+        arrays = _write_arrays(root, group, clips)
+        _write_node(root, group.name, _group(attributes, arrays))
+        below |= {group.name: _group(attributes, {})}
+        below |= {f"{group.name}/{name}": array for name, array in arrays.items()}
+    in_order = sorted(below, key=lambda name: (name.count("/"), name.casefold(), name))
+    _write_node(root, "", _group({ATTRIBUTE: about}, {name: below[name] for name in in_order}))
     names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
     (root / TABLE).write_bytes(clips_csv_bytes(clips, names, digests))
     facts = facts_of(about, clips, groups)
@@ -115,59 +106,48 @@ def write_all_but_parts(
     write_bag(root, info, readme(facts), parts)
 
 
-@atexit.register
-def _stop_zarr() -> None:
-    """Wait for zarr's thread: zarr gives it 0.2 s, and on a busy machine ends a program with a traceback."""
-    loop, thread = sync.loop[0], sync.iothread[0]
-    if loop is not None and thread is not None:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-
-def _create_array(
-    node: zarr.Group, name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
-) -> zarr.Array[Any]:
-    """Create an array of a group; its first dimension is the clips."""
-    block = (block_rows(name, shape[0]), *shape[1:])
-    sharded = ARRAYS[name].sharded
-    text = dtype == "string"
-    return node.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=(1, *shape[1:]) if sharded else block,
-        shards=block if sharded else None,
-        serializer=VLenUTF8Codec()
-        if text
-        else BytesCodec(endian="little" if np.dtype(dtype).itemsize > 1 else None),
-        compressors=[ZstdCodec(level=3, checksum=False), Crc32cCodec()] if text else [Crc32cCodec()],
-        fill_value=ARRAYS[name].fill,
-        dimension_names=dimension_names,
-        config={"write_empty_chunks": True},
-    )
-
-
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
 
-def _write_ids(node: Any, clips: Sequence[StoredClip]) -> None:
-    ids = _create_array(node, "clip", (len(clips),), "string", ("clip",))
-    ids[:] = np.array([clip.clip_id for clip in clips], dtype=np.dtypes.StringDType())
-    status = _create_array(node, "status", (len(clips),), "uint8", ("clip",))
-    status[:] = np.array([GROUP_STATUSES.index(clip.status) for clip in clips], dtype=np.uint8)
-    texts = [clip.text for clip in clips if clip.text is not None]
-    if texts:
-        text = _create_array(node, "text", (len(clips),), "string", ("clip",))
-        text[:] = np.array(texts, dtype=np.dtypes.StringDType())
+def _write_arrays(root: Path, group: GroupSpec, clips: Sequence[StoredClip]) -> dict[str, dict[str, Any]]:
+    """Write the metadata of a group's arrays, which are returned, and the chunks that name its rows."""
+    within = [clip.within(group.name) for clip in clips]
+    ids: dict[str, Sequence[str] | bytes] = {
+        "clip": [clip.clip_id for clip in within],
+        "status": bytes(GROUP_STATUSES.index(clip.status) for clip in within),
+    }
+    if texts := [clip.text for clip in within if clip.text is not None]:
+        ids["text"] = texts
+    kinds = {name: (shape, dtype.name) for name, (shape, dtype) in group.clip_arrays().items()}
+    kinds |= {name: ((), "uint8" if isinstance(rows, bytes) else "string") for name, rows in ids.items()}
+    nodes = {}
+    for name, (shape, dtype) in sorted(kinds.items()):
+        nodes[name] = array_layout(name, (len(clips), *shape), dtype, group.dimensions(name))
+        _write_node(root, f"{group.name}/{name}", nodes[name])
+    for name, rows in ids.items():
+        size = block_rows(name, len(clips))
+        for start in range(0, len(clips), size):
+            part = rows[start : start + size]
+            chunk = part.ljust(size, b"\0") if isinstance(part, bytes) else string_chunk(part, size)
+            path = root / chunk_file(f"{group.name}/{name}", start // size)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(with_checksum(chunk))
+    return nodes
 
 
-def _consolidate(building: Path, group: str | None) -> None:
-    """Consolidate the metadata, for readers that cannot list folders; each group can be opened alone too."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
-        zarr.consolidate_metadata(LocalStore(building / FEATURES), path=group)
+def _group(attributes: dict[str, Any], below: Mapping[str, object]) -> dict[str, Any]:
+    """Return the metadata of a group, with those of all below it, for readers that cannot list folders."""
+    inline = {"kind": "inline", "must_understand": False, "metadata": below}
+    return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
+
+
+def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
+    """Write the metadata of a group or an array as zarr-python does: the bytes of a store hang on it."""
+    path = root / FEATURES / name / ZARR_METADATA
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(json.dumps(node, indent=2, allow_nan=False).encode())
 
 
 # --- the card

@@ -1,16 +1,21 @@
 """Sealing: same clips in, same bytes out, in exactly the layout of the format."""
 
+import json
 import os
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 import xarray
+import zarr
 from hypothesis import HealthCheck, given, settings
+from zarr.core.buffer import default_buffer_prototype
 
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from tests.process import python
 
 from .toy_stores import (
     CORPUS,
@@ -28,6 +33,7 @@ from .toy_stores import (
 )
 
 TOY = group()
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, reference):
@@ -96,6 +102,30 @@ def test_it_opens_in_xarray_by_name(tmp_path):
         assert int(one.status) == 1
     finally:
         data.close()
+
+
+def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tmp_path):
+    path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
+    for below in ("", "toy", "alone"):
+        listed, found = (
+            zarr.open_group(path, path=below, mode="r", use_consolidated=how) for how in (True, False)
+        )
+        assert listed.attrs.asdict() == found.attrs.asdict()
+        nodes = dict(listed.members(None))
+        assert set(nodes) == set(dict(found.members(None)))
+        assert {"clip", "status", "pooled"} <= {name.rpartition("/")[2] for name in nodes}
+        for name, node in nodes.items():
+            if isinstance(node, zarr.Array):
+                written = node.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
+                assert json.loads((path / below / name / "zarr.json").read_bytes()) == json.loads(written)
+
+
+def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
+    path = tmp_path / "optimised-1.0.0"
+    code = f"from tests.store.toy_stores import *; sealed(Path({str(tmp_path)!r}), name='optimised')"
+    python("-O", "-c", code, cwd=ROOT)
+    assert tree(path) == tree(sealed(tmp_path))
+    python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
 
 @pytest.mark.parametrize("kind", [TOY, group(arrays=["pooled"])], ids=["tokens", "pooled"])
