@@ -5,12 +5,13 @@ loads nothing and returns a random network. Here every missing, unexpected or mi
 error that names it.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from logging import CRITICAL
-from pickle import UnpicklingError
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,10 +26,18 @@ from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
-from obygaze_features.errors import BackboneError, first_line
+from obygaze_features.errors import BackboneError
+from obygaze_features.file_kinds import SAFETENSORS, what, why_not
+from obygaze_features.torch_files import load_torch
 
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
 NAMES_SHOWN = 5
+
+REAL = {"float64", "float32", "float16", "bfloat16"}
+"""Types of tensors that are weights as they are; all others are codes of a quantisation, or no weights."""
+
+SAFETENSORS_TYPES = {"BF": "bfloat", "F": "float", "I": "int", "U": "uint", "C": "complex"}
+MOST_HEADER = 100_000_000  # bytes of a safetensors header, by its specification
 
 MOST_TENSORS, SPARE = 20_000, 1 << 24
 """Tensors of a network, and numbers that it may have beyond the bytes of its files, such as masks."""
@@ -58,12 +67,19 @@ def load_pretrained(
     Raises
     ------
     BackboneError
-        If the file is damaged, or a tensor is missing, unexpected or of another shape; the message names it.
+        If the file is damaged, or a tensor is missing, unexpected or of another shape or type; the message
+        names it.
     """
     make = partial(_of_config, cls, config, **settings)
     if weights.seed is not None:
         return untrained(make, weights.seed)
-    check_size(weights, CONFIG, make)
+    refuse_quantised(weights)
+    allowed = (POSITION_IDS, *allow_unexpected)
+    whole = check_size(weights, CONFIG, make).state_dict()
+    integers = {name.rpartition(".")[2] for name, value in whole.items() if not value.is_floating_point()}
+    for path in weights.files:
+        types = {key: dtype for key, dtype in _types_in(path).items() if not _allowed(key, allowed)}
+        check_types(str(path), types, tuple(integers))
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -79,17 +95,19 @@ def load_pretrained(
                 **settings,
             )
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        raise BackboneError(f"{weights.name}: the weights cannot be read: {first_line(error)}") from None
+        raise BackboneError(
+            f"{weights.name}: the weights cannot be read: their tensors are whole, and make no such network "
+            f"({type(error).__name__}); is {CONFIG} that of these weights?"
+        ) from None
     mismatched = [
         f"{name} {list(shape)}, not {list(wanted)}" for name, shape, wanted in report["mismatched_keys"]
     ]
     check_keys(
         weights.name,
         missing=sorted(report["missing_keys"]),
-        unexpected=[
-            key for key in report["unexpected_keys"] if not _allowed(key, (POSITION_IDS, *allow_unexpected))
-        ],
+        unexpected=list(report["unexpected_keys"]),
         mismatched=mismatched,
+        allowed=allowed,
     )
     return frozen(network)
 
@@ -102,10 +120,11 @@ def _of_config(cls: Any, config: Any, **settings: Any) -> Any:
     return cls._from_config(config, attn_implementation=_attention(cls), **settings)
 
 
-def check_size(weights: Weights, config: str, make: Callable[[], object]) -> None:
+def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> nn.Module:
     """Refuse a configuration whose network is larger than the files, before memory is asked for.
 
-    The network is made on torch's meta device, of shapes alone. Files have more bytes than numbers.
+    The network is made on torch's meta device, of shapes alone, and returned. Files have more bytes than
+    numbers.
 
     Parameters
     ----------
@@ -136,7 +155,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], object]) -> Non
     )
     try:
         with quiet(), torch.device("meta"):
-            make()
+            return make()
     except BackboneError:
         raise
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
@@ -147,15 +166,26 @@ def check_size(weights: Weights, config: str, make: Callable[[], object]) -> Non
 
 
 def check_keys(
-    name: str, *, missing: Sequence[str], unexpected: Sequence[str], mismatched: Sequence[str] = ()
+    name: str,
+    *,
+    missing: Sequence[str],
+    unexpected: Sequence[str],
+    mismatched: Sequence[str] = (),
+    allowed: Sequence[str] = (),
 ) -> None:
     """Refuse a checkpoint whose tensors are not exactly the network's.
+
+    Parameters
+    ----------
+    allowed
+        Regular expressions of unexpected tensors that the network does not use.
 
     Raises
     ------
     BackboneError
-        Naming the first few tensors.
+        Naming the first few tensors, and the prefix without which the names are the network's.
     """
+    unexpected = [key for key in unexpected if not _allowed(key, allowed)]
     problems = [
         f"{len(keys)} tensors {what}: {_some(keys)}"
         for what, keys in (
@@ -165,8 +195,59 @@ def check_keys(
         )
         if keys
     ]
+    ends = (key.removesuffix(missing[0]) for key in unexpected if missing and key.endswith(missing[0]))
+    for prefix in filter(None, ends):
+        rest = (key.removeprefix(prefix) for key in unexpected)
+        if sorted(key for key in rest if not _allowed(key, allowed)) == sorted(missing):
+            problems.append(f"all their names begin with {prefix!r}: save them without it, and they fit")
     if problems:
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
+
+
+def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] = ()) -> None:
+    """Refuse tensors of another type than the network's, which torch casts without a word.
+
+    Parameters
+    ----------
+    types
+        Tensor -> its type, such as float16.
+    integers
+        Ends of the names of tensors that are whole numbers in the network.
+
+    Raises
+    ------
+    BackboneError
+        Naming the first few tensors.
+    """
+    strange = [
+        f"{key} is {dtype}"
+        for key, dtype in types.items()
+        if (not re.fullmatch(r"u?int\d+", dtype) if key.endswith(integers) else dtype not in REAL)
+    ]
+    if strange:
+        raise BackboneError(
+            f"{name}: {len(strange)} tensors of another type than the network's, quantised or no weights: "
+            f"{_some(strange)}; get the unquantised weights (float32, float16 or bfloat16)"
+        )
+
+
+def refuse_quantised(weights: Weights) -> None:
+    """Refuse weights that their configuration calls quantised.
+
+    Raises
+    ------
+    BackboneError
+        Naming the method.
+    """
+    config = weights.config()
+    for fields in (config, *(value for value in config.values() if isinstance(value, dict))):
+        for field in ("quantization_config", "compression_config"):
+            if stated := fields.get(field):
+                method = stated.get("quant_method") if isinstance(stated, dict) else None
+                raise BackboneError(
+                    f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
+                    "unquantised ones (float32, float16 or bfloat16)"
+                )
 
 
 def check_tensors(
@@ -176,15 +257,16 @@ def check_tensors(
     *,
     optional: tuple[str, ...] = (),
 ) -> None:
-    """Refuse tensors that are not exactly the wanted ones, by name and shape.
+    """Refuse tensors that are not exactly the wanted ones, by name and shape, or no real numbers.
 
     Parameters
     ----------
     wanted
         Name -> shape.
     optional
-        Ends of the names of those that may be missing.
+        Ends of the names of those that may be missing, and are whole numbers.
     """
+    check_types(name, {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}, optional)
     check_keys(
         name,
         missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional)],
@@ -244,23 +326,60 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     BackboneError
         If the file is damaged or holds anything but tensors by name.
     """
-    path = weights.files[0]
-    try:
-        if path.suffix == ".safetensors":
+    return _load(weights.files[0])
+
+
+def _load(path: Path) -> dict[str, torch.Tensor]:
+    if what(path).name != SAFETENSORS and path.suffix != ".safetensors":
+        tensors = load_torch(path, BackboneError)
+    else:
+        try:
             return dict(load_file(path))
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except UnpicklingError:
-        raise BackboneError(f"{path}: refused: it is damaged, or holds more than tensors") from None
-    except Exception as error:  # noqa: BLE001 - torch lets any of them out of damaged bytes
-        reason = first_line(error)
-        raise BackboneError(f"{path}: the weights cannot be read: {reason}") from None
+        except Exception:  # noqa: BLE001 - safetensors lets several out of damaged bytes
+            raise BackboneError(f"{path}: cannot be read: {why_not(path, SAFETENSORS)}") from None
     if not isinstance(tensors, dict) or not all(
         isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in tensors.items()
     ):
-        raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else")
+        parts = tensors.items() if isinstance(tensors, dict) else ()
+        inner = " or ".join(repr(key) for key, value in parts if isinstance(value, dict))
+        raise BackboneError(
+            f"{path}: expected a state dict (tensors by name), found something else"
+            + (f"; save what it has under {inner}" if inner else "")
+        )
     if sum(tensor.numel() for tensor in tensors.values()) > path.stat().st_size:
         raise BackboneError(f"{path}: refused: its tensors have more numbers than it has bytes")
     return tensors
+
+
+def _types_in(path: Path) -> dict[str, str]:
+    """Read the type of each tensor of a file, of safetensors from its header alone.
+
+    Source of the header: https://github.com/huggingface/safetensors#format.
+    """
+    if what(path).name != SAFETENSORS or path.suffix != ".safetensors":
+        return {key: _type(tensor) for key, tensor in _load(path).items()}
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(length, MOST_HEADER)))
+        header.pop("__metadata__", None)
+        ends = [entry["data_offsets"][1] for entry in header.values()]
+        types = {key: _plain_type(entry["dtype"]) for key, entry in header.items()}
+        is_whole = max(ends, default=0) + 8 + length <= path.stat().st_size
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        is_whole = False
+    if not is_whole:
+        raise BackboneError(f"{path}: cannot be read: {why_not(path, SAFETENSORS)}")
+    return types
+
+
+def _type(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _plain_type(name: str) -> str:
+    """Write a type of safetensors, such as BF16 or F8_E4M3, as torch does."""
+    return re.sub(r"^(BF|F|I|U|C)(?=\d)", lambda found: SAFETENSORS_TYPES[found[0]], name).lower()
 
 
 def load_exactly(network: nn.Module, weights: Weights) -> None:

@@ -22,6 +22,7 @@ from urllib.request import getproxies
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.errors import BackboneError, first_line
+from obygaze_features.file_kinds import TEXT, what, why_not
 from obygaze_features.io import NO_LICENCE
 
 Json = TypeVar("Json", dict[str, Any], list[Any])
@@ -336,7 +337,10 @@ def read_json(path: Path, kind: type[Json]) -> Json:
     try:
         document = json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
     except (ValueError, RecursionError) as error:
-        raise BackboneError(f"{path}: not readable as JSON ({error})") from None
+        reason = (
+            f"not readable as JSON ({error})" if what(path).name == TEXT else why_not(path, "a JSON file")
+        )
+        raise BackboneError(f"{path}: {reason}") from None
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")
     return document

@@ -176,8 +176,6 @@ class LsmdcFormat:
         for here in self.port():
             original = self.original_name(here)
             value = tensors[original]
-            if not value.is_floating_point():
-                raise BackboneError(f"{name}: {original} holds {value.dtype}, expected floating point")
             value = value.float().T if original in TRANSPOSED else value.float()
             if third := THIRD.search(here):
                 value = value.chunk(3)["qkv".index(third[1])]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path, read_bytes
 from obygaze_features.lines import csv_line
 from obygaze_features.text import as_written, unsuitable
@@ -174,8 +175,8 @@ def text_of(path: Path) -> str:
     content = read_bytes(path)
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
-    if content.startswith(b"PK\3\4"):
-        raise ManifestError(f"{path}: an Excel workbook or another zip; save the sheet as CSV (UTF-8)")
+    if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
+        raise ManifestError(f"{path}: {why_not(content, TEXT)}")
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
         return content.decode("utf-16" if content[:2] in UTF16_MARKS else "utf-8-sig")

@@ -18,9 +18,9 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from obygaze_features.errors import VideoError
+from obygaze_features.file_kinds import MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 
-HEAD_BYTES = 1 << 16
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
 CONTAINERS = (
@@ -47,7 +47,6 @@ MOST_PIXELS = 89_478_485
 
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
-PLAYLISTS = {b"#EXTM3U": "HLS", b"ffconcat": "ffconcat", b"<MPD": "DASH", b"[playlist]": "PLS", b"v=0": "SDP"}
 # FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
 UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
 Item = TypeVar("Item")
@@ -240,18 +239,11 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
 
 def diagnose(path: Path) -> str:
     """Return why a file that FFmpeg refuses is not a video."""
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if not any(head):
-        return "the file holds zeros, not video (an unfinished copy or download?)"
-    if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
+    kind = what(path).name
+    if kind == MP4:
         return "the index (MP4 box 'moov') is missing, damaged or cut off: an unfinished recording or copy?"
-    if not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head):
-        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        for mark, kind in PLAYLISTS.items():
-            if text.startswith(mark) or (mark.startswith(b"<") and mark in text):
-                return f"this is a list of other files ({kind}), not a video file: name the video itself"
-        return "this is a text file, not a video file"
-    if head.startswith((b"\x1aE\xdf\xa3", b"RIFF", b"FLV\x01", b"G")):
+    if kind.endswith(" film"):
         return "the file ends after its header, or the header is damaged: no picture can be read"
-    return "this is not a video file that can be read (damaged, or no format of video)"
+    if kind == UNKNOWN.name:
+        return "this is not a video file that can be read (damaged, or no format of video)"
+    return why_not(path, "a video file")

@@ -7,10 +7,11 @@ import zipfile
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 from transformers import PreTrainedModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.checkpoint import load_pretrained, load_state_dict, quiet
+from obygaze_features.backbones.checkpoint import load_exactly, load_pretrained, load_state_dict, quiet
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
 
@@ -98,7 +99,90 @@ def test_a_torch_checkpoint_in_a_folder_loads_too(tmp_path, checkpoints):
     assert load_backbone("clip", 2, weights=str(folder)).provenance["hub"] is None
 
 
-@pytest.mark.parametrize("keep", [0, 5, 1000])
+DTYPES = sorted({str(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)})
+WEIGHTS = {"torch.float64", "torch.float32", "torch.float16", "torch.bfloat16"}
+
+
+def cast(tensor, name):
+    """Return a tensor of zeros of a type; torch makes none of some types, whose bytes it only names."""
+    dtype = getattr(torch, name.removeprefix("torch."))
+    if name.startswith("torch.q"):
+        return torch.quantize_per_tensor(tensor, 0.1, 0, dtype)
+    return torch.zeros(tensor.numel() * dtype.itemsize, dtype=torch.uint8).view(dtype).reshape(tensor.shape)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
+@pytest.mark.parametrize("form", ["safetensors", "bin"])
+def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(tmp_path, checkpoints, form):
+    key = KEYS["clip"]
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    whole = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    fates = {}
+    for name in DTYPES:
+        try:
+            tensors = whole | {key: cast(whole[key], name)}
+            if form == "bin":
+                torch.save(tensors, folder / "pytorch_model.bin")
+            else:
+                save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        except (KeyError, RuntimeError, ValueError, NotImplementedError, AttributeError):
+            continue  # neither torch nor safetensors saves such a tensor
+        try:
+            fates[name] = load_backbone("clip", 2, weights=str(folder)).name
+        except BackboneError as error:
+            fates[name] = str(error)
+    assert len(fates) > 15
+    assert {name for name, fate in fates.items() if fate == "clip"} == WEIGHTS
+    for name, fate in fates.items():
+        assert fate == "clip" or (key in fate and name.removeprefix("torch.") in fate and "\n" not in fate)
+
+
+def test_a_network_of_its_own_file_takes_no_codes_either(tmp_path):
+    network = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    tensors = network.state_dict()
+    torch.save(tensors, tmp_path / "a.pt")
+    load_exactly(network, find_weights(tmp_path / "a.pt"))
+    torch.save(tensors | {"0.weight": tensors["0.weight"].to(torch.int8)}, tmp_path / "b.pt")
+    with pytest.raises(BackboneError, match=r"b\.pt.*0\.weight is int8"):
+        load_exactly(network, find_weights(tmp_path / "b.pt"))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_configuration_that_says_quantised_is_refused_by_the_method(tmp_path, checkpoints, half):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    config = json.loads((folder / "config.json").read_text())
+    (config["vision_config"] if half else config)["quantization_config"] = {"quant_method": "bitsandbytes"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BackboneError, match=r"config\.json.*bitsandbytes"):
+        load_backbone("clip", 2, weights=str(folder))
+
+
+@pytest.mark.parametrize("prefix", ["module.", "model.", "clip.", "_orig_mod.module."])
+def test_a_prefix_of_all_names_is_named(change, prefix):
+    def rename(tensors):
+        whole = dict(tensors)
+        tensors.clear()
+        tensors.update({prefix + key: value for key, value in whole.items()})
+
+    with pytest.raises(BackboneError, match=f"'{prefix}'"):
+        load_backbone("clip", 2, weights=change("clip", rename))
+    with pytest.raises(BackboneError) as caught:
+        load_backbone("clip", 2, weights=change("xclip", lambda tensors: tensors.pop(KEYS["xclip"])))
+    assert "begin with" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "config.json"])
+def test_a_pointer_in_place_of_a_file_is_called_one(tmp_path, checkpoints, name):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    if name == "pytorch_model.bin":
+        (folder / "model.safetensors").unlink()
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    with pytest.raises(BackboneError, match=f"{name}.*git-lfs pointer"):
+        load_backbone("clip", 2, weights=str(folder))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 1000, -1])
 def test_a_truncated_file_is_an_error(tmp_path, checkpoints, keep):
     folder = tmp_path / "cut"
     shutil.copytree(checkpoints["clip"], folder)

@@ -111,7 +111,7 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
         (lambda t: t.update(extra=torch.zeros(1)), "place for: extra"),
         (lambda t: t.update(word_mat_weight=torch.zeros(3, 3)), r"shape: word_mat_weight \[3, 3\]"),
         (lambda t: t.update({"clip.visual.proj": torch.zeros(3)}), r"shape: clip\.visual\.proj"),
-        (lambda t: t.update({"clip.logit_scale": torch.tensor(1)}), r"torch\.int64"),
+        (lambda t: t.update({"clip.logit_scale": torch.tensor(1)}), r"clip\.logit_scale is int64"),
         (lambda t: (t.clear(), t.update(epoch=3)), "state dict"),
         (lambda t: t.update(frame_logit_weight=torch.zeros(10**7, 0)), "another shape: frame_logit_weight"),
         (lambda t: t.update({f"clip.transformer.resblocks.{'9' * 5000}.ln_1.bias": torch.ones(1)}), "9999"),

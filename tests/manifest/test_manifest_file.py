@@ -137,7 +137,9 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
         (HEADER.encode() + b",\n", "column 9"),
         (HEADER.encode() + b",movie\n", "'movie'"),
         (HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2"),
-        (b"PK\x03\x04" + bytes(90), "Excel"),
+        (b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml", "Excel"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs"),
+        (b"<!DOCTYPE html>\n<html>", "HTML"),
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path, content, what):

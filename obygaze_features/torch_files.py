@@ -1,0 +1,36 @@
+"""Read what `torch.save` wrote without running code, or say why that is refused."""
+
+import warnings
+import zipfile
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from obygaze_features.errors import ObygazeError
+from obygaze_features.file_kinds import TORCH, what, why_not
+
+
+def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
+    """Read tensors, and dicts and lists of them, from a file; nothing else is unpickled.
+
+    Parameters
+    ----------
+    refusal
+        The error to raise, which names the file.
+    """
+    import torch  # noqa: PLC0415 - imports need no torch for other files
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pickles and types that are refused anyway
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        if isinstance(error, UnpicklingError) and what(path).name == TORCH:
+            reason = (
+                "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
+            )
+        else:
+            reason = f"cannot be read: {why_not(path, TORCH)}"
+        raise refusal(f"{path}: {reason}") from None

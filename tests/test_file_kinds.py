@@ -1,0 +1,142 @@
+"""A file is known by its first bytes, whatever it is called; a refusal names what it is and a remedy."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import tarfile
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.file_kinds import (
+    HDF5,
+    NPY,
+    NPZ,
+    PARQUET,
+    SAFETENSORS,
+    TEXT,
+    TORCH,
+    UNKNOWN,
+    what,
+    why_not,
+)
+
+
+def bytes_of(write):
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def zipped(name, content="x"):
+    def write(file):
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(name, content)
+
+    return bytes_of(write)
+
+
+def tar(file):
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.npy"))
+
+
+def hdf5(file, userblock=0):
+    h5py.File(file, "w", userblock_size=userblock).close()
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 598641023\n"
+REFUSED = {
+    "git-lfs": (POINTER, "git-lfs", "git lfs pull"),
+    "git-annex": (b"/annex/objects/SHA256E-s12--ab.npy\n", "git-annex", "git annex get"),
+    "dvc": (b"outs:\n- md5: 0\n  path: a.npy\n", "DVC", "dvc pull"),
+    "html": (b"\n<!-- x -->\n<!DOCTYPE HTML>\n<html lang=en>", "HTML", "log in"),
+    "xhtml": (b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "">\n<html>', "HTML", "log in"),
+    "s3": (b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>', "server", "log in"),
+    "json": (b'{"error":"Repository not found"}', "server", "log in"),
+    "hls": (b"#EXTM3U\n#EXTINF:4,\na.ts\n", "HLS", "that it lists"),
+    "dash": (b'<?xml version="1.0"?>\n<MPD></MPD>', "DASH", "that it lists"),
+    "zip": (zipped("a.txt"), "zip archive", "unpack"),
+    "excel": (zipped("[Content_Types].xml"), "Excel", "CSV"),
+    "old excel": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "Excel", "CSV"),
+    "gzip": (gzip.compress(b"a"), "gzip", "unpack"),
+    "bzip2": (bz2.compress(b"a"), "bzip2", "unpack"),
+    "xz": (lzma.compress(b"a"), "xz", "unpack"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(20), "Zstandard", "unpack"),
+    "tar": (bytes_of(tar), "tar", "unpack"),
+    "utf-16": ("a\tb\n".encode("utf-16"), "UTF-16", "UTF-8"),
+    "macOS": (b"\0\x05\x16\x07\0\x02\0\0Mac OS X", "macOS", "remove"),
+    "zeros": (bytes(4096), "zeros", "again"),
+    "empty": (b"", "empty", "again"),
+    "gguf": (b"GGUF\x03\0\0\0", "quantised", "unquantised"),
+    "pdf": (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n\0", "PDF", ""),
+    "png": (b"\x89PNG\r\n\x1a\n\0\0", "PNG", ""),
+    "mp4": (b"\0\0\0\x20ftypisom\0\0", "MP4", ""),
+    "unknown": (b"\0\1\2\3nobody knows", "", "again"),
+} | {
+    f"pickle {protocol} of {type(value).__name__}": (pickle.dumps(value, protocol), "pickle", "never opened")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+    for value in ({"a": np.zeros(2)}, [1], np.zeros(2))
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_expected_is_called_by_its_name_with_a_remedy(tmp_path, name):
+    content, kind, remedy = REFUSED[name]
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    reason = why_not(path, SAFETENSORS)
+    assert reason == why_not(content, SAFETENSORS)
+    assert kind in reason
+    assert remedy in reason
+    assert "\n" not in reason
+
+
+EXPECTED = {
+    NPY: bytes_of(lambda file: np.save(file, np.zeros(3))),
+    NPZ: bytes_of(lambda file: np.savez_compressed(file, features=np.zeros(3))),
+    HDF5: bytes_of(hdf5),
+    TEXT: "clip_id,f0\nAmélie,1\n".encode(),
+}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_file_of_the_expected_kind_that_is_refused_is_damaged(kind):
+    content = EXPECTED[kind]
+    assert what(content).name == kind
+    assert "damaged" in why_not(content, kind)
+
+
+def test_a_matlab_file_of_today_is_hdf5():
+    assert what(bytes_of(lambda file: hdf5(file, 512))).name == HDF5
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_tensors_that_torch_saved_are_known_in_both_its_formats(old):
+    torch = pytest.importorskip("torch")
+    tensors = {"a": torch.zeros(3)}
+    content = bytes_of(lambda file: torch.save(tensors, file, _use_new_zipfile_serialization=not old))
+    assert what(content).name == TORCH
+
+
+def test_a_table_that_pyarrow_wrote_is_known():
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    assert what(bytes_of(pd.DataFrame({"a": [1]}).to_parquet)).name == PARQUET
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["clip_id\nabc\np1\n", "BMW,1\n", "GGUF\n", "ID3,MZ,PAR1\n", "G" * 600, "x^2\n", "free\n", "v=1\n"],
+)
+def test_a_table_that_begins_like_a_binary_format_is_text(text):
+    assert what(text.encode()).name == TEXT
+
+
+def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
+    assert what(tmp_path).name == "a folder"
+    assert what(b"\0\xff\0\xff") == UNKNOWN
