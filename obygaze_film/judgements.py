@@ -1,7 +1,10 @@
 """Import judgements of spans of a scored film, made in the workspace or filled in for `obygaze film next`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
@@ -30,6 +33,9 @@ from obygaze_features.manifest import (
 KEPT = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns that the manifest keeps."""
 
+SITTING = timedelta(hours=4)
+"""Decisions this far apart, or less, may have been made on a page that stayed open between them."""
+
 ADVICE = "give what `obygaze film open` wrote, or what `obygaze film next` did, filled in"
 
 
@@ -39,7 +45,8 @@ def import_judgements(
     r"""Read judgements of one or more annotators as a manifest.
 
     Rows without a level are left out and counted. Where an annotator judged a span more than once, the last
-    judgement counts. Ids are made anew: movie, annotator, number.
+    judgement counts. Ids are made anew: movie, annotator, number. Judgements that may have the concepts of
+    the one before them are named (`repeated_concepts`).
 
     Parameters
     ----------
@@ -67,10 +74,12 @@ def import_judgements(
     """
     clip_of_span: dict[tuple[str, str, float | None, float | None], Clip] = {}
     notices = []
+    tables: list[tuple[Path, Sequence[Row]]] = []
     for path in map(local_path, files):
         table = read_table(path, (*FIELDS, SEEN_SCORE), delimiter_of(path), advice=ADVICE)
         if codebook is None:
             codebook = _codebook(path, table.rows)
+        tables.append((path, table.rows))
         problems, unjudged, again = Problems(path), 0, 0
         for row in table.rows:
             if row.is_empty:
@@ -91,6 +100,10 @@ def import_judgements(
             notices.append(
                 f"{path.name}: {counted(again, 'span was', 'spans were')} judged again: the last counts"
             )
+    repeated = repeated_concepts(
+        [(path, row.line, row.as_written().cells) for path, rows in tables for row in rows]
+    )
+    notices += [f"{path}: {notice}" for path, notice in repeated.items()]
     extras = [name for name in KEPT if any(name in clip.extras for clip in clip_of_span.values())]
     ids: set[str] = set()
     clips = [
@@ -108,6 +121,45 @@ def import_judgements(
             "`obygaze evaluate` keeps them out of test folds"
         )
     return Imported(Manifest(tuple(clips), local_path(root), codebook or default_codebook()), tuple(notices))
+
+
+def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) -> dict[Path, str]:
+    """Find decisions whose concepts are those of the decision just before them, in the same sitting.
+
+    The page of `film open` once kept concepts ticked when another passage was chosen, so that such a decision
+    may have concepts that nobody saw. Which of them do is known to who judged alone: none is left out.
+
+    Parameters
+    ----------
+    decisions : iterable of (path, line, cells)
+        Of judgements and passages made in the workspace; `judged_at` tells their order.
+
+    Returns
+    -------
+    dict
+        Path of a file -> what to say of its lines.
+    """
+    of_film: dict[str, list[tuple[datetime, Path, int, Mapping[str, str]]]] = {}
+    for path, line, cells in decisions:
+        with suppress(ValueError):  # filled in elsewhere: no page that could keep a tick
+            made = datetime.fromisoformat(cells.get("judged_at", ""))
+            made = made if made.tzinfo else made.replace(tzinfo=UTC)
+            of_film.setdefault(cells.get("movie", ""), []).append((made, path, line, cells))
+    lines: dict[Path, list[int]] = {}
+    for decided in of_film.values():
+        for (earlier, *_, before), (later, path, line, cells) in pairwise(
+            sorted(decided, key=lambda one: one[0])
+        ):
+            seen = before.get(SEEN_SCORE) == cells.get(SEEN_SCORE) == "1"  # blind judging cleared the ticks
+            alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
+            if seen and alike and later - earlier <= SITTING:
+                lines.setdefault(path, []).append(line)
+    return {
+        path: f"{counted(len(found), 'decision has', 'decisions have')} the concepts of the one just before, "
+        "which an earlier version of the page kept ticked; look at them again: "
+        f"line{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
+        for path, found in lines.items()
+    }
 
 
 def _codebook(path: Path, rows: Sequence[Row]) -> Codebook:

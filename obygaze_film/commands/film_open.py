@@ -62,6 +62,8 @@ def open_(
         OpenFilm(number, film, Decisions(folder, film, book), path_of.get(film.movie))
         for number, (folder, film) in enumerate(found.items())
     ]
+    for notice in (notice for film in opened for notice in film.decisions.notices):
+        click.echo(notice, err=True)
     for film in opened:  # a file that is no video is said before anybody works
         if film.path is not None and not film.is_playable and film.played is None:
             click.echo(f"{film.path}: browsers don't play this; the page offers to make a copy", err=True)

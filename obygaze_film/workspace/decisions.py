@@ -18,6 +18,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
+from obygaze_film.judgements import repeated_concepts
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import DRAW, RANDOM
@@ -47,6 +48,11 @@ class Decisions:
     codebook : Codebook
         Of the levels and concepts.
 
+    Attributes
+    ----------
+    notices : list of str
+        What to look at again in the files, as they were read.
+
     Raises
     ------
     FilmError
@@ -58,6 +64,7 @@ class Decisions:
         self.rows: dict[str, list[Row]] = {}
         self._columns: dict[str, list[str]] = {}
         self._undo: list[tuple[str, list[Row]]] = []
+        read: list[tuple[Path, int, Mapping[str, str]]] = []
         for name, columns in COLUMNS.items():
             path, given = folder / name, []
             self.rows[name] = []
@@ -65,9 +72,12 @@ class Decisions:
                 needed = [column for column in (*FIELDS, SEEN_SCORE) if column in columns]
                 table = read_table(path, needed or columns, delimiter_of(path))
                 given = [*table.columns]
-                self.rows[name] = [dict(row.as_written().cells) for row in table.rows if not row.is_empty]
+                rows = [row.as_written() for row in table.rows if not row.is_empty]
+                self.rows[name] = [dict(row.cells) for row in rows]
+                read += [(path, row.line, row.cells) for row in rows]
             own = [CODEBOOK_COLUMN] if name == JUDGEMENTS and codebook.name != BUILTIN[0] else []
             self._columns[name] = [*dict.fromkeys((*given, *columns, *own))]
+        self.notices = [f"{path}: {notice}" for path, notice in repeated_concepts(read).items()]
 
     def judge(
         self,

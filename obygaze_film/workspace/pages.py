@@ -169,9 +169,11 @@ def shown_decisions(film: OpenFilm) -> list[dict[str, Any]]:
             start, end = float(row["start_s"]), float(row["end_s"])
             kind = "note" if name == NOTES else "agree" if row["level"] in positive else "disagree"
             what = row["note"] if name == NOTES else f"{row['level']} {row['concepts']}".strip()
+            concepts = [] if name == NOTES else row["concepts"].split(";")
+            place = timeline_position(start, end, film.timeline.record.duration_s)
             shown.append({
                 "kind": kind, "text": f"{clock(start)}–{clock(end)} {what} ({row['annotator']})",
-                "own": name == PASSAGES, **timeline_position(start, end, film.timeline.record.duration_s),
+                "own": name == PASSAGES, "who": row["annotator"], "concepts": concepts, **place,
             })  # fmt: skip
     return sorted(shown, key=lambda one: float(one["start"]))
 

@@ -6,7 +6,7 @@ async function advance() {
  const answer = await (await fetch(`next?n=${wanted}&who=${encodeURIComponent(who.value)}`)).json();
  current = answer.window || null;
  find("#judging").hidden = !current;
- for (const box of document.querySelectorAll(".ticks :checked")) box.checked = false;
+ tick([]);
  if (!current) {
   video?.pause();
   panel("#target", `${answer.done} windows judged`);

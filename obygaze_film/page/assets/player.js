@@ -2,7 +2,9 @@
 const find = (s, node = document) => node.querySelector(s), state = JSON.parse(find("#state").textContent);
 const video = find("video"), said = find("#said"), who = find("#who");
 const hms = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
-const ticked = () => [...document.querySelectorAll(".ticks :checked")].map((box) => box.value);
+const boxes = [...document.querySelectorAll(".ticks input")];
+const ticked = () => boxes.filter((box) => box.checked).map((box) => box.value);
+const tick = (concepts) => { for (const box of boxes) box.checked = concepts.includes(box.value); };
 let span = null;
 document.documentElement.classList.add("js");
 
@@ -18,6 +20,9 @@ if (video) {
   player.moved(video.currentTime);
   if (!span || video.paused || video.currentTime < span[1]) return;
   find("#loop").checked ? player.go(span[0]) : (video.pause(), span = null);
+ };
+ video.onseeking = () => { // whoever looks elsewhere has left the passage, by whatever control
+  if (span && (video.currentTime < span[0] - .1 || video.currentTime >= span[1])) span = null;
  };
  video.onloadedmetadata = () => {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) said.textContent = `This copy is ${hms(video.duration)} long, what was scored ${hms(state.whole)}: another cut?`;

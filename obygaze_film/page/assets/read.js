@@ -1,13 +1,16 @@
 // Reading: passages that play and loop, own passages, notes, citations.
 const film = find(".film"), cardsOf = [...film.querySelectorAll(".card")];
-let target = null;
+let target = null, yours = [];
 const set = (id, text) => { find(id).textContent = text; };
 
-function aim(next, card) {
+// Choose a span. Its evidence and its concepts are its own: those of its card, and those that were kept of it.
+function aim(next, card, moved) {
  target = next;
+ const name = who.value.trim().replace(/\s+/g, " "), before = yours.findLast((one) => one.who === name && one.start === next.start && one.end === next.end);
+ if (!moved) tick(before?.concepts || []);
  set("#target", next.rank ? `Passage ${next.rank}: ${hms(next.start)}–${hms(next.end)}` : `Your passage: ${hms(next.start)}–${hms(next.end)}`);
  set("#marked", next.rank ? "" : `${hms(next.start)}–${hms(next.end)}`);
- if (card !== undefined) find("#why").replaceChildren(...[...card.children].filter((part) => part.matches(".p, .why, .facts, .parts")).map((part) => part.cloneNode(true)));
+ find("#why").replaceChildren(...[...card?.children || []].filter((part) => part.matches(".p, .why, .facts, .parts")).map((part) => part.cloneNode(true)));
 }
 function choose(k) {
  if (!state.passages.length) return;
@@ -17,6 +20,7 @@ function choose(k) {
  player.play(passage.start, passage.end);
 }
 function list(you) {
+ yours = you.filter((one) => one.kind !== "note");
  const svg = "http://www.w3.org/2000/svg";
  find("#you").replaceChildren(...you.map((one) => {
   const rect = document.createElementNS(svg, "rect");
@@ -25,7 +29,7 @@ function list(you) {
   return rect;
  }));
  find("#decided").replaceChildren(...you.map((one) => Object.assign(document.createElement("li"), {textContent: one.text})));
- set("#counted", `${you.filter((one) => one.kind !== "note").length} judged, ${you.filter((one) => one.kind === "note").length} notes`);
+ set("#counted", `${yours.length} judged, ${you.length - yours.length} notes`);
  film.timeline.again();
 }
 const kept = (result) => result && list(result.you);
@@ -38,16 +42,19 @@ const here = () => video ? player.at() : film.timeline.at();
 function mark(end) {
  const t = here(), from = end ? target?.start ?? 0 : t, to = end ? t : Math.max(target && !target.rank ? target.end : 0, Math.min(t + 10, state.whole));
  if (to <= from) { said.textContent = "The end lies before the beginning."; return; }
- aim({start: from, end: to, origin: target?.origin || "own"}, target?.rank ? null : undefined);
+ const moved = target && !target.rank && !target.kept;
+ aim({start: from, end: to, origin: target?.origin || "own"}, null, moved);
 }
 Object.assign(keys, {
  n: () => choose((target?.place ?? -1) + 1), p: () => choose((target?.place ?? 0) - 1),
- i: () => { if (target?.rank) target = null; mark(false); }, o: () => { if (target?.rank) target = null; mark(true); },
+ i: () => { if (target?.rank || target?.kept) target = null; mark(false); }, o: () => { if (target?.rank) target = null; mark(true); },
  z: async () => kept(await decide({kind: "undo"})),
  level: async (level) => {
   if (!target) { said.textContent = "Choose a passage (N), or mark one (I, O)."; return; }
   const body = {start_s: target.start, end_s: target.end, level, concepts: ticked()};
-  kept(await decide(target.rank ? {kind: "judge", ...body} : {kind: "passage", origin: target.origin, ...body}));
+  const decided = target, result = await decide(target.rank ? {kind: "judge", ...body} : {kind: "passage", origin: target.origin, ...body});
+  decided.kept ||= Boolean(result); // what is marked next is another passage, with concepts of its own
+  kept(result);
  },
 });
 find("#in").onclick = keys.i;

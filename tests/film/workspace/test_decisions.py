@@ -61,6 +61,17 @@ def test_the_last_judgement_of_a_span_stays_and_decisions_are_taken_back_in_turn
     assert made.rows[JUDGEMENTS] == Decisions(*place).rows[JUDGEMENTS] == []
 
 
+def test_concepts_that_two_decisions_share_are_named_when_the_files_are_opened_again(place):
+    made = Decisions(*place)
+    for start in (10, 30, 50):
+        made.judge(start, start + 5, "violent", annotator="AB", concepts=["Gun"] if start < 50 else [])
+    made.keep_passage(70, 75, "violent", annotator="AB", concepts=["Gun"])
+    assert made.notices == []
+    (notice,) = Decisions(*place).notices
+    assert notice.startswith(f"{place[0] / JUDGEMENTS}: 1 decision ")
+    assert notice.endswith(" line 3")
+
+
 @pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
 def test_a_decision_is_of_a_span_of_the_film(place, start, end):
     """Players round the end of a film, by less than a second."""

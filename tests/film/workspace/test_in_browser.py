@@ -121,6 +121,78 @@ def test_a_sitting_by_keys(opened, tmp_path):
     assert {url.split("/")[2] for url in requests} == {requests[0].split("/")[2]}
 
 
+def read(page, name="AB"):
+    """Go to a film and give a name."""
+    page.get_by_role("link", name="A Planted Film").first.click()
+    page.get_by_label("Your name").fill(name)
+    page.keyboard.press("Tab")
+
+
+def look(page, second):
+    page.evaluate(f"video.pause(); player.go({second})")
+    until(page, "!video.seeking")
+
+
+def decide(page, key):
+    page.keyboard.press(key)
+    said(page, "kept")
+
+
+TICKED = "ticked()"
+EVIDENCE = (
+    "[document.querySelector('#why .p')?.textContent, cardsOf[target.place]?.querySelector('.p').textContent]"
+)
+
+
+def test_concepts_and_evidence_are_of_the_passage_that_is_judged(opened):
+    page, _, errors, folder = opened
+    read(page)
+    first, second = (box.get_attribute("value") for box in page.locator(".ticks input").all()[:2])
+    for concept in (first, second):  # ticked anew at each passage, or not recorded
+        page.keyboard.press("n")
+        assert page.evaluate(TICKED) == []
+        page.get_by_label(concept).check()
+        shown, own = page.evaluate(EVIDENCE)
+        assert shown == own
+        decide(page, "1")
+    page.keyboard.press("n")
+    decide(page, "3")
+    for start, concept in ((250, first), (400, second)):
+        look(page, start)
+        page.keyboard.press("i")
+        assert page.evaluate(TICKED) == []
+        assert page.locator("#why *").count() == 0  # nothing is known of a passage of one's own
+        page.get_by_label(concept).check()
+        look(page, start + 12)
+        page.keyboard.press("o")
+        assert page.evaluate(TICKED) == [concept]  # the same passage, its end moved
+        decide(page, "1")
+    page.keyboard.press("n")
+    for expected in ([first], [second], []):  # what was kept of a passage is shown where it is met again
+        assert page.evaluate(TICKED) == expected
+        page.keyboard.press("n")
+    page.keyboard.press("p")
+    page.get_by_role("button", name="Move its ends").click()
+    assert page.locator("#why *").count() == 0
+    assert [row["concepts"] for row in rows_of(folder / JUDGEMENTS)] == [first, second, ""]
+    assert [row["concepts"] for row in rows_of(folder / PASSAGES)] == [first, second]
+    assert errors == []
+
+
+@pytest.mark.parametrize("there", ["film.timeline.go(500)", "player.go(500)", "video.currentTime = 500"])
+def test_a_look_elsewhere_leaves_the_passage(opened, there):
+    page = opened[0]
+    read(page)
+    for _ in range(2):
+        page.keyboard.press("n")
+        until(page, "!video.paused && !video.seeking && video.currentTime > 30 && video.currentTime < 480")
+        page.evaluate("player.go(span[1] - .3)")
+        until(page, "video.currentTime < span[1] - .5")  # it began again
+        page.evaluate(there)
+        until(page, "!video.seeking && video.currentTime > 500.7")
+        assert page.evaluate("[video.paused, span]") == [False, None]
+
+
 @pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 400)])
 def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
