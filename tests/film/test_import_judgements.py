@@ -68,7 +68,7 @@ def test_another_codebook_must_be_given(tmp_path):
 
 
 def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path):
-    """A page once kept ticks when another passage was chosen: decisions of that shape are named in both files."""
+    """A page once kept ticks when another passage was chosen: such decisions are named in both files."""
     head = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
 
     def line(number, concepts, at, *, movie="tt1", seen=1):
