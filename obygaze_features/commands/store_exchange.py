@@ -74,7 +74,12 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
 
 @contextmanager
 def open_source(
-    source: Path, kind: str, ids: str | None, key: str | None, labels: Collection[str] = ()
+    source: Path,
+    kind: str,
+    ids: str | None,
+    key: str | None,
+    labels: Collection[str] = (),
+    columns: Sequence[str] = (),
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -83,13 +88,15 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    if columns and kind != "table":
+        raise click.UsageError("--columns is for --from table")
     if key is not None and (kind != "pth" or source.is_file()):
         raise click.UsageError("--key is for --from pth and a folder, whose files may hold a dict of tensors")
     if kind == "hdf5":
         with hdf5_items(source) as content:
             yield content
     elif kind == "table":
-        with table_items(source, ids, labels) as table:
+        with table_items(source, ids, labels, columns) as table:
             yield table
     elif kind == "pth" and source.is_file():
         yield _pth_items(source), {}
@@ -177,6 +184,13 @@ SHOWN = 5
     help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
     "clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
 )
+@click.option(
+    "--columns",
+    multiple=True,
+    metavar="PATTERN",
+    help="For --from table, CSV or Parquet: the columns that are features, such as 'f*'; '!PATTERN' leaves "
+    "columns out; repeatable.  [default: the only column of lists, or numbered series (f0, f1, ...)]",
+)
 @click.option("--key", help="For --from pth: the tensor's name in files that hold a dict.")
 @click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
 @click.option(
@@ -207,6 +221,7 @@ def import_(
     store: Path,
     kind: str,
     ids: str | None,
+    columns: tuple[str, ...],
     key: str | None,
     backbone: str | None,
     array: str,
@@ -250,7 +265,10 @@ def import_(
     wanted = names_of(table, pattern)
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
-    with open_source(source, kind, ids, key, labels) as (items, about), progress_bar("import") as progress:
+    with (
+        open_source(source, kind, ids, key, labels, columns) as (items, about),
+        progress_bar("import") as progress,
+    ):
         known: dict[str, object] = {}
         if declared is not None:
             known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))

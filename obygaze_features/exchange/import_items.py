@@ -194,13 +194,13 @@ class _Request(NamedTuple):
     session: int
     folder: Path
     reader: Reader
-    words: tuple[Path | str | frozenset[str] | None, ...]
+    words: tuple[Path | str | tuple[str, ...] | frozenset[str] | None, ...]
     clip: int | None = None
 
 
 @contextmanager
 def read_apart(
-    library: str, reader: Reader, path: Path, *words: str | frozenset[str] | None
+    library: str, reader: Reader, path: Path, *words: str | tuple[str, ...] | frozenset[str] | None
 ) -> Iterator[FileContent]:
     """Open a file with a reader that runs in a worker; each `load` requests one clip from it.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, first_line, install_command
+from obygaze_features.exchange.columns import Kind, choose_columns
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -50,14 +51,16 @@ MOST_UNPACKED = 16 << 30
 
 
 @contextmanager
-def table_items(path: Path, ids: str | None, labels: Collection[str] = ()) -> Iterator[FileContent]:
+def table_items(
+    path: Path, ids: str | None, labels: Collection[str] = (), columns: Sequence[str] = ()
+) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts about the file itself.
 
     CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
-    may have one column of lists instead. .npz, HDF5 and .npy hold arrays whose first axis is the clip.
-    AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip, as `store export` writes it, is read
-    too. Numbers in a CSV are text and are read as float32; other files keep their data type. HDF5 and Parquet
-    are read in a subprocess.
+    may have one column of lists instead. `choose_columns` tells which are features. .npz, HDF5 and .npy hold
+    arrays whose first axis is the clip. AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip,
+    as `store export` writes it, is read too. Numbers in a CSV are text and are read as float32; other files
+    keep their data type. HDF5 and Parquet are read in a subprocess.
 
     Parameters
     ----------
@@ -66,13 +69,16 @@ def table_items(path: Path, ids: str | None, labels: Collection[str] = ()) -> It
         of the column or array that holds them; by default one of `ID_NAMES`.
     labels
         Names of columns that hold labels of the clips, such as concepts, and so no features.
+    columns
+        Patterns of the columns that are features (`choose_columns`); of CSV and Parquet.
 
     Raises
     ------
     StoreError
         Naming the file and the column or array at fault.
     """
-    csv_rows, parquet = (partial(read, labelled=frozenset(labels)) for read in (_csv, _parquet))
+    never = NO_FEATURES | frozenset(labels)
+    csv_rows, parquet = (partial(read, asked=tuple(columns), never=never) for read in (_csv, _parquet))
     readers: Mapping[str, Callable[[Path, str | None], AbstractContextManager[FileContent]]] = {
         ".csv": csv_rows,
         ".tsv": csv_rows,
@@ -88,6 +94,8 @@ def table_items(path: Path, ids: str | None, labels: Collection[str] = ()) -> It
     if path.suffix.lower() not in readers:
         torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
         raise StoreError(f"{path}: --from table reads {', '.join(readers)}{torch}")
+    if columns and path.suffix.lower() not in {".csv", ".tsv", ".parquet"}:
+        raise StoreError(f"{path}: has arrays and no columns: --columns is for CSV and Parquet")
     with readers[path.suffix.lower()](path, ids) as content:
         yield content
 
@@ -115,7 +123,7 @@ def read_ids(path: Path) -> list[str]:
 # --- tables of text and columns
 # ---------------------------------------------------------------------------
 @contextmanager
-def _csv(path: Path, ids: str | None, labelled: frozenset[str]) -> Iterator[FileContent]:
+def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             delimiter = _delimiter(file.readline())
@@ -128,58 +136,71 @@ def _csv(path: Path, ids: str | None, labelled: frozenset[str]) -> Iterator[File
     if short := next((n for n, row in enumerate(rows, 2) if len(row) != len(header)), None):
         raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
 
-    def numbers(name: str, cells: Sequence[str]) -> NDArray[Any]:
+    def number(cell: str) -> float:
+        return float(cell.replace(",", ".") if delimiter == ";" else cell)
+
+    def numbers(name: str) -> NDArray[Any]:
+        cells = columns[name]
         values = np.empty(len(cells), np.float32)
         for n, cell in enumerate(cells):
             try:
-                values[n] = float(cell.replace(",", ".") if delimiter == ";" else cell)
+                values[n] = number(cell)
             except ValueError:
                 raise StoreError(
-                    f"{path}: line {n + 2}, column {name!r}: {cell[:40]!r} is no number; "
-                    "keep the column of ids and those of features"
+                    f"{path}: line {n + 2}, column {name!r}: {cell[:40]!r} is no number; mend it, or "
+                    f"leave the column out (--columns '!{name}')"
                 ) from None
         return values
 
-    columns = [[row[n] for row in rows] for n in range(len(header))]
-    yield _columns(path, header, columns, ids, labelled, numbers=numbers)
+    def kind_of(name: str) -> Kind:
+        try:
+            given = [number(cell) for cell in columns[name] if cell.strip()]
+        except ValueError:
+            return "other"
+        return "number" if given else "other"
+
+    columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
+    yield _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
 
 
 def _columns(
     path: Path,
     header: Sequence[str],
-    columns: Sequence[Sequence[Any]],
+    columns: Mapping[str, Sequence[Any]],
     ids: str | None,
-    labelled: frozenset[str],
     *,
-    numbers: Callable[[str, Any], NDArray[Any]],
+    asked: tuple[str, ...],
+    never: frozenset[str],
+    kind_of: Callable[[str], Kind],
+    numbers: Callable[[str], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     names, column = _ids_of(path, header, ids)
-    labels = [str(name) for name in columns[header.index(column)]] if names is None else names
-    no_features = {column, *NO_FEATURES, *labelled}
-    features = [
-        n for n, name in enumerate(header) if name not in no_features and not name.startswith("Unnamed: ")
-    ]
-    if not features:
-        raise StoreError(f"{path}: no column of features beside the ids; found {', '.join(header)}")
-    chosen = [numbers(header[n], columns[n]) for n in features]
+    labels = [str(name) for name in columns[column]] if names is None else names
+    own_index = {name for name in header if name.startswith("Unnamed: ")}
+    features = choose_columns(path, header, kind_of, asked, {column, *never, *own_index})
+    chosen = [numbers(name) for name in features]
     if len({values.shape for values in chosen}) != 1 or (len(chosen) > 1 and chosen[0].ndim > 1):
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
-    others = [name for n, name in enumerate(header) if n not in features and name != column]
+    others = [name for name in header if name not in {*features, column}]
     shown = ", ".join(name or "(without a name)" for name in others)
     about = {"left_out": f"columns that are no features: {shown}"} if others else {}
     matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
     return _pieces(path, labels, {"": matrix}), about
 
 
-def _parquet(path: Path, ids: str | None, labelled: frozenset[str]) -> AbstractContextManager[FileContent]:
+def _parquet(
+    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
+) -> AbstractContextManager[FileContent]:
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
-    return read_apart("Parquet", parquet_rows, path, ids, labelled)
+    return read_apart("Parquet", parquet_rows, path, ids, asked, never)
 
 
 @contextmanager
-def parquet_rows(path: Path, ids: str | None, labelled: frozenset[str]) -> Iterator[FileContent]:
+def parquet_rows(
+    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
+) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
@@ -193,18 +214,28 @@ def parquet_rows(path: Path, ids: str | None, labelled: frozenset[str]) -> Itera
         header = table.column_names  # a data frame's index holds the ids
         ids = ids or "__index_level_0__"
 
-    def numbers(name: str, values: Any) -> NDArray[Any]:
+    lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
+
+    def kind_of(name: str) -> Kind:
+        kind = columns[name].type
+        if any(fits(kind) for fits in lists):
+            return "list"
+        plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+        return "number" if any(fits(kind) for fits in plain) else "other"
+
+    def numbers(name: str) -> NDArray[Any]:
+        values = columns[name]
         if pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
             return np.asarray(values.to_numpy())
-        lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
-        vectors = values.to_numpy() if any(fits(values.type) for fits in lists) else []
+        vectors = values.to_numpy() if kind_of(name) == "list" else []
         if len({0 if vector is None else len(vector) for vector in vectors}) != 1:
             raise StoreError(
                 f"{path}: column {name!r} holds {values.type}; expected numbers, or lists of one length"
             )
         return np.stack(list(vectors))
 
-    yield _columns(path, header, [table.column(name) for name in header], ids, labelled, numbers=numbers)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    yield _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
 
 
 # --- files of arrays

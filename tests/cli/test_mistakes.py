@@ -90,6 +90,8 @@ MISTAKES = f"""
     expected one JSON object of provenance fields
 2 store import in/films.csv in/npy x {HEADS} --ids in/ids.txt
     --ids is for --from table
+2 store import in/films.csv in/npy x {HEADS} --columns f*
+    --columns is for --from table
 1 store import in/films.csv in/npy x {HEADS} --pattern {{clip_id}}
     178 of 180 clips have no features to import, the first is f0-14
 1 store import in/segments.csv in/npy x {HEADS} --pattern {{clip_id}}

@@ -138,7 +138,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path):
     [
         ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1,x\n"), None, "line 2, column 'f1'"),
         ("a.csv", lambda p: p.write_text("clip_id,f0\na,1,2\n"), None, "line 2"),
-        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\na,2\n"), None, "'a'"),
+        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1,1\na,2,2\n"), None, "'a'"),
         ("a.csv", lambda p: p.write_text(""), None, r"a\.csv"),
         ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\n"), "nope", "--ids nope"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, "x"),
@@ -168,7 +168,7 @@ def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_pa
     pytest.importorskip("pyarrow")
     import pandas as pd
 
-    frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0]}, index=["x", "y"])
+    frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}, index=["x", "y"])
     frame.to_parquet(tmp_path / "a.parquet")
     with table_items(tmp_path / "a.parquet", None) as (found, _):
         assert sorted(found) == ["a", "b"]

@@ -1,0 +1,116 @@
+"""Choose which columns of a table are features: those that are asked for, or one numbered series."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Literal
+
+from obygaze_features.errors import StoreError
+
+Kind = Literal["number", "list", "other"]
+
+LEAVE_OUT: Final = "!"
+"""Before a pattern of columns that are no features."""
+
+SHOWN: Final = 8
+"""Columns that a message names."""
+
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+
+
+def choose_columns(
+    path: Path,
+    names: Sequence[str],
+    kind_of: Callable[[str], Kind],
+    asked: Sequence[str] = (),
+    never: Collection[str] = (),
+) -> list[str]:
+    """Return the names of the columns that are features; a label that holds numbers must not be one of them.
+
+    With patterns, the columns that match one. Without, one column of lists or one numbered series (f0, f1,
+    ...; 0, 1, ...; from 0 or 1 on, at least two, none missing) in the order of its numbers, if every other
+    column of numbers is left out by name.
+
+    Parameters
+    ----------
+    names
+        The columns, in the table's order.
+    kind_of
+        What a column holds: numbers, lists of numbers, or anything else.
+    asked
+        Shell patterns of columns; one that begins with `!` leaves columns out.
+    never
+        Columns that are no features whatever they hold: ids, labels, what manifests have.
+
+    Raises
+    ------
+    StoreError
+        Naming the columns of numbers that are neither asked for nor left out, patterns that match nothing,
+        and names that two columns have.
+
+    Examples
+    --------
+    >>> kinds = {"f0": "number", "f1": "number", "label": "number", "title": "other"}
+    >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["!label"])
+    ['f0', 'f1']
+    >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["f*", "label"])
+    ['f0', 'f1', 'label']
+    """
+    candidates = [name for name in names if name not in never]
+    if twice := next((name for name, n in Counter(candidates).items() if n > 1), None):
+        raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
+    wanted = [pattern for pattern in asked if not pattern.startswith(LEAVE_OUT)]
+    for pattern in asked:
+        if not _matching(candidates, [pattern.removeprefix(LEAVE_OUT)]):
+            raise StoreError(
+                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
+                f"found {_listed(candidates)}"
+            )
+    left_out = _matching(candidates, [pattern[1:] for pattern in asked if pattern.startswith(LEAVE_OUT)])
+    candidates = [name for name in candidates if name not in set(left_out)]
+    if wanted:
+        return _matching(candidates, wanted)
+    series = [found for found in _series(candidates) if any(kind_of(name) == "number" for name in found)]
+    within = {name for found in series for name in found}
+    kinds = {name: kind_of(name) for name in candidates if name not in within}
+    found = [*series, *([name] for name, kind in kinds.items() if kind == "list")]
+    numbers = [name for name, kind in kinds.items() if kind == "number"]
+    if not found and not numbers:
+        raise StoreError(f"{path}: no column of features beside the ids; found {_listed(names)}")
+    if len(found) == 1 and not numbers:
+        return found[0]
+    shown = [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in found]
+    raise StoreError(
+        f"{path}: cannot tell features from labels among {_listed([*shown, *numbers])}: name the features "
+        "(--columns 'f*'), or leave out what is none (--columns '!label')"
+    )
+
+
+def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:SHOWN], *([f"and {len(names) - SHOWN} more"] if names[SHOWN:] else [])])
+
+
+def _series(names: Sequence[str]) -> list[list[str]]:
+    """Find series of columns that are called alike but for their numbers: from 0 or 1, none missing."""
+    numbered: dict[str, dict[int, str]] = {}
+    doubtful = set()
+    for name in names:
+        if match := _NUMBERED.fullmatch(name):
+            prefix, number = match[1], int(match[2])
+            if number in numbered.setdefault(prefix, {}):  # f1 and f01
+                doubtful.add(prefix)
+            numbered[prefix][number] = name
+    return [
+        [members[number] for number in sorted(members)]
+        for prefix, members in numbered.items()
+        if len(members) > 1
+        and prefix not in doubtful
+        and min(members) in {0, 1}
+        and max(members) - min(members) == len(members) - 1
+    ]

@@ -1,0 +1,114 @@
+"""A column is a feature because it is asked for, or is of the one numbered series: a label never slips in."""
+
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.columns import choose_columns
+from obygaze_features.exchange.import_tables import table_items
+
+TABLE = Path("a.csv")
+NUMBERS, LISTS, TEXTS = "number", "list", "other"
+
+
+def chosen(kinds, *asked, never=()):
+    return choose_columns(TABLE, list(kinds), kinds.__getitem__, asked, never)
+
+
+def series(prefix, n, first=0):
+    return dict.fromkeys((f"{prefix}{number}" for number in range(first, first + n)), NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "asked", "expected"),
+    [
+        (series("f", 3), (), ["f0", "f1", "f2"]),
+        (series("emb_", 3, 1), (), ["emb_1", "emb_2", "emb_3"]),
+        (series("", 12), (), [str(number) for number in range(12)]),
+        ({"f10": NUMBERS} | series("f", 10), (), [f"f{number}" for number in range(11)]),
+        ({"f00": NUMBERS, "f01": NUMBERS}, (), ["f00", "f01"]),
+        (series("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, (), ["f0", "f1"]),
+        ({"embedding": LISTS, "title": TEXTS}, (), ["embedding"]),
+        (series("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
+        (series("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
+        (series("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
+        (series("f", 2) | series("g", 2), ("f*", "!f0"), ["f1"]),
+        ({"mean": NUMBERS, "std": NUMBERS}, ("*",), ["mean", "std"]),
+        ({"embedding": LISTS, "label": NUMBERS}, ("embedding",), ["embedding"]),
+    ],
+)
+def test_features_are_what_is_asked_for_or_one_numbered_series(kinds, asked, expected):
+    assert chosen(kinds, *asked) == expected
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        series("f", 4) | {"label": NUMBERS},
+        series("f", 4) | {"year2": NUMBERS},
+        series("f", 4) | {"y": NUMBERS, "z": NUMBERS},
+        series("f", 4) | series("concept_", 3),
+        {"embedding": LISTS, "label": NUMBERS},
+        {"rgb": LISTS, "flow": LISTS},
+        {"mean": NUMBERS, "std": NUMBERS},
+        {"f0": NUMBERS},  # one number beside an id may be anything
+        {"f0": NUMBERS, "f1": NUMBERS, "f3": NUMBERS},  # where is f2?
+        {"f1": NUMBERS, "f01": NUMBERS, "f2": NUMBERS},
+        {"f2": NUMBERS, "f3": NUMBERS},
+        {"title": TEXTS},
+        {},
+    ],
+)
+def test_a_column_that_may_be_a_label_is_refused_until_it_is_named(kinds):
+    with pytest.raises(StoreError, match=r"^a\.csv: "):
+        chosen(kinds)
+
+
+@given(st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=True)), st.integers(2, 40))
+def test_no_column_beside_a_series_becomes_a_feature_unasked(others, n):
+    features = series("feature", n)
+    kinds = dict.fromkeys(others, NUMBERS) | features
+    if others:
+        with pytest.raises(StoreError, match="--columns"):
+            chosen(kinds)
+    assert set(chosen(kinds, *(f"!{name}" for name in others))) == set(features)
+
+
+def test_labels_of_the_manifest_are_never_features_and_patterns_must_match():
+    kinds = series("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
+    never = {"Weapon", "clip_id"}
+    assert chosen(kinds, never=never) == chosen(kinds, "*", never=never) == ["f0", "f1"]
+    for pattern in ("Weapon", "g*", "!label"):
+        with pytest.raises(StoreError):
+            chosen(kinds, pattern, never=never)
+    with pytest.raises(StoreError, match="'f0'"):
+        choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_label_beside_features_is_refused_by_the_reader_of_each_format(tmp_path, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {"clip_id": ["a", "b"], "f0": [0.5, 1], "f1": [2, 3.0], "label": [1, 0], "t": ["x", "y"]}
+    )
+    path = tmp_path / f"a.{form}"
+    frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
+    with pytest.raises(StoreError, match="label"), table_items(path, None):
+        pass
+    with table_items(path, None, columns=["!label"]) as (found, about):
+        assert found["b"].load()[""].tolist() == [1, 3]
+        assert "label" in about["left_out"]
+    with table_items(path, None, columns=["f*", "label"]) as (found, _):
+        assert found["b"].load()[""].tolist() == [1, 3, 0]
+
+
+def test_columns_are_of_tables_that_have_them(tmp_path):
+    np.savez(tmp_path / "a.npz", ids=np.array(["a"]), x=np.zeros((1, 2)))
+    with pytest.raises(StoreError, match=r"a\.npz"), table_items(tmp_path / "a.npz", None, columns=["x"]):
+        pass
