@@ -205,6 +205,8 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     rng = np.random.default_rng(clip.seed)
     look, strength, cues = clip.look, clip.strength, {CUES[concept] for concept in clip.concepts}
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
+    # In float64, then rounded: the last bit of a float32 sine depends on the processor.
+    down, across = np.arange(HEIGHT)[:, None], np.arange(WIDTH)[None]
     shot_length = int(RATE * (1.0 if "cuts" in cues else 5.0))
     pan_speed = 2.5 * strength if "pan" in cues else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
@@ -212,7 +214,8 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     tint = np.array(look.tint, np.float32)
     for t in range(clip.n_frames):
         shot = t // shot_length
-        slope = 0.25 * np.sin(0.04 * (x + pan_speed * t) + shot * 2.1 + phase) + 0.1 * np.cos(0.05 * y + shot)
+        wave = 0.25 * np.sin(0.04 * (across + pan_speed * t) + shot * 2.1 + phase)
+        slope = (wave + 0.1 * np.cos(0.05 * down + shot)).astype(np.float32)
         light = look.brightness * (1 + slope)
         if "glow" in cues:
             light = light + 0.35 * strength
@@ -257,13 +260,15 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
     """Encode RGB frames, uint8 `[H, W, 3]` each, as H.264 with B-frames; the container follows the suffix.
 
     The same frames give the same bytes: with one encoder thread, without macroblock-tree rate control (x264's
-    differs from run to run, measured), and without the random identifiers that Matroska otherwise gets.
+    differs from run to run, measured), without the algorithms that x264 chooses by the processor, and without
+    the random identifiers that Matroska otherwise gets.
     """
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("libx264", rate=rate)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1
-        stream.options = {"preset": "veryfast", "qp": "26", "g": str(2 * rate), "bf": "2"}
+        options = {"preset": "veryfast", "qp": "26", "g": str(2 * rate), "bf": "2"}
+        stream.options = options | {"x264-params": "cpu-independent=1"}
         for image in frames:
             if not stream.codec_context.is_open:
                 stream.height, stream.width = image.shape[:2]

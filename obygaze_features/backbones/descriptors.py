@@ -1,7 +1,8 @@
 """`descriptors`: compute classical visual descriptors, without weights.
 
 All measures are computed from the frame squashed to 96 x 96, clip by clip, in a fixed order, so the same clip
-gives the same bytes in any batch. Measures and their sources:
+gives the same bytes in any batch; and by sums, products, quotients, square roots and comparisons alone, which
+IEEE 754 fixes to the last bit, so that it gives the same bytes on any processor. Measures and their sources:
 
 - colour: histogram of hue, saturation and value (Swain & Ballard 1991); colourfulness (Hasler & Süsstrunk
   2003, the metric M3); mean of CIELAB a* and b* (CIE 1976).
@@ -24,6 +25,14 @@ from obygaze_features.backbones.resize import box_resize
 SIZE = 96
 HUES, SATURATIONS, VALUES = 8, 3, 3
 ORIENTATIONS = 8
+_HALF, _EDGE = np.float32(np.sqrt(0.5)), (np.float32(0.9238795), np.float32(0.38268343))
+BIN_EDGES = (
+    _EDGE, (_HALF, _HALF), _EDGE[::-1], (np.float32(0), np.float32(1)),
+    (-_EDGE[1], _EDGE[0]), (-_HALF, _HALF), (-_EDGE[0], _EDGE[1]),
+)  # fmt: skip
+"""Cosine and sine of the bins' inner edges: multiples of 22.5 degrees."""
+CUBE_ROOT_BITS = 709_958_130
+"""Two thirds of float32's exponent of 1, less what makes the guess's largest error least."""
 CUT_DISTANCE = 0.5  # of histograms that sum to one: half of the pixels changed their bin
 LIGHTNESS_PERCENTILES = (5, 50, 95)
 
@@ -150,12 +159,26 @@ def lab(clip: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float3
     """Convert sRGB frames to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, each `[F, h, w]`."""
     linear = [_LINEAR[clip[..., c]] for c in range(3)]
     x, y, z = (sum(weight * channel for weight, channel in zip(row, linear, strict=True)) for row in _TO_XYZ)
-    fx, fy, fz = (np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116) for t in (x, y, z))
+    fx, fy, fz = (np.where(t > 216 / 24389, cube_root(t), (24389 / 27 * t + 16) / 116) for t in (x, y, z))
     return (
         (116 * fy - 16).astype(np.float32),
         (500 * (fx - fy)).astype(np.float32),
         (200 * (fy - fz)).astype(np.float32),
     )
+
+
+def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Compute cube roots of normal positive numbers, rounded correctly but for one in some millions.
+
+    The last bit of NumPy's depends on the processor and on the C library. This is Halley's iteration, from a
+    third of the exponent.
+    """
+    guess = (t.view(np.int32) // 3 + CUBE_ROOT_BITS).view(np.float32)
+    guess *= (guess * guess * guess + 2 * t) / (2 * guess * guess * guess + t)  # to 3e-5
+    root = guess.astype(np.float64)
+    cube = root * root * root
+    root *= (cube + 2 * t) / (2 * cube + t)  # to 1e-14
+    return root.astype(np.float32)
 
 
 def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -171,13 +194,25 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     smooth_x = lightness[:, :, :-2] + 2 * lightness[:, :, 1:-1] + lightness[:, :, 2:]
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
-    magnitude = np.hypot(along_x, along_y)
-    angle = np.arctan2(along_y, along_x) % np.pi
-    bins = np.minimum((angle * (ORIENTATIONS / np.pi)).astype(np.int32), ORIENTATIONS - 1)
-    orientations = _shares(bins, ORIENTATIONS, weights=magnitude)
+    magnitude = np.sqrt(along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2).astype(np.float32)
+    orientations = _shares(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)
     return np.concatenate(
         [_mean(magnitude)[:, None], np.sqrt(_variance(magnitude))[:, None], orientations], axis=1
     )
+
+
+def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Assign gradients to 8 equal bins of directions from 0 up to, not including, 180 degrees.
+
+    Axes and diagonals, of which drawn pictures are full, lie on the edges of bins. There the last bit of an
+    arc tangent would decide, and it depends on the processor.
+    """
+    turned = (along_y < 0) | ((along_y == 0) & (along_x < 0))
+    x, y = np.where(turned, -along_x, along_x), np.abs(along_y)
+    bins = np.zeros(x.shape, np.int32)
+    for cos, sin in BIN_EDGES:
+        bins += y * cos >= x * sin
+    return bins
 
 
 def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:

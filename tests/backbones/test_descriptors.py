@@ -1,5 +1,7 @@
 """The classical descriptors measure what they say."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,13 @@ from obygaze_features.backbones.descriptors import (
     FEATURES,
     SIZE,
     colourfulness,
+    cube_root,
     edge_statistics,
     encode,
     hsv_histogram,
     lab,
     lbp_histogram,
+    orientation_bins,
 )
 
 
@@ -55,6 +59,31 @@ def test_vertical_bars_have_their_gradient_across():
     statistics = edge_statistics(bars)[0]
     assert statistics[0] > 0
     assert statistics[2] + statistics[9] == pytest.approx(1)  # 0 and 180 degrees, the first and the last bin
+
+
+def test_cube_roots_are_those_of_float64_rounded():
+    t = np.concatenate([np.geomspace(216 / 24389, 1.1, 100_003), [1 / 64, 1 / 8, 1.0]]).astype(np.float32)
+    assert np.array_equal(cube_root(t), np.cbrt(t.astype(np.float64)).astype(np.float32))
+
+
+def test_directions_fall_in_eighths_of_a_half_turn_and_axes_and_diagonals_begin_theirs():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 1, 300, 300)).astype(np.float32)
+    angles = np.arctan2(y, x, dtype=np.float64) % np.pi * (8 / np.pi)
+    inside = np.abs(angles - np.round(angles)) > 1e-6
+    assert np.array_equal(orientation_bins(x, y)[inside], np.floor(angles[inside]))
+    x, y = np.array([[1, 1, 0, -1, -1, -1, 0, 1], [0, 1, 1, 1, 0, -1, -1, -1]], np.float32)
+    for size in (1.0, 1e-6, 3.7e5):
+        assert orientation_bins(np.float32(size) * x, np.float32(size) * y).tolist() == 2 * [0, 2, 4, 6]
+    assert orientation_bins(np.float32([1.0]), np.float32([-1e-30])).tolist() == [7]
+
+
+def test_the_bytes_of_a_clip_are_the_same_on_any_processor():
+    t, y, x = np.mgrid[:8, :SIZE, :SIZE]
+    clip = np.stack([(3 * x + t * y) % 256, x * y // 7 % 256, (x + y) // 5 % 2 * (200 - 10 * t)], axis=-1)
+    found = encode(clip[None].astype(np.uint8))
+    digest = hashlib.sha256(found["frames"].tobytes() + found["pooled"].tobytes()).hexdigest()
+    assert digest[:16] == "740e8bff6e45b72e"
 
 
 def test_a_flat_frame_has_no_edges_and_one_texture():
