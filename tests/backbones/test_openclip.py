@@ -16,11 +16,13 @@ from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_studies.eat.eat_tests import EFFECTS
 from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
+from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_openclip
 
 pytestmark = pytest.mark.usefixtures("open_clip")
 
 CPU = Compute("cpu")
+SAME = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
 KINDS = ("resnet", "vit")
@@ -57,8 +59,8 @@ def test_images_are_openclips_own(folders, originals, frames, kind):
     with torch.inference_mode():
         wanted = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
     assert np.abs(wanted).max() > 0.1
-    np.testing.assert_allclose(found["frames"], wanted, atol=1e-6)
-    np.testing.assert_allclose(found["pooled"], wanted.mean(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found["frames"], wanted, atol=SAME)
+    np.testing.assert_allclose(found["pooled"], wanted.mean(axis=1), atol=SAME)
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
@@ -69,7 +71,7 @@ def test_texts_are_openclips_own(open_clip, folders, originals, kind):
     wanted = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
     assert np.array_equal(ids, wanted)
     with torch.inference_mode():
-        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(wanted), atol=1e-6)
+        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(wanted), atol=SAME)
     cut = backbone.tokenize([LONG])[0]
     assert (cut.is_cut, cut.n_tokens, cut.limit) == (True, 29, 16)
     assert backbone.tokenize([]) == []
@@ -190,4 +192,4 @@ def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames
     (gradient,) = torch.autograd.grad(value, kept[0])
     tokens, slopes = kept[0][0, 1:], gradient[0, 1:]
     cam = (tokens @ slopes.mean(dim=0)).relu().reshape(4, 4).detach().numpy()
-    np.testing.assert_allclose(found.cam, cam, atol=1e-6 * np.abs(cam).max() + 1e-9)
+    np.testing.assert_allclose(found.cam, cam, atol=SAME * np.abs(cam).max() + 1e-9)

@@ -20,9 +20,11 @@ from obygaze_features.backbones.xclip_lsmdc import sentence_vectors
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
+from tests.rounding import network_rounding
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 
 CPU = Compute(device="cpu")
+SAME = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG = "a sad man of a sad man of a sad man of a sad man"
 
@@ -63,7 +65,7 @@ def test_texts_are_transformers_own_whatever_it_takes_for_the_end(folders, tmp_p
     model = getattr(transformers, network).from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = model.get_text_features(**padded(folder, (*TEXTS, LONG))).pooler_output
-    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=2e-6)
+    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=SAME)
     assert backbone.width == expected.shape[1]
 
 
@@ -78,7 +80,7 @@ def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specif
         wanted = model(pixel_values=pixels, **padded(folders["xclip"], TEXTS)).logits_per_video
         wanted = wanted / model.logit_scale.exp()
     texts, found = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
-    np.testing.assert_allclose(unit(found) @ unit(texts).T, wanted, atol=2e-6)
+    np.testing.assert_allclose(unit(found) @ unit(texts).T, wanted, atol=SAME)
 
 
 def unit(rows):
@@ -93,9 +95,9 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
     found = TextRunner("xclip-lsmdc-text", TextTower(network, sentence_vectors), CPU)(inputs["input_ids"])
-    np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=1e-5)
+    np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
     scores = scale * found @ expected["video_embedding"].T
-    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=1e-5 * scale)
+    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=SAME * scale)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -107,7 +109,7 @@ def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders, 
     with torch.inference_mode():
         batch = padded(folder, TEXTS, padding="max_length")
         expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=SAME)
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
 
@@ -126,7 +128,7 @@ def test_sentence_gives_the_pooling_that_its_files_ask_for(folders, tmp_path, mo
         expected = layer[:, 0] if mode == "cls" else (layer * mask).sum(dim=1) / mask.sum(dim=1)
         if mode != "cls":
             expected = torch.nn.functional.normalize(expected, dim=1)
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=SAME)
     assert backbone.provenance["space"].startswith(f"sentence-{mode or 'mean'} sha256:")
 
 
@@ -147,7 +149,7 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     several = load_text_backbone(
         name, weights=str(folders[folder]), compute=Compute(device="cpu", clips_at_once=3)
     )
-    np.testing.assert_allclose(several.encode(ids), alone, atol=1e-5)
+    np.testing.assert_allclose(several.encode(ids), alone, atol=SAME)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from obygaze_studies.lsmdc.step import (
     schedule,
     similarities,
 )
+from tests.rounding import rounding
 
 from .three_steps import PAIRS, furthest, three_steps
 
@@ -105,7 +106,9 @@ def test_chunks_change_nothing(oracle, chunk):
 def test_published_arithmetic_is_near_the_originals_mixed_one(oracle):
     found, losses, _, optimiser = three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
     wanted = oracle.run["original dtypes at the published rates"]["loss"]
-    assert np.abs(np.subtract(losses, wanted)).max() <= 5e-3
+    # The mean over six pairs of four scores: cosines in 64 directions, times a scale of 100.
+    condition = 100 / (PAIRS * 4 * oracle.size.embed) ** 0.5
+    assert np.abs(np.subtract(losses, wanted)).max() <= rounding("float16", *[1] * 18, condition=condition)
     half = [name for name, value in optimiser.v.items() if value.dtype == torch.float16]
     elements = sum(optimiser.v[name].numel() for name in half)
     assert elements == oracle.run["original dtypes"]["elements_float16"]
@@ -120,5 +123,7 @@ def test_published_arithmetic_is_near_the_originals_mixed_one(oracle):
 
 def test_bfloat16_is_near_float32_and_keeps_float32_weights(oracle):
     found, losses, _, optimiser = three_steps(oracle, arithmetic="bfloat16")
-    assert np.abs(np.subtract(losses, oracle.run["one process"]["loss"])).max() <= 0.3
+    condition = 100 / (PAIRS * 4 * oracle.size.embed) ** 0.5
+    bound = rounding("bfloat16", *[1] * 18, condition=condition)
+    assert np.abs(np.subtract(losses, oracle.run["one process"]["loss"])).max() <= bound
     assert {value.dtype for value in (*found.values(), *optimiser.m.values())} == {torch.float32}
