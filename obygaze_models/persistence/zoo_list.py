@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
-from obygaze_features.schema import END, Count, Hex64, Licence, Name, Number, SomeText, Text
+from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text
 from obygaze_features.store.objects import files_in
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE
@@ -59,8 +59,6 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     Attributes
     ----------
     name, version : str
-    file : str
-        Its file beside the list; its page has the same name with ``.md``.
     sha256, octets : str, int
         Digest and size of the file.
     title, task, codebook : str
@@ -78,7 +76,6 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 
     name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,99}}{END}", description="a name")]
     version: Version
-    file: Name
     sha256: Hex64
     octets: Annotated[int, Meta(ge=1, le=MAX_FILE, description="a file's size")]
     title: SomeText
@@ -98,9 +95,14 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         return f"{self.name}@{self.version}"
 
     @property
+    def file(self) -> str:
+        """Name of its file, beside the list and elsewhere: computed, never what a list says."""
+        return f"{self.name}-{self.version}{SUFFIX}"
+
+    @property
     def page(self) -> str:
         """Name of its page."""
-        return self.file.removesuffix(SUFFIX) + ".md"
+        return f"{self.name}-{self.version}.md"
 
 
 class _List(Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,7 +211,6 @@ def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
     return Entry(
         name=name,
         version=version,
-        file=f"{name}-{version}{SUFFIX}",
         sha256=sha256_of(data),
         octets=len(data),
         title=card.title,

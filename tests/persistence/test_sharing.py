@@ -147,7 +147,8 @@ def test_a_list_that_lies_about_a_card_is_found(zoo):
     ("before", "after"),
     [
         ("sha256", "digest"),
-        ('file = "lab', 'file = "../lab'),
+        ('name = "lab', 'name = "../lab'),
+        ('version = "1.0.0"', 'version = "1.0.0"\nfile = "numpy.py"'),  # names are computed, not taken
         ('version = "1.0.0"', 'version = "1.0"'),
         ("lab-linear", "lab-mlp"),
         ("[[model]]", "[[[model"),
