@@ -1,7 +1,7 @@
 """Measure how often each interval holds the truth, and how often each test is wrong, on simulated corpora.
 
 Run by hand: ``python benchmarks/coverage.py`` (half an hour of CPU), ``--quick`` for a tenth of the data
-sets, ``--part NAME`` for one part, ``--mobygaze FOLDER`` for real films in the part ``compare``. Every
+sets, ``--part NAME`` for one part. Every
 interval and every test that the zoo prints is here, through the functions that print it, and models that
 are trained are the product's. Seeds are fixed: the same command prints the same tables.
 `coverage_corpora.py` draws the corpora. A part of a module of its own has a function ``tables(n_sets)``
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-import coverage_compare
 import coverage_localise
 import coverage_rate
 import coverage_share
@@ -321,7 +320,7 @@ def of_concepts(n_sets: int) -> None:
 
 def main() -> None:
     """Print every table."""
-    asked = arguments(__doc__, quick=False, part="", mobygaze="")
+    asked = arguments(__doc__, quick=False, part="")
     few = 10 if asked.quick else 1
     parts: dict[str, Callable[[], None]] = {
         "models": lambda: of_models(300 // few, given_models, METRICS, "Two classes"),
@@ -340,7 +339,6 @@ def main() -> None:
         "concepts": lambda: of_concepts(60 // few),
         "share": lambda: coverage_share.tables(60 // few),
         "rate": lambda: coverage_rate.tables(100 // few),
-        "compare": lambda: coverage_compare.tables(2000 // few, asked.mobygaze),
         "localise": lambda: coverage_localise.tables(400 // few),
     }
     if asked.part not in {"", *parts}:

@@ -60,7 +60,7 @@ store ls | features.store_commands:ls | List the stores in a folder.
 store inspect | features.store_commands:inspect | Show what a store holds and its provenance.
 store seal | features.store_commands:seal | Turn a staging folder into an immutable store.
 store verify | features.store_commands:verify | Check a store against its digests.
-store duplicates | features.store_duplicates:duplicates | Find clips with the same pictures.
+store duplicates | features.store_duplicates:duplicates | Find clips that look alike.
 store diff | features.store_combine:diff | Report differences between two stores.
 store merge | features.store_combine:merge | Merge the clips of several stores into one.
 store import | features.store_exchange:import_ | Import features from other tools.

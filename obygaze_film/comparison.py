@@ -19,12 +19,17 @@ and within films in it (two-stage sampling: Cochran, chapter 10), with that of t
 films. Groups and trends are coefficients of one linear model: residuals are scaled (HC2), and Student's t
 has Satterthwaite's degrees of freedom (Bell and McCaffrey, Survey Methodology 28, 2002). Rates near 0 are
 skewed: the interval of a mean is a score interval like Wilson's with an effective sample size (Dean and
-Pagano, J. Survey Statistics and Methodology 3, 2015). `benchmarks/coverage.py --part compare` measures the
-coverage.
+Pagano, J. Survey Statistics and Methodology 3, 2015).
+
+A difference of two groups is the slope on 0 and 1, so that differences and trends are one contrast. Where
+films were judged by different people, each judge's share of a film's judgements is a covariate of the judged
+films, as judges differ; a contrast that judges and groups don't tell apart is refused. Of rare things films
+without any have no residuals, and the robust variance is too small: the interval is the wider one of it and
+of the classical one. `benchmarks/planted/films.py` measures the coverage.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -70,6 +75,8 @@ class FilmSample:
         Of the judged windows' means: of `judged` with `drawn`, and of `drawn`, by the draw of the windows.
     n : int
         Number of judged windows.
+    judges : mapping of str to float
+        Each judge's share of the judgements.
     """
 
     expected: float
@@ -78,9 +85,12 @@ class FilmSample:
     covariance: float = np.nan
     variance: float = np.nan
     n: int = 0
+    judges: Mapping[str, float] = field(default_factory=dict)
 
 
-def sample_of(cells: Cells, judged: NDArray[np.int64], y: Floats) -> FilmSample:
+def sample_of(
+    cells: Cells, judged: NDArray[np.int64], y: Floats, judges: Mapping[str, Floats] | None = None
+) -> FilmSample:
     """Summarise a film and its judged cells, which `Cells.drawn` drew.
 
     Parameters
@@ -89,6 +99,8 @@ def sample_of(cells: Cells, judged: NDArray[np.int64], y: Floats) -> FilmSample:
     judged : ndarray of int, shape [n]
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
+    judges : mapping of str to ndarray, shape [n], optional
+        Each judge's share of these judgements.
     """
     expected, n = float(np.average(cells.p, weights=cells.content)), len(judged)
     if not n:
@@ -101,7 +113,8 @@ def sample_of(cells: Cells, judged: NDArray[np.int64], y: Floats) -> FilmSample:
     factor = float(((1 - chances) * weights**2).sum())
     covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
     variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
-    return FilmSample(expected, mean_y, mean_p, factor * covariance, factor * variance, n)
+    shares = {name: float(weights @ share) for name, share in (judges or {}).items()}
+    return FilmSample(expected, mean_y, mean_p, factor * covariance, factor * variance, n, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,26 @@ class RateEstimate:
     low: float
     high: float
     worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A difference or a slope, its 95 % interval, or the reason why there is none.
+
+    Attributes
+    ----------
+    value, low, high : float
+        NaN if it is refused.
+    reason : str
+    n_any : int
+        How many judged films have any positive judgement, or lack any: the fewer of both.
+    """
+
+    value: float
+    low: float
+    high: float
+    reason: str
+    n_any: int
 
 
 def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[RateEstimate]:
@@ -129,71 +162,129 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[RateEstimate
     estimates = []
     for place, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
-        value = min(max(float(with_model[0][place]), 0.0), 1.0)
+        value = min(max(float(with_model.values[place]), 0.0), 1.0)
         low, high = _interval(with_model, place, shares)
         low_alone, high_alone = _interval(alone, place, shares)
-        estimates.append(RateEstimate(value, low, high, _worth(high_alone - low_alone, high - low)))
+        worth = ((high_alone - low_alone) / (high - low)) ** 2 if high > low else 1.0
+        estimates.append(RateEstimate(value, low, high, worth))
     return estimates
 
 
-def estimate_slope(films: Sequence[FilmSample], x: Floats) -> RateEstimate:
+def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Contrast:
     """Estimate the least-squares slope of films' rates on a number [N], as on a group's 0 and 1.
 
-    Of `films` at least `LEAST_OF_TREND` are judged, or `LEAST_FILMS` in each of two groups.
+    It is refused where the judged films of a group, or all of a trend, are alike, as nothing is known then of
+    how films differ; and where one judged film or none tells the number from the judges.
     """
+    known = np.array([film.n > 0 for film in films])
+    shares, own_x = np.array([film.judged for film in films])[known], x[known]
+    n_any = int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
     design = np.column_stack([np.ones(len(x)), x - x.mean()])
-    with_model, alone = (_fit(design, films, use_model=use_model) for use_model in (True, False))
-    half, half_alone = (
-        float(stdtrit(freedom[1], (1 + LEVEL) / 2) * np.sqrt(variances[1]))
-        for _, variances, freedom in (with_model, alone)
-    )
-    value = float(with_model[0][1])
-    return RateEstimate(value, value - half, value + half, _worth(half_alone, half))
+    judges = _judges(films)
+    fit = _fit(design, films, use_model=True, judges=judges)
+    sides = np.unique(own_x)
+    reason = ""
+    if any(np.ptp(shares[own_x == side]) < MIN_SPREAD for side in (sides if len(sides) == 2 else ())) or (
+        np.ptp(shares) < MIN_SPREAD
+    ):
+        reason = "the judged films" + " of one group" * (len(sides) == 2) + " are all alike"
+    elif judges.shape[1] and not fit.is_told[1]:
+        names = ", ".join(map(judge_name, sorted({name for film in films for name in film.judges})))
+        reason = f"{names} judged films that differ: have the same people judge films of all kinds"
+    if reason:
+        return Contrast(np.nan, np.nan, np.nan, reason, n_any)
+    robust, classical = (
+        stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance)
+        for variance, freedom in (
+            (fit.variances[1], fit.freedom[1]), (fit.classical[1], len(shares) - 2 - judges.shape[1]),
+        )
+    )  # fmt: skip
+    value, half = float(fit.values[1]), float(max(robust, classical))
+    return Contrast(value, value - half, value + half, "", n_any)
 
 
-def _worth(alone: float, width: float) -> float:
-    """Compare widths, which fall with the square root of the number of judgements."""
-    return (alone / width) ** 2 if width > 0 else 1.0
+def judge_name(name: str) -> str:
+    """Write the name of a judge, who may have none."""
+    return name or "a judge without a name"
 
 
-Fit = tuple[Floats, Floats, Floats]
-"""Coefficients [k], their variances and degrees of freedom."""
+def _judges(films: Sequence[FilmSample]) -> Floats:
+    """Make covariates of the judged films [n, J - 1]: judges' shares, but for the first and constant ones."""
+    judged = [film.judges for film in films if film.n]
+    names = sorted({name for shares in judged for name in shares})
+    shares = np.array([[shares.get(name, 0.0) for name in names[1:]] for shares in judged])
+    shares = shares.reshape(len(judged), -1)
+    return shares[:, np.ptp(shares, axis=0) > MIN_SPREAD] if shares.size else shares
 
 
-def _fit(design: Floats, films: Sequence[FilmSample], *, use_model: bool) -> Fit:
-    """Fit films' rates by a design [N, k]."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _Fit:
+    """Coefficients of a design [k]; see `_fit`.
+
+    Attributes
+    ----------
+    values, variances, freedom : ndarray, shape [k]
+        Robust variances, and their degrees of freedom.
+    classical : ndarray, shape [k]
+        Variances if all films' residuals have one.
+    is_told : ndarray of bool, shape [k]
+        Whether the judged films tell a coefficient, and go on doing so without any one of them.
+    """
+
+    values: Floats
+    variances: Floats
+    freedom: Floats
+    classical: Floats
+    is_told: NDArray[np.bool_]
+
+
+def _fit(
+    design: Floats, films: Sequence[FilmSample], *, use_model: bool, judges: Floats | None = None
+) -> _Fit:
+    """Fit films' rates by a design [N, k], and covariates of the judged films [n, j]."""
     expected, judged, drawn, covariance, variance = (
         np.array([getattr(film, name) for film in films])
         for name in ("expected", "judged", "drawn", "covariance", "variance")
     )
     known = ~np.isnan(judged)
+    n_columns = design.shape[1]
     own, y = design[known], judged[known]
-    weights, weights_of_all = np.linalg.pinv(own), np.linalg.pinv(design)
-    scale = 1 - (own * weights.T).sum(axis=1)
+    if judges is not None:
+        own = np.column_stack([own, judges - judges.mean(axis=0)])
+    inverse, weights_of_all = np.linalg.pinv(own), np.linalg.pinv(design)
+    weights = inverse[:n_columns]
+    scale = 1 - (own * inverse.T).sum(axis=1)
+    # A film without which a coefficient is not told has no residual, which would say nothing of its error.
+    is_told = np.isclose(np.diag(inverse @ own)[:n_columns], 1) & (
+        np.abs(weights[:, scale < MIN_SPREAD]) < MIN_SPREAD
+    ).all(axis=1)
+    scale = np.maximum(scale, MIN_SPREAD)
     apart = expected - design @ (weights_of_all @ expected)
     slope = np.zeros(len(y))
     if use_model:
         y = y - _without_own(covariance[known], variance[known]) * (drawn - expected)[known]
-        of_y, of_model = (values - own @ (weights @ values) for values in (y, apart[known]))
+        of_y, of_model = (values - own @ (inverse @ values) for values in (y, apart[known]))
         # A least-squares slope without film i: its products of residuals count 1 / scale times.
         slope = _without_own(
             of_y * of_model / scale, of_model**2 / scale, of_y @ of_model, of_model @ of_model
         )
         y = y - slope * apart[known]
-    values = weights @ y
-    parts = weights * ((y - own @ values) / np.sqrt(scale))
+    residuals = y - own @ (inverse @ y)
+    parts = weights * (residuals / np.sqrt(scale))
     of_films = weights_of_all * (slope.mean() * apart)
     from_judged = (parts**2).sum(axis=1)
     of_films[:, known] += parts
     variances = (of_films**2).sum(axis=1)
     from_model = np.maximum(variances - from_judged, 0)
-    hat = np.eye(len(own)) - own @ weights
+    hat = np.eye(len(own)) - own @ inverse
     spread = [hat * (row**2 / scale) @ hat for row in weights]
     freedom = np.array([np.trace(matrix) ** 2 / (matrix * matrix).sum() for matrix in spread])
-    rest = len(films) - design.shape[1]
+    rest = len(films) - n_columns
     total = np.maximum(from_judged + from_model, 1e-300)
     shares = np.maximum(from_judged, 1e-300) / total, from_model / total
-    return values, variances, 1 / (shares[0] ** 2 / freedom + shares[1] ** 2 / rest)
+    classical = residuals @ residuals / max(len(own) - own.shape[1], 1) * (weights**2).sum(axis=1)
+    freedom = 1 / (shares[0] ** 2 / freedom + shares[1] ** 2 / rest)
+    return _Fit(weights @ y, variances, freedom, classical, is_told)
 
 
 def _without_own(
@@ -206,13 +297,13 @@ def _without_own(
     return np.clip(slopes, 0, 1)
 
 
-def _interval(fit: Fit, place: int, shares: Sequence[float]) -> tuple[float, float]:
+def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, float]:
     """Find the rates that are at most t standard errors from a mean, where an error depends on the rate.
 
     The variance at rate R is (R (1 - R))^1.5 times a factor, known from the judged films' `shares`: the power
     is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
     """
-    mean, variance, freedom = (float(part[place]) for part in fit)
+    mean, variance, freedom = (float(part[place]) for part in (fit.values, fit.variances, fit.freedom))
     value, share = min(max(mean, 0.0), 1.0), float(np.mean(shares))
     spread, power = share * (1 - share), POWER
     # Unknown, as all judged films are alike: each counts as one judgement. A sum of weights may exceed one.

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, delimiter_of, read_table
+from obygaze_features.manifest import Manifest, counted, delimiter_of, read_table
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
+    Contrast,
     FilmSample,
     Floats,
     RateEstimate,
+    estimate_contrast,
     estimate_groups,
-    estimate_slope,
+    judge_name,
     sample_of,
 )
 from obygaze_film.errors import FilmError
@@ -32,6 +34,9 @@ ALL: Final = "all films"
 
 LEAST_VALUES: Final = 3
 """Of a trend's number, among judged films; two are a difference of groups."""
+
+FEW: Final = 3
+"""Judged films with any positive judgement (or without one), of fewer than which a contrast says so."""
 
 NOTES: Final = (
     "share of time: mean over films like these; the interval holds if the judged films were drawn at random",
@@ -63,12 +68,13 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `n_windows` (judged), `value`, `low`,
-        `high`, `worth` (judged windows that would be needed without the model), `expected` (by the model
-        alone) and `reason`: why there is no value.
+        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged), `value`,
+        `low`, `high`, `worth` (judged windows that would be needed without the model), `expected` (by the
+        model alone) and `reason`: why there is no value.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column:
-        `change`, `n_films`, `n_judged`, `value`, `low`, `high`, `reason`.
+        `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
+        films it rests, if there are fewer than three that have any positive window, or lack any.
     notes : tuple of str
         What was left out, and why.
     by, positive, model : str
@@ -85,15 +91,18 @@ class FilmComparison:
 
     @property
     def sentence(self) -> str:
-        """The groups' rates in words."""
-        rates = [
-            f"{row.value:.0%} [{row.low:.0%}, {row.high:.0%}] of the time of {row.group}"
-            for row in self.groups.itertuples()
-            if not row.reason
-        ]
-        if not rates:
+        """The groups' rates in words, as those who judged them would mark."""
+        rated = [row for row in self.groups.itertuples() if not row.reason]
+        if not rated:
             return "No group has enough judged films for a rate."
-        return f"People would mark as {self.positive} (95 % intervals): {'; '.join(rates)}."
+        everybody, *others = {str(row.judges) for row in rated}
+        rates = [
+            f"{row.judges}: " * bool(others)
+            + f"{row.value:.0%} [{row.low:.0%}, {row.high:.0%}] of the time of {row.group}"
+            for row in rated
+        ]
+        who = "Judges" if others else everybody
+        return f"{who} would mark as {self.positive} (95 % intervals): {'; '.join(rates)}."
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
@@ -267,10 +276,7 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     for one, other in combinations(enough, 2):
         both = [*groups[one], *groups[other]]
         row = _row({"change": f"{one} minus {other}"}, both, 0)
-        for name in (one, other):
-            if len({sample.judged for sample in _samples(groups[name]) if sample.n}) < 2:
-                row["reason"] = f"the judged films of {name} are all alike"
-        changes.append(_with_slope(row, both, np.array([float(film.group == one) for film in both])))
+        changes.append(_contrasted(row, both, np.array([float(film.group == one) for film in both])))
     return [*rows.values()], changes
 
 
@@ -281,7 +287,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
         row["reason"] = f"the judged films have {len(values)} values of {column}, {LEAST_VALUES} are needed"
-    return _with_slope(row, films, np.array([film.x for film in films]) / step)
+    return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
 def _samples(films: Sequence[ComparedFilm]) -> list[FilmSample]:
@@ -298,14 +304,19 @@ def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
         more = ", ".join(movies[: least - n_judged])
         advice = f"judge {more} (drawn at random)" if len(films) >= least else "score more films"
         reason = f"{n_judged} of {len(films)} films judged, {least} are needed: {advice}"
-    return {**names, "n_films": len(films), "n_judged": n_judged, "reason": reason}
+    judges = ", ".join(sorted({judge_name(name) for film in films for name in film.sample.judges}))
+    return {**names, "n_films": len(films), "n_judged": n_judged, "judges": judges, "reason": reason}
 
 
-def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
-    return row | _values(None if row["reason"] else estimate_slope(_samples(films), x))
+def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
+    if row["reason"]:
+        return row | {"note": ""} | _values(None)
+    contrast = estimate_contrast(_samples(films), x)
+    rests = "" if contrast.reason or contrast.n_any >= FEW else f"rests on {counted(contrast.n_any, 'film')}"
+    return row | {"note": rests, "reason": contrast.reason} | _values(contrast)
 
 
-def _values(estimate: RateEstimate | CorrectedRate | None) -> dict[str, float]:
+def _values(estimate: RateEstimate | Contrast | CorrectedRate | None) -> dict[str, float]:
     return {
         name: np.nan if estimate is None else getattr(estimate, name) for name in ("value", "low", "high")
     }
@@ -313,7 +324,7 @@ def _values(estimate: RateEstimate | CorrectedRate | None) -> dict[str, float]:
 
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
-    counts: list[Column] = [("films", "n_films", str), ("judged", "n_judged", str)]
+    counts: list[Column] = [("films", "n_films", str), ("judged", "n_judged", str), ("by", "judges", str)]
     windows: Column = ("windows", "n_windows", str)
     rate: Column = ("share of time [95 %]", ("value", "low", "high"), interval)
     model: Column = ("model alone", "expected", number)
@@ -338,7 +349,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         "Changes": (
             compared.changes,
             [("change", "change", str), *counts, ("share of time [95 %]", ("value", "low", "high"), signed),
-             ("none", "reason", str)],
+             ("note", "note", str), ("none", "reason", str)],
         ),
         "Films": (
             films,

@@ -171,7 +171,7 @@ def correct_rate(
             f"({'; '.join(notices) or 'none was left out'}): "
             "'obygaze film next FOLDER --blind --n 30' draws some"
         )
-    judged, y = votes(by_cell)
+    judged, y, _ = votes(by_cell)
     estimates = estimate_rate(cells, judged[None], y[None], level=level)
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
@@ -203,10 +203,13 @@ def least_judged(cells: Cells) -> int:
     return min(LEAST, int((cells.content > 0).sum()))
 
 
-def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats]:
-    """Return the judged cells [n], and of each the share of annotators who call it positive."""
+def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
+    """Return the judged cells [n], of each the share of annotators who call it positive, and each's share."""
     judged = np.array(sorted(by_cell), dtype=np.int64)
-    return judged, np.array([np.mean(list(by_cell[cell].values())) for cell in judged.tolist()])
+    each = [by_cell[cell] for cell in judged.tolist()]
+    names = sorted({name for own in each for name in own})
+    shares = {name: np.array([(name in own) / len(own) for own in each]) for name in names}
+    return judged, np.array([np.mean(list(own.values())) for own in each]), shares
 
 
 def judged_cells(
@@ -416,8 +419,8 @@ def difference_estimate(
     the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
     the mean p of all judged cells: D is 0 without a positive or without a negative. The squared standard
     error is this variance times the sum of (1 - chance) weight^2 (Hájek's finite-population correction). For
-    a useless model and equal cells this is Wilson's interval. `benchmarks/coverage.py --part rate` measures
-    coverage and width.
+    a useless model and equal cells this is Wilson's interval. `benchmarks/planted/films.py` measures coverage
+    and width.
 
     Parameters
     ----------

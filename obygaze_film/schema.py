@@ -36,7 +36,7 @@ TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "co
 NO_TRACES = pd.DataFrame(columns=list(TRACE_COLUMNS))
 
 TEXT_COLUMNS = ("start_s", "end_s", "text")
-"""Columns of `subtitles.csv` and `sounds.csv`."""
+"""Columns of `subtitles.csv`."""
 
 NO_TEXTS = pd.DataFrame(columns=list(TEXT_COLUMNS))
 

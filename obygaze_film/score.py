@@ -42,7 +42,6 @@ from obygaze_film.schema import (
     has_flag,
     is_counted,
 )
-from obygaze_film.sound_kinds import sounds_of
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import perceived
@@ -241,7 +240,7 @@ def _score(
     known = [_with_content(trace, shots) for trace in traces if len(trace)]
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
-    return Timeline(record, typed, own_shots, frames, sounds=sounds_of(store, windows))
+    return Timeline(record, typed, own_shots, frames)
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:

@@ -36,16 +36,13 @@ FRAMES = "frames.csv"
 SUBTITLES = "subtitles.csv"
 """What is said, if it was asked for."""
 
-SOUNDS = "sounds.csv"
-"""What kind of sound is heard, by a rule of thumb, if the store has the backbone `sound`."""
-
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
 JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
 """What people judged: windows and segments, and passages of their own."""
 
-FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, SOUNDS, RATES)
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, RATES)
 
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
@@ -84,7 +81,7 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
-    """Read the record of a scored film, its timeline, shots, frames, subtitles and kinds of sound.
+    """Read the record of a scored film, its timeline, shots, frames and subtitles.
 
     Raises
     ------
@@ -100,12 +97,9 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
     traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
     frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
-    texts = [
-        _read_table(folder / name, TEXT_COLUMNS, record) if name in record.tables else NO_TEXTS
-        for name in (SUBTITLES, SOUNDS)
-    ]
+    said = _read_table(folder / SUBTITLES, TEXT_COLUMNS, record) if SUBTITLES in record.tables else NO_TEXTS
     record = msgspec.structs.replace(record, tables={})  # of these files, not of the film
-    return record, [table, shots, frames, *texts]
+    return record, [table, shots, frames, said]
 
 
 def bytes_of(path: Path) -> bytes:

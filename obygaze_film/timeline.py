@@ -34,7 +34,6 @@ from obygaze_film.scored_files import (
     RECORD,
     SEGMENTS,
     SHOTS,
-    SOUNDS,
     SUBTITLES,
     TIMELINE,
     folders_of,
@@ -61,9 +60,6 @@ class Timeline:
         if the store has no frames that they can read.
     subtitles : DataFrame
         Content of `subtitles.csv`: what is said, with its times; empty unless it was asked for.
-    sounds : DataFrame
-        Content of `sounds.csv`: silence, speech, music or other sound, by a rule of thumb
-        (`sound_kinds.sounds_of`); empty unless the store has the backbone `sound`.
 
     Examples
     --------
@@ -83,7 +79,6 @@ class Timeline:
     shots: pd.DataFrame
     frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
     subtitles: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
-    sounds: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
 
     @property
     def movie(self) -> str:
@@ -157,7 +152,7 @@ class Timeline:
             :1
         ]  # empty tables would decide types
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
-        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles, SOUNDS: self.sounds}
+        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles}
         tables |= {name: table for name, table in optional.items() if len(table)}
         written = {name: csv_bytes(table) for name, table in tables.items()}
         tables_of = {name: sha256_of(data) for name, data in written.items()}

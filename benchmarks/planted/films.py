@@ -1,7 +1,7 @@
 """Worlds of scored films and of judgements, and what the commands of `obygaze film` say of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -9,20 +9,37 @@ import numpy as np
 from scipy.special import expit, logit
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_film.comparison import FilmSample, estimate_groups, sample_of
+from obygaze_film.comparison import Contrast, FilmSample, estimate_contrast, estimate_groups, sample_of
 from obygaze_film.judged_rate import Cells
 
 Rates = Callable[[np.random.Generator, Floats], Floats]
 """Draws films' rates [N] of their numbers [N]."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
-    """Films with a number, their rates, and a model: logits between its classes."""
+    """Films with a number, of which their rates and a model's errors may depend, and who judges them.
+
+    Attributes
+    ----------
+    rates : callable
+    knows : float
+        How far the model's scores of positives lie above the others, in SD; below 0 the other way round.
+    bias : float
+        How many logits the model is too high in films whose number is above 0.
+    is_skewed : bool
+        Whether the number is lognormal, in place of ten equally frequent ones.
+    second : tuple of float
+        The chance that the second judge, who overlooks half of the positives, judges a window: of films whose
+        number is at most 0, and above.
+    """
 
     rates: Rates
-    knows: float = 2.0
+    knows: float = 1.35
+    bias: float = 0.0
     is_skewed: bool = False
+    second: tuple[float, float] = (0.0, 0.0)
+    by_window: bool = False
 
     def numbers(self, rng: np.random.Generator, n: int) -> Floats:
         """Draw the number of each film."""
@@ -55,45 +72,152 @@ def population(world: World) -> tuple[float, float, float]:
 
 
 def judged_films(
-    rng: np.random.Generator, world: World, n_films: int, n_judged: int, n_windows: int
-) -> tuple[list[FilmSample], Floats]:
+    rng: np.random.Generator, world: World, design: tuple[int, ...], x: Floats
+) -> list[FilmSample]:
     """Draw films of 80 to 160 windows, and judgements of windows drawn at random in some of them."""
-    x = world.numbers(rng, n_films)
     films = []
-    for place, rate in enumerate(world.rates(rng, x)):
+    _, n_judged, n_windows = design
+    for place, (own, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
         n = int(rng.integers(80, 161))
         y = (rng.random(n) < rate).astype(float)
-        score = world.knows * (world.knows * (y - 0.5) + rng.normal(size=n))
+        score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n)) + world.bias * (own > 0)
         cells = Cells(
             np.zeros((n, 2)), np.ones(n), np.ones(n), expit(score + logit(np.clip(rate, 0.02, 0.98)))
         )
-        own = rng.permutation(n)[: n_windows if place < n_judged else 0]
-        films.append(sample_of(cells, own, y[own]))
-    return films, x
+        drawn = rng.permutation(n)[: n_windows if place < n_judged else 0]
+        chance = world.second[int(own > 0)]
+        by_second = rng.random(len(drawn) if world.by_window else 1) < chance
+        by_second = np.broadcast_to(by_second, len(drawn)).astype(float)
+        judged = y[drawn] * (1 - by_second * (rng.random(len(drawn)) < 0.5))
+        judges = (
+            {"first": 1 - by_second, "second": by_second} if any(world.second) else {"first": 1 - by_second}
+        )
+        films.append(
+            sample_of(cells, drawn, judged, {name: own for name, own in judges.items() if own.any()})
+        )
+    return films
 
 
 def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
-    """Ask for the mean of a group."""
-    films, _ = judged_films(rng, world, *design)
-    (mean,) = estimate_groups([films])
-    return {"mean": mean.low <= population(world)[0] <= mean.high}
+    """Ask `film compare` for the mean of films, a difference of two groups, and a trend."""
+    x = world.numbers(rng, design[0])
+    if not world.is_skewed:  # above and below 0 in turn, so that both groups have judged films
+        x = np.abs(x) * np.resize([-1.0, 1.0], design[0])
+    films, side = judged_films(rng, world, design, x), (x > 0).astype(float)
+    (mean,), trend, difference = (
+        estimate_groups([films]),
+        estimate_contrast(films, x),
+        estimate_contrast(films, side),
+    )
+    truths = population(world)
+    found = {
+        "mean": mean.low <= truths[0] <= mean.high,
+        "trend": held(trend, truths[2]),
+        "trend refused": bool(trend.reason),
+        "difference": held(difference, truths[1]),
+        "difference refused": bool(difference.reason),
+        "worth": mean.worth,
+    }
+    if any(world.second):
+        unnamed = estimate_contrast([replace(film, judges={}) for film in films], side)
+        found["difference, judges not known"] = held(unnamed, truths[1])
+    return found
 
 
-COMPARED: Final[Sequence[tuple[str, World]]] = (
-    ("fair", World(logits(0.25, 0.9))),
-    ("useless model", World(logits(0.25, 0.9), knows=0.0)),
+def held(contrast: Contrast, truth: float) -> float:
+    """Say whether an interval holds the truth; NaN if it is refused."""
+    return np.nan if contrast.reason else float(contrast.low <= truth <= contrast.high)
+
+
+FAIR: Final = logits(0.25, 0.9)
+COMPARED: Final = (
+    World(logits(0.25, 0.0)),
+    World(FAIR),
+    World(FAIR, knows=0.0),
+    World(FAIR, knows=-2.4),
+    World(FAIR, bias=2.0),
+    World(logits(0.25, 1.6, none=0.1), knows=2.4),
+    World(logits(0.9, 0.9, by=0.12)),
+    World(logits(0.25, 0.9, by=0.12), knows=2.4),
 )
-DESIGNS: Final = ((20, 10, 10), (20, 20, 10), (60, 20, 10))
+RARE: Final = {
+    "none in 80 % of films": World(logits(0.25, 0.9, none=0.8)),
+    "share .02": World(logits(0.02, 0.9)),
+    "share .98": World(logits(0.98, 0.9)),
+    "none in 98 % of films, falling to 48 %": World(logits(0.25, 0.9, none=lambda x: 0.98 - (x + 4.5) / 18)),
+    "share .004 rising to .036": World(logits(0.012, 0.5, by=0.25)),
+}
+SKEWED: Final = {
+    "none in 98 % of films, falling to 48 %": World(
+        logits(0.25, 0.9, none=lambda x: np.clip(0.98 - (x + 4.5) / 18, 0.48, 0.98)), is_skewed=True
+    ),
+}
+JUDGES: Final = {
+    "each half of the films of both groups": World(FAIR, second=(0.5, 0.5)),
+    "the second 20 % of one group, 80 % of the other": World(FAIR, second=(0.2, 0.8)),
+    "the same, by windows": World(FAIR, second=(0.2, 0.8), by_window=True),
+    "each one group": World(FAIR, second=(0.0, 1.0)),
+}
+MODELS: Final = {
+    "useless": World(FAIR, knows=0.0),
+    "fair: AUC .83": World(FAIR),
+    "good: AUC .95": World(FAIR, knows=2.4),
+}
+DESIGNS: Final = ((20, 10, 10), (20, 20, 10), (60, 10, 20), (60, 20, 10), (200, 20, 10))
+HEADS: Final = ("films, judged, windows in each",)
+
+
+def by_design(worlds: Mapping[str, World], designs: Sequence[tuple[int, ...]] = DESIGNS) -> list[Cell]:
+    """Make a cell of each world and design; worlds without a name share a line."""
+    return [
+        Cell((*([name] if name else []), f"{design[0]}, {design[1]}, {design[2]}"), (world, *design))
+        for name, world in worlds.items()
+        for design in designs
+    ]
+
 
 ROWS = [
     Row(
         "compare", "docs/film-compare.md", "film compare",
-        "How often the 95 % interval holds the truth.",
-        ("films, judged, windows in each",),
-        [Cell((f"{films}, {judged}, {windows}",), (world, films, judged, windows))
-         for films, judged, windows in DESIGNS for _, world in COMPARED],
+        "How often the 95 % interval holds the truth, in eight worlds: films alike and unlike, "
+        "positives frequent or not, with and without a trend; useless, fair, good and reversed models, one "
+        "that is too high in one group.",
+        HEADS,
+        [cell for world in COMPARED for cell in by_design({"": world})],
         compared,
-        {"mean": Column(0.93)},
+        {"mean": Column(0.93), "difference": Column(0.93), "trend": Column(0.93)},
+        full=150, small=2,
+    ),
+    Row(
+        "compare-rare", "docs/film-compare.md", "film compare --trend",
+        "Rare things: how often the interval holds the truth, and how often it is refused.",
+        ("world", *HEADS), by_design(RARE), compared,
+        {"trend": Column(0.93), "trend refused": Column(0, 0.2), "difference": Column(0.93),
+         "difference refused": Column()},
+        full=200, small=2,
+    ),
+    Row(
+        "compare-skewed", "docs/film-compare.md", "film compare --trend",
+        "A few films' numbers far above the others: the interval of a rare thing's trend is then too narrow.",
+        ("world", *HEADS), by_design(SKEWED), compared,
+        {"trend": Column(0.8), "trend refused": Column(0, 0.2)},
         full=300, small=2,
+    ),
+    Row(
+        "compare-judges", "docs/film-compare.md", "film compare --by",
+        "Two judges, of whom the second overlooks half of the positives, and groups that do not differ: how "
+        "often the interval of the difference holds 0.",
+        ("judged by", *HEADS), by_design(JUDGES, ((20, 20, 10), (60, 30, 10))), compared,
+        {"difference": Column(0.93), "difference refused": Column(),
+         "difference, judges not known": Column()},
+        full=200, small=2, small_cells=6,
+    ),
+    Row(
+        "compare-worth", "docs/film-compare.md", "film compare",
+        "Without the model, a mean needs this many times the judged windows for the same interval.",
+        ("model", *HEADS),
+        by_design(MODELS, ((20, 10, 10), (60, 10, 20), (200, 20, 20))),
+        compared, {"worth": Column(0.9, digits=2)},
+        full=60, small=2,
     ),
 ]  # fmt: skip

@@ -5,6 +5,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +73,8 @@ class Row:
         How many cells the quick test runs.
     pooled : callable, optional
         Takes the draws of a cell and gives its figures by column, where a truth is known only after all.
+    corpora : str
+        The row whose corpora these are; by default its own. They are drawn once.
     seed : int
     """
 
@@ -87,6 +90,7 @@ class Row:
     small: int = 3
     small_cells: int = 3
     pooled: Callable[[list[Draw]], Draw] | None = None
+    corpora: str = ""
     seed: int = 0
 
 
@@ -164,13 +168,8 @@ def run(row: Row, *, small: bool = False) -> Result:
     """Draw the corpora of each cell. Each has its own seed, so that no figure depends on another."""
     result = Result(row, row.small if small else row.full)
     for place, cell in enumerate(row.cells[: row.small_cells] if small else row.cells):
-        draws = [
-            row.draw(
-                np.random.default_rng((row.seed, zlib.crc32(row.name.encode()), place, number)),
-                *cell.arguments,
-            )
-            for number in range(result.n)
-        ]
+        seeds = (row.seed, zlib.crc32((row.corpora or row.name).encode()), place)
+        draws = drawn(row.draw, cell.arguments, seeds, result.n)
         found = (
             row.pooled(draws)
             if row.pooled
@@ -180,6 +179,14 @@ def run(row: Row, *, small: bool = False) -> Result:
             {name: figure(found[name], row.columns[name]) for name in row.columns if name in found}
         )
     return result
+
+
+@lru_cache
+def drawn(
+    draw: Callable[..., Draw], arguments: tuple[Any, ...], seeds: tuple[int, ...], n: int
+) -> list[Draw]:
+    """Draw a cell's corpora."""
+    return [draw(np.random.default_rng((*seeds, number)), *arguments) for number in range(n)]
 
 
 def figure(values: Iterable[Any], column: Column) -> Figure:

@@ -1,4 +1,4 @@
-"""`obygaze store duplicates`: find clips with the same pictures."""
+"""`obygaze store duplicates`: find clips that look alike."""
 
 from dataclasses import asdict, astuple
 
@@ -16,11 +16,12 @@ from obygaze_features.screen import progress_bar, table
 @click.argument("other", required=False)
 @output("Write all pairs to a CSV file.", kind=LOCAL, json=True)
 def duplicates(store: str, other: str | None, output: Output) -> None:
-    """Find the clips of STORE that show the same pictures as clips of OTHER, or of other movies of STORE.
+    """Find the clips of STORE that look like clips of OTHER, or of other movies of STORE.
 
     Found are clips that were re-encoded, cropped by a tenth, mirrored, or shifted in time, by the frames of
-    `descriptors` in both stores. A model tested on a film whose pictures it has learnt from is tested on
-    what it knows. Scenes of one movie are alike: within a store, clips of different movies are compared.
+    `descriptors` in both stores; not those with other brightness, contrast or colours. End credits and skies
+    of different movies look alike too: look at what is found. A model tested on a film whose pictures it has
+    learnt from is tested on what it knows. Within a store, clips of different movies are compared.
 
     \b
     Examples:
@@ -40,7 +41,7 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
         write_whole(output.out, "".join(csv_line([str(cell) for cell in row]) for row in [names, *rows]))
     n, more = found.clips, f" and {found.clips[1]}" if other is not None else ""
     plain = sum(found.plain) if other is not None else found.plain[0]
-    said = f"{len(rows)} pairs of clips with the same pictures among {n[0]}{more}"
+    said = f"{len(rows)} pairs of clips that look alike among {n[0]}{more}"
     said += f"; {plain} clips show too little to be compared" if plain else ""
 
     def text() -> str:

@@ -1,7 +1,7 @@
-"""Find clips whose pictures are the same: re-encoded, cropped a little, mirrored, or shifted in time.
+"""Find clips that look alike: re-encoded, cropped a little, mirrored, or shifted in time.
 
 A clip's signature is the frames of the group `descriptors`: colour histogram, texture, and lightness of each,
-which mirroring leaves alone and compression and cropping change little. Two clips are the same if the median
+which mirroring leaves alone and compression and cropping change little. Two clips look alike if the median
 frame of each has one like it in the other, wherever in time that is.
 """
 
@@ -20,7 +20,7 @@ GROUP = "descriptors"
 """Backbone whose frames are signatures."""
 
 LIMIT = 0.25
-"""Largest distance of clips that are called the same. Measured on real clips: at most .16 for the same ones
+"""Largest distance of clips that look alike. Measured on real clips: at most .16 for the same ones
 re-encoded in three codecs, cropped by a tenth, mirrored or shifted by 2 s; at least .58 for 1,607 others."""
 
 COARSE = 2 * LIMIT
@@ -40,7 +40,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Two clips with the same pictures; `distance` is 0 for the very same frames."""
+    """Two clips that look alike; `distance` is 0 for the very same frames."""
 
     clip_a: str
     movie_a: str
@@ -84,7 +84,7 @@ def duplicates(
     limit: float = LIMIT,
     progress: Progress | bool | None = None,
 ) -> Duplicates:
-    """Find the clips of a store that have the same pictures as clips of another, or of its own other movies.
+    """Find the clips of a store that look like clips of another, or of its own other movies.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def duplicates(
     other
         None compares clips of different movies of the one store.
     limit
-        Largest distance of clips that are called the same.
+        Largest distance of clips that look alike.
     progress
         Called with the numbers of clips done and of all.
 

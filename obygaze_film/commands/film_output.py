@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
 
-TIERS = ("segments", "level", "concepts", "shots", "subtitles", "sounds")
+TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 
 WIDEST = 160
 """Width of a picture in pixels, and of no smaller frame."""

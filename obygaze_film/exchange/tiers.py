@@ -17,7 +17,7 @@ from obygaze_film.timeline import Reason, reasons
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "sounds")
+KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles")
 """Available tiers."""
 
 PREFIX: Final = "obygaze: "
@@ -132,10 +132,6 @@ class Exported:
         if model.rate.unreliable > 0:
             share = f"{100 * model.rate.unreliable:.0f} %"
             lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
-        if any(tier.kind == "sounds" for tier in self.tiers):
-            lines.append(
-                "Silence, speech, music and other sounds are named by a rule of thumb, not by a model."
-            )
         if self.licence:
             lines.append(f"Model licence: {self.licence}.")
         if self.notice:
@@ -159,7 +155,6 @@ def exported(
         Tier("shots", f"{PREFIX}shots", _shots(film)),
     ]
     every += _texts("subtitles", "subtitles", film.subtitles)
-    every += _texts("sounds", "sounds (rule of thumb)", film.sounds)
     tiers = [tier for tier in every if tier.kind in kinds]
     known = chosen.codebook in BUILTIN
     levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)

@@ -21,7 +21,6 @@ from obygaze_film.schema import (
     has_flag,
     runs,
 )
-from obygaze_film.sound_kinds import SOUND_KINDS
 from obygaze_models.report import json_data
 
 if TYPE_CHECKING:
@@ -109,18 +108,6 @@ class FilmView:
         """The subtitles, with where they begin."""
         lines = self.film.subtitles[["start_s", "text"]].itertuples(index=False, name=None)
         return [{"start": round(start, 3), "clock": clock(start), "text": text} for start, text in lines]
-
-    @property
-    def sounds(self) -> list[dict[str, Any]]:
-        """Draw where which kind of sound is heard, with its share of the film's time."""
-        table, strips = self.film.sounds, []
-        starts, ends = (table[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-        for kind in (name for name in SOUND_KINDS if (table["text"] == name).any()):
-            is_kind = (table["text"] == kind).to_numpy()
-            share = self.words.share(float((ends - starts)[is_kind].sum()) / self.whole_s)
-            paths = charts.strip(starts, ends, np.where(is_kind, 1.0, np.nan))
-            strips.append({"name": self.words[f"sound_{kind}"], "note": share, "paths": paths})
-        return strips
 
     @property
     def facts(self) -> list[str]:

@@ -215,7 +215,7 @@ def _estimates(film: OpenFilm, *, whole: bool) -> dict[str, str]:
     if len(by_cell) < least_judged(cells):
         return {}
     positive = " or ".join(film.timeline.model().positive)
-    _, y = votes(by_cell)
+    _, y, _ = votes(by_cell)
     share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
     order = [cell for cell in cells.drawn(film.timeline.movie, 0) if cell in share_of]
     low, high = anytime_interval(cells, np.array(order), np.array([share_of[cell] for cell in order]))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 5
-"""Pairs of films with the same pictures that are named."""
+"""Pairs of films that look alike that are named."""
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
@@ -241,7 +241,7 @@ def evaluate(
 
 
 def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":
-    """Say which films show the same pictures, where the store has the frames that tell."""
+    """Say which films look alike, where the store has the frames that tell."""
     from obygaze_features.store.duplicates import duplicates, has_signatures
 
     stores = [source] if isinstance(source, of.Store) else source
@@ -252,8 +252,8 @@ def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[
         films = Counter((pair.movie_a, pair.movie_b) for pair in pairs)
         for (one, other), n in films.most_common(MOST_NAMED):
             yield (
-                f"warning: {one} and {other} show the same pictures in {n} pairs of clips: tested on one, a "
-                f"model has learnt from the other (obygaze store duplicates {store.where})"
+                f"warning: {one} and {other} look alike in {n} pair{'s' * (n > 1)} of clips: if they share "
+                f"pictures, leave one out (obygaze store duplicates {store.where})"
             )
 
 

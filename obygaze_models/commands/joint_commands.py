@@ -7,6 +7,7 @@ import click
 import numpy as np
 
 import obygaze_models as om
+from obygaze_features.manifest import counted
 from obygaze_features.options import LOCAL, PATH, Output, output
 from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under_policy
 
@@ -45,8 +46,10 @@ def sums(
     """Sum up the films of a lab, for a joint model with labs that have others; no feature leaves the lab.
 
     The file has of each film the number of its clips and the means and products of features, labels and
-    concepts. Of a film with fewer clips than features that tells whoever has its features every label
-    (docs/joint.md): share it with those whom you would tell the labels.
+    concepts. Of a film with up to twice as many clips as features that tells whoever has its features every
+    label; and the clips with a label or concept, if they are few, it gives nearly away (docs/joint.md). Sums
+    given out are recorded beside the store. Others of a film whose clips or labels differ from these in
+    fewer than --least are refused: subtracted, they would give the features of these clips.
 
     \b
     Examples:
@@ -56,6 +59,7 @@ def sums(
     """
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
+    from obygaze_models.joint.given import recorded
 
     output.refuse_existing()
     clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})
@@ -63,15 +67,23 @@ def sums(
     data = om.load_dataset(opened, clips, backbone=backbone)
     last = None if at is None else om.load_model(at)
     made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
-    write_sums(made, output.path)
+    with recorded(data, made, opened.path):
+        write_sums(made, output.path)
     about, cut = made.about, _cut(data, made) if last is None else None
     films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))
     lines = [f"{sum(films.values())} clips of {len(films)} films summed up in {output.path}"]
     lines += [f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()]
-    if few := sum(n <= about.n_features for n in films.values()):
+    if few := sum(n <= 2 * about.n_features for n in films.values()):
         lines.append(
-            f"{few} films have no more clips than features ({about.n_features}): who has their "
-            "features can read each label from these sums"
+            f"{counted(few, 'film')} of at most twice as many clips as features ({about.n_features}): who "
+            "has their features can read each label from these sums"
+        )
+    # Rounding of a share of clips: half a clip.
+    positives = made.counts[:, None] * made.means[:, about.n_features :] if last is None else np.zeros((0, 0))
+    if rare := int(((positives > 0.5) & (positives < least - 0.5)).any(axis=1).sum()):
+        lines.append(
+            f"{counted(rare, 'film')} with a label or concept in fewer than {least} clips: these sums tell "
+            "the mean feature of these clips"
         )
     lines += [cut] if cut else []
     document = {"file": str(output.path), "films": films, "left_out": about.left_out, "cut": cut}

@@ -142,14 +142,13 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
-    labels = target.of(data.labels)
-    own = np.flatnonzero(labels != NOT_ASKED)
+    own, labels = asked_clips(data, task)
     films, movie_of, n = np.unique(data.movies[own], return_inverse=True, return_counts=True)
     kept = np.flatnonzero(n >= least)
     if not len(kept):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
     X = data.X[own].astype(np.float64)
-    U = np.column_stack([X, labels[own], data.labels.present[own]]).astype(np.float64)
+    U = np.column_stack([X, labels, data.labels.present[own]]).astype(np.float64)
     about = About(
         backbone=data.backbone,
         features=data.features,
@@ -174,6 +173,13 @@ def gram(
         parts = [_losses(own, start) if start else _moments(own) for own in clips]
     means, products = (np.stack(each) for each in zip(*parts, strict=True))
     return Sums(about, n[kept].astype(np.float64), means, products, start)
+
+
+def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Find the clips that a task asks for: their rows [N], and their labels [N], 1 or 0."""
+    labels = find_target(task, data.codebook).of(data.labels)
+    own = np.flatnonzero(labels != NOT_ASKED)
+    return own, labels[own]
 
 
 def _moments(U: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

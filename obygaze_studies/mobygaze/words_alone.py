@@ -142,6 +142,7 @@ def study_windows(windows: pd.DataFrame, target: str, embed: Embed | None = None
     many, words = amount(rows), hashed(rows["words"])
     features = {
         MANY: many,
+        "position in the film": rows[["place"]].to_numpy(),
         "place in the film": np.abs(rows[["place"]].to_numpy() - [[0.0, 0.5, 1.0]]),
         "words": words,
         "words, shuffled within films": hashed(shuffled(rows)),

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films, comparison
-from obygaze_film.comparison import FilmSample, estimate_groups, estimate_slope, sample_of
+from obygaze_film.comparison import FilmSample, estimate_contrast, estimate_groups, sample_of
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, comparison_report, read_facts
 from obygaze_film.judged_rate import Cells
@@ -46,7 +46,7 @@ def ends(estimate):
 
 
 def test_the_planted_rate_is_held_as_often_as_said_by_good_useless_and_wrong_models():
-    """`benchmarks/coverage.py --part compare` has all designs; 200 data sets are good to .015."""
+    """`benchmarks/planted/films.py` has all designs; 200 data sets are good to .015."""
     widths = {}
     for knows in (1.0, 0.0, -1.0):
         found = [estimate_groups([samples(seed, knows=knows)[0]])[0] for seed in range(200)]
@@ -62,10 +62,64 @@ def test_a_planted_difference_and_a_planted_trend_are_held():
     held = []
     for seed in range(200):
         low, high = samples(seed)[0], samples(seed + 1000, shift=0.2)[0]
-        estimate = estimate_slope([*high, *low], np.repeat([1.0, 0.0], 30))
+        estimate = estimate_contrast([*high, *low], np.repeat([1.0, 0.0], 30))
         held.append(estimate.low <= 0.2 <= estimate.high)
         assert estimate.value == pytest.approx(0.2, abs=0.2)
     assert np.mean(held) >= 0.92
+
+
+def judged_by(films, of):
+    """Name the judges of each judged film, and their shares of its judgements."""
+    return [replace(film, judges=of(place)) if film.n else film for place, film in enumerate(films)]
+
+
+def test_contrasts_of_films_that_are_all_alike_are_refused():
+    none = [FilmSample(0.1 + 0.01 * k, 0.0, 0.1, 0.01, 0.01, 10) for k in range(12)]
+    for x in (np.arange(12.0), np.arange(12.0) % 2):
+        estimate = estimate_contrast(none, x)
+        assert estimate.reason
+        assert np.isnan(ends(estimate)).all()
+    one = [*none[:-1], replace(none[-1], judged=0.4)]
+    trend = estimate_contrast(one, np.arange(12.0))
+    assert (trend.reason, trend.n_any) == ("", 1)
+    assert trend.low < trend.value < trend.high
+    assert estimate_contrast(one, np.arange(12.0) % 2).reason  # one of the groups is all alike
+    full = [replace(film, judged=1 - film.judged) for film in one]
+    assert estimate_contrast(full, np.arange(12.0)).n_any == 1
+
+
+def test_a_judge_who_marks_less_is_no_difference_of_groups():
+    """The second judge marks .15 less; shares of the second are .2 and .8 in the two groups."""
+    found, _ = samples(0, n_films=40, n_judged=40)
+    group = np.arange(40) % 2
+    second = np.where(np.arange(40) % 5 == 0, 1 - group, group)
+    less = [replace(film, judged=film.judged - 0.15 * own) for film, own in zip(found, second, strict=True)]
+    known = estimate_contrast(
+        judged_by(less, lambda k: {"AB": 1.0 - second[k], "CD": float(second[k])}), group
+    )
+    without = estimate_contrast(judged_by(less, lambda _: {"AB": 1.0}), group)
+    as_it_is = estimate_contrast(judged_by(found, lambda _: {"AB": 1.0}), group)
+    assert abs(known.value - as_it_is.value) < 0.05
+    assert without.value < as_it_is.value - 0.07
+    assert known.high - known.low > as_it_is.high - as_it_is.low
+
+
+@pytest.mark.parametrize(
+    ("second", "refused"),
+    [
+        (lambda k: k % 2, True),  # each judges one group
+        (lambda k: k % 2 if k else 1, True),  # one film alone tells judges and groups apart
+        (lambda k: k % 2 if k > 3 else 1 - k % 2, False),
+        (lambda _: 0.5, False),  # both judge all films
+    ],
+)
+def test_groups_that_different_people_judged_are_refused(second, refused):
+    found, _ = samples(1, n_films=12, n_judged=12)
+    films = judged_by(found, lambda k: {"AB": 1.0 - second(k), "CD": float(second(k))})
+    estimate = estimate_contrast(films, np.arange(12) % 2)
+    assert bool(estimate.reason) == refused
+    assert ("AB" in estimate.reason) == refused
+    assert np.isnan(estimate.value) == refused
 
 
 def test_all_windows_of_all_films_give_the_mean_itself():
@@ -91,7 +145,7 @@ def test_degrees_of_freedom_lie_between_the_fewer_and_the_sum():
     """Welch and Satterthwaite's bounds: 29 of the judged films, 59 of all."""
     for seed in range(20):
         films = samples(seed, n_films=60, n_judged=30, n=40)[0]
-        _, _, (freedom,) = comparison._fit(np.ones((60, 1)), films, use_model=True)
+        (freedom,) = comparison._fit(np.ones((60, 1)), films, use_model=True).freedom
         assert 29 <= freedom <= 29 + 59
 
 
@@ -115,11 +169,11 @@ def test_neither_order_nor_units_matter_and_equal_groups_do_not_differ(order, se
     moved = [found[place] for place in order]
     assert ends(estimate_groups([moved])[0]) == pytest.approx(ends(estimate_groups([found])[0]), abs=1e-9)
     x = np.arange(30.0) % 7
-    slope = ends(estimate_slope(found, x))
-    assert ends(estimate_slope(moved, scale * x[list(order)] + origin)) * scale == pytest.approx(
+    slope = ends(estimate_contrast(found, x))
+    assert ends(estimate_contrast(moved, scale * x[list(order)] + origin)) * scale == pytest.approx(
         slope, abs=1e-6
     )
-    same = estimate_slope([*found, *found], np.repeat([1.0, 0.0], 30))
+    same = estimate_contrast([*found, *found], np.repeat([1.0, 0.0], 30))
     assert same.value == pytest.approx(0, abs=1e-12)
     assert same.low == pytest.approx(-same.high)
 
@@ -299,6 +353,19 @@ def test_films_that_are_judged_all_alike_count_as_one_judgement_each():
     estimate = estimate_groups([films])[0]
     k = float(stdtrit(7, 0.975)) ** 2 / 8
     assert (estimate.low, estimate.high) == pytest.approx((0, k / (1 + k)), abs=1e-6)
+
+
+def test_who_judged_each_group_is_named(films, judged):
+    found = compare_films(films, judged, by="decade", trend="year")
+    assert found.groups["judges"].tolist() == ["AB", "AB"]
+    assert found.sentence.startswith("AB ")
+    assert not found.changes["reason"].any()
+    clips = [replace(clip, annotator="CD" if int(clip.movie[2:]) >= 5 else "") for clip in judged]
+    divided = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    assert divided.groups["judges"].tolist() == ["a judge without a name", "CD"]
+    assert "CD" in divided.sentence
+    assert divided.changes["reason"].astype(bool).tolist() == [True, False]
+    assert divided.groups["value"].tolist() == found.groups["value"].tolist()
 
 
 def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judged):

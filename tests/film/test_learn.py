@@ -14,8 +14,8 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import learn_from_judgements, read_films, score_film
 from obygaze_film.errors import FilmError
-from obygaze_film.learning import stores_near
-from obygaze_models.evaluation import auc
+from obygaze_film.learning import change_of, stores_near
+from obygaze_models.evaluation import auc, t_interval
 from tests.command import obygaze
 from tests.film.films import film_store, scored_film
 from tests.film.page.invented import with_model
@@ -229,5 +229,9 @@ def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_b
     of_corpus = films[films["judged"] == 0]
     change = (of_corpus["after"] - of_corpus["before"]).mean()
     assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in learnt.sentence().replace("-", "\N{MINUS SIGN}")
+    differences = of_corpus["after"] - of_corpus["before"]
+    found = change_of(learnt.films)
+    assert found == t_interval(differences, covers="method")
+    assert found.low < t_interval(differences).low
     few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)) for n in (2, 3)]
     assert ["needs 3" in each.sentence() for each in few] == [True, False]

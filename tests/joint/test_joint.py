@@ -15,6 +15,7 @@ from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ModelError
 from obygaze_models.joint import gram, join, newton_step, read_sums, write_sums
 from obygaze_models.joint.files import save_joint
+from obygaze_models.joint.given import RECORD, recorded
 from tests.planted_models import corpus
 
 LABS = {"a": ("f0", "f1", "f2"), "b": ("f3", "f4"), "c": ("f5",)}
@@ -249,39 +250,47 @@ def test_a_file_that_holds_no_sums_is_refused(tmp_path):
             read_sums(tmp_path / "x.sums")
 
 
-# --- what sums reveal (the table of docs/joint.md)
+# --- what sums reveal (`benchmarks/planted/sums.py` attacks them)
 # ---------------------------------------------------------------------------
-def labels_recovered(n, d, seed=0):
-    """Attack the sums of one film with its features in hand: the share of labels that are read from them."""
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(n, d)), (rng.random(n) < 0.4).astype(float)
-    products, mean = (X - X.mean(axis=0)).T @ (y - y.mean()), y.mean()
-    # The shortest labels that have these products; all of them where there are no more clips than features.
-    found = np.linalg.lstsq((X - X.mean(axis=0)).T, products, rcond=None)[0] + mean
-    return float(((found > 0.5) == (y == 1)).mean())
+def given_out(data, path, task=TASK, least=10):
+    sums = gram(data, task, least=least)
+    with recorded(data, sums, path / "store"):
+        return sums
 
 
-def members_told(n, d, seed=0):
-    """Tell clips of a film from others of its kind by whether they lie in the span of its products."""
-    rng = np.random.default_rng(seed)
-    X, others = rng.normal(size=(n, d)), rng.normal(size=(n, d))
-    centred = X - X.mean(axis=0)
-    sizes, axes = np.linalg.eigh(centred.T @ centred)
-    span = axes[:, sizes > 1e-9 * sizes[-1]]
-
-    def outside(clips):
-        apart = clips - X.mean(axis=0)
-        return np.linalg.norm(apart - apart @ span @ span.T, axis=1) / np.linalg.norm(apart, axis=1)
-
-    return float((outside(X)[:, None] < outside(others)[None] - 1e-9).mean())
+def with_level(data, row, level):
+    levels = data.levels.copy()
+    levels[row] = level
+    return replace(data, labels=replace(data.labels, levels=levels))
 
 
-@pytest.mark.parametrize(("n", "labels", "members"), [(5, 1.0, 1.0), (20, 1.0, 1.0), (100, 1.0, 1.0)])
-def test_sums_of_a_film_with_fewer_clips_than_features_give_away_labels_and_membership(n, labels, members):
-    assert labels_recovered(n, 512) == labels
-    assert members_told(n, 512) == members
+def test_sums_that_differ_from_earlier_ones_in_a_few_clips_are_refused(labs, tmp_path):
+    """Subtracted, they give the features of these clips, whatever `least` is."""
+    data = labs["a"]
+    sums = given_out(data, tmp_path)
+    own = np.flatnonzero((data.movies == "f0") & (data.levels == "violent"))
+    mended = with_level(data, own[0], "calm")
+    raw = [each.products + each.counts[:, None, None] * each.means[:, :, None] * each.means[:, None]
+           for each in (sums, gram(mended, TASK, least=10))]  # fmt: skip
+    d = data.X.shape[1]
+    assert (raw[0] - raw[1])[0, :d, d] == pytest.approx(data.X[own[0]], abs=1e-9)
+    fewer = data.take(np.delete(np.arange(len(data)), own[0]))
+    for other in (mended, fewer):
+        with pytest.raises(ModelError, match="f0"):
+            given_out(other, tmp_path)
+    assert len((tmp_path / RECORD).read_text("utf-8").splitlines()) == len(sums.about.movies)
 
 
-def test_of_more_clips_than_features_labels_and_membership_are_not_read_so():
-    assert labels_recovered(2000, 64) < 0.75
-    assert members_told(2000, 64) == 0
+def test_the_same_clips_again_and_other_features_are_given_out(labs, tmp_path):
+    data = labs["a"]
+    given_out(data, tmp_path)
+    record = (tmp_path / RECORD).read_bytes()
+    assert record == (given_out(data, tmp_path) and (tmp_path / RECORD).read_bytes())
+    mended = with_level(data, np.flatnonzero(data.levels == "violent")[0], "calm")
+    given_out(replace(mended, pool="max"), tmp_path)
+
+
+def test_a_damaged_record_stops_and_is_named(labs, tmp_path):
+    (tmp_path / RECORD).write_text("{}\n", "utf-8")
+    with pytest.raises(ModelError, match=RECORD):
+        given_out(labs["a"], tmp_path)
