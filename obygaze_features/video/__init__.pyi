@@ -3,6 +3,7 @@ from .frames import Probe as Probe
 from .index import file_digest as file_digest
 from .index import share_in as share_in
 from .passes import Known as Known
+from .playback import played as played
 from .read import decoder_versions as decoder_versions
 from .read import frame_times as frame_times
 from .read import probe as probe

@@ -265,8 +265,11 @@ def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
 # ---------------------------------------------------------------------------
 def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
     """Yield every decoded frame in display order; count packets that the decoder refuses."""
+    return _decoded(source, source.packets(), tally)
+
+
+def _decoded(source: Source, packets: "Iterator[Packet]", tally: Tally) -> Iterator[VideoFrame]:
     source.context.skip_frame = "DEFAULT"
-    packets = source.packets()
     while True:
         try:
             packet = next(packets)
@@ -292,15 +295,22 @@ def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
 
 
 def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield every frame with its number, by time stamp if time stamps are unique, else by counting."""
+    """Yield every frame with its number: by its packet where that is known, else by counting."""
     if not table.labelled:
         yield from enumerate(decode_all(source, tally))
         return
-    numbers = {int(table.pts[packet]): number for number, packet in enumerate(table.shown)}
-    for frame in decode_all(source, tally):
+    numbers = {int(packet): number for number, packet in enumerate(table.shown)}
+    for frame in _decoded(source, _labelled(source.packets()), tally):
         number = numbers.get(frame.pts) if frame.pts is not None else None
         if number is not None:
             yield number, frame
+
+
+def _labelled(packets: "Iterator[Packet]") -> "Iterator[Packet]":
+    """Yield packets with their number as time stamp, which their frames keep."""
+    for number, packet in enumerate(packets):
+        packet.pts, packet.dts = number, None
+        yield packet
 
 
 def decode_sequential(

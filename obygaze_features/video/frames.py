@@ -102,6 +102,8 @@ class Probe:
         Description of what the file lacks of what its container declares; empty for a complete file.
     besides
         What the file holds beside pictures: `sound`, `subtitles`.
+    parts
+        Parts that the file was joined from, by its times.
     """
 
     bytes: int
@@ -110,3 +112,4 @@ class Probe:
     frames: int
     damage: str
     besides: tuple[str, ...] = ()
+    parts: int = 1

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,23 @@ from obygaze_features.video.bitstream import (
     header_reader,
     vop_type,
 )
+from obygaze_features.video.boxes import odd_edits, second_file
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.sampling import FrameTimes
+from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
+from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, packet_step, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
 # Containers where a seek finds a packet by its time stamp; in others the target is unreliable.
 SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
+# Containers that store when packets are decoded.
+DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov"})
+PROGRAM_FORMATS = frozenset({"mpegts", "mpeg"})
+ODD_EDITS = (
+    "its edit list holds a picture, changes the rate or leaves a hole, which is not followed: "
+    "players may show other pictures at these times"
+)
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
@@ -96,6 +106,7 @@ class PacketColumns:
     discard: list[bool] = field(default_factory=list)
     key: list[bool] = field(default_factory=list)
     headers: list[PictureHeader] = field(default_factory=list)
+    pos: list[int] = field(default_factory=list)
     corrupt: bool = False
     changes: bool = False
     declared: int = 0
@@ -162,6 +173,7 @@ def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] |
             packets.pts.append(packet.pts)
             packets.dts.append(packet.dts)
             packets.size.append(packet.size)
+            packets.pos.append(-1 if packet.pos is None else packet.pos)
             packets.discard.append(packet.is_discard or header.hidden)
             packets.key.append(packet.is_keyframe)
             packets.headers.append(header)
@@ -187,17 +199,20 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     formats = set(source.format.split(","))
     discard = np.array(packets.discard, np.bool_)
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
-    unique = None not in packets.pts and len(set(packets.pts)) == count
+    kinds = "".join(header.kind for header in packets.headers)
+    by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
+    if by_kind and source.format in PROGRAM_FORMATS:
+        _mend_last_references(source, packets, kinds)
+    line, note = _line(source, packets)
+    if by_kind and line is not None and source.format == "mpeg":
+        line = evened(line, packet_step(source.stream.guessed_rate, source.stream.time_base or Fraction(1)))
+    unique = line is not None and not note and len(np.unique(line.ticks)) == count
+    rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
     # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
-    labelled = unique and source.codec != "mpeg4" and source.format != "avi"
-    rank = pts
+    labelled = by_kind or (unique and source.codec != "mpeg4" and source.format != "avi")
     random_access = _random_access(packets.headers)
     if vops is not None:
         random_access = np.array([kind == "I" for kind in vops.kinds], np.bool_)
-    kinds = "".join(header.kind for header in packets.headers)
-    by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
-    if by_kind and not (labelled and (np.argsort(pts) == np.argsort(display_ranks(kinds))).all()):
-        labelled, rank = False, display_ranks(kinds)
     unsafe = _why_unsafe(source, packets, vops, unique=unique, by_kind=by_kind, access=random_access)
     unpacked = vops is not None and not unsafe
     if vops is not None and unpacked:
@@ -205,13 +220,20 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         pts = np.array(vops.pts, np.int64)
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~discard)
+    if line is None:
+        time_s, note = _stand_in_times(source, packets, len(shown))
+    else:
+        time_s = seconds(line.ticks[shown].tolist(), source)
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    time_s, note = _times(source, packets, ~discard)
     guessed = "" if unique or not by_kind else "not every picture has a time of its own: some are estimates"
+    edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
+    first, offset = ([0], [0]) if line is None else (line.first, line.offset)
+    joined = f"times start again or jump: {len(first)} parts are put one after the other"
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
     times = FrameTimes(np.arange(len(shown)), time_s, None)
     holes = np.zeros((0, 2)) if packets.declared else times.holes()
+    lost, lost_from_s = _lost(source, packets, line, time_s)
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
         pts=pts,
@@ -227,10 +249,14 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         unsafe=unsafe,
         labelled=labelled,
         unpacked=unpacked,
-        seekable=labelled and bool(formats & SEEKABLE_FORMATS),
+        seekable=labelled and None not in packets.pts and bool(formats & SEEKABLE_FORMATS),
         truncated=packets.error
         or truncation(packets.read, packets.declared, float(np.max(time_s)), promised_seconds(source)),
-        notes=tuple(filter(None, (note, guessed, _shape(source)))),
+        lost=lost,
+        lost_from_s=lost_from_s,
+        part_first=np.array(first, np.int64),
+        part_offset_s=np.array(offset) * float(source.stream.time_base or 0),
+        notes=tuple(filter(None, (note, joined if len(first) > 1 else "", guessed, edits, _shape(source)))),
         besides=tuple(
             name
             for name, kind in BESIDES.items()
@@ -306,20 +332,76 @@ def _why_unsafe(
     return "" if access[0] else "decoding cannot start at the first packet"
 
 
-def _times(
-    source: Source, packets: PacketColumns, kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], str]:
-    """Return the frames' times in display order, and a note if they are not presentation times."""
-    chosen = np.flatnonzero(kept)
-    tick = source.stream.time_base
+def _line(source: Source, packets: PacketColumns) -> tuple[TimeLine | None, str]:
+    """Return the line of the stream's times, and a note if they are not times of presentation.
+
+    None if all times are equal, or one is missing.
+    """
+    tick_s = source.stream.time_base
     for stamps, note in (
         (packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
     ):
-        ticks = [stamps[number] for number in chosen.tolist()]
-        if tick is not None and None not in ticks:
-            return seconds([value for value in ticks if value is not None], source), note
-    return np.full(len(chosen), np.nan), "the file stores no times: they are not known"
+        known = np.array([value for value in stamps if value is not None], np.int64)
+        if not tick_s or len(known) < len(stamps) or (len(known) > 1 and (known == known[0]).all()):
+            continue
+        if source.format == "avi":  # it counts pictures, whatever it was joined from
+            return TimeLine(known, np.zeros(1, np.int64), np.zeros(1, np.int64)), note
+        stored = bool(DECODING_FORMATS & set(source.format.split(","))) and None not in packets.dts
+        line = time_line(
+            known,
+            tick_s=tick_s,
+            step=packet_step(source.stream.guessed_rate, tick_s),
+            key=np.array(packets.key, np.bool_),
+            shown=~np.array(packets.discard, np.bool_),
+            decoding=np.array(packets.dts, np.int64) if stored else None,
+        )
+        return line, note
+    return None, ""
+
+
+def _stand_in_times(source: Source, packets: PacketColumns, count: int) -> tuple[NDArray[np.float64], str]:
+    """Return times by the rate if the file states none, and NaN if it states some; with a note."""
+    if any(len({*stamps} - {None}) > 1 for stamps in (packets.pts, packets.dts)):
+        return np.full(count, np.nan), "not every frame has a time: they are not known"
+    rate = float(source.stream.guessed_rate or USUAL_RATE)
+    return np.arange(count) / rate, f"the file states no times: {rate:g} frames a second are taken"
+
+
+def _lost(
+    source: Source, packets: PacketColumns, line: TimeLine | None, time_s: NDArray[np.float64]
+) -> tuple[str, float]:
+    """Describe a second file behind the first, and from when on its pictures are missing or wrong."""
+    position = np.array(packets.pos, np.int64)
+    ends = (position + np.array(packets.size, np.int64))[position >= 0]
+    at = second_file(source.path, source.format.split(","), ends.tolist())
+    if not at:
+        return "", np.inf
+    behind = np.flatnonzero((position > at) & ~np.array(packets.discard, np.bool_))
+    start = np.append(behind, [] if line is None else line.first[1:])
+    from_s = float(time_s.max())
+    if len(start) and line is not None:
+        from_s = min(from_s, seconds([int(line.ticks[int(start.min())])], source)[0])
+    return (
+        f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg",
+        from_s,
+    )
+
+
+def _mend_last_references(source: Source, packets: PacketColumns, kinds: str) -> None:
+    """Set when the last reference pictures of parts of MPEG-1 and MPEG-2 are shown, and those before a gap.
+
+    FFmpeg takes for it when the next one is decoded, which is in the next part, or behind the gap.
+    """
+    if None in packets.pts or None in packets.dts or not source.stream.time_base:
+        return
+    step = packet_step(source.stream.guessed_rate, source.stream.time_base)
+    references = np.flatnonzero(np.array(list(kinds)) != "B")
+    decoded = np.array(packets.dts, np.int64)[references]
+    held = np.diff(np.append(references, len(kinds))) * step
+    wait = np.append(np.diff(decoded), 0)
+    for place in np.flatnonzero((wait <= 0) | (wait > LONG_STEP * held)).tolist():
+        packets.pts[references[place]] = int(decoded[place] + held[place])
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:

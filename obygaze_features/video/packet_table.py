@@ -40,13 +40,19 @@ class PacketTable:
     unsafe
         Why the stream cannot be decoded sparsely; empty if it can.
     labelled
-        Whether a decoded frame is identified by its time stamp.
+        Whether a decoded frame is identified by the number of its packet.
     unpacked
         Whether this table holds only after the packets (MPEG-4) have passed the unpacking filter.
     seekable
         Whether a packet after a seek is identified by its time stamp and size.
     truncated
         Description of what the file lacks of what its container declares; empty for a complete file.
+    lost, lost_from_s
+        Description of what was joined to the file and is not read; the time from which pictures are missing.
+    part_first
+        Shape [K]: the packet that each part of a joined file begins with; 0 for the first.
+    part_offset_s
+        Shape [K]: seconds that were added to the times of each part.
     notes
         Further notes for the user.
     besides
@@ -68,6 +74,10 @@ class PacketTable:
     unpacked: bool
     seekable: bool
     truncated: str
+    lost: str
+    lost_from_s: float
+    part_first: NDArray[np.int64]
+    part_offset_s: NDArray[np.float64]
     notes: tuple[str, ...]
     besides: tuple[str, ...] = ()
 

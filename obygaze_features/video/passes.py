@@ -261,7 +261,9 @@ class WindowReader(Generic[T]):
         """Build the result of a window that has all its frames."""
         collected, frame_times = window.collected, self.frame_times
         gap = window.span.gap(self.table.frame_times, self.table.holes)
-        losses = [loss for loss in (self.table.truncated, gap, *self._losses(collected)) if loss]
+        table, end_s = self.table, window.span.end_s
+        lost = table.lost if end_s is None or end_s > table.lost_from_s else ""
+        losses = [loss for loss in (table.truncated, lost, gap, *self._losses(collected)) if loss]
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
         overhang = window.span.overhang(frame_times)

@@ -162,7 +162,10 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         frames = table.frame_times.within(start_s, end_s)
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
-    return Probe(path.stat().st_size, first_s, duration_s, len(frames), table.truncated, table.besides)
+    damage = "; ".join(filter(None, (table.truncated, table.lost)))
+    return Probe(
+        path.stat().st_size, first_s, duration_s, len(frames), damage, table.besides, len(table.part_first)
+    )
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:

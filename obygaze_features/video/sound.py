@@ -6,9 +6,10 @@ round them, so a run of frames starts where all of their time stamps agree best.
 there is silence, which is counted.
 """
 
-from collections import OrderedDict
+import math
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +24,9 @@ from av.stream import Discard
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.index import cached_fact
+from obygaze_features.video.index import cached_fact, index_packets
 from obygaze_features.video.source import UNREADABLE, Source, opened
+from obygaze_features.video.time_line import TrackLine
 
 BLOCK_S = 30
 PREROLL_S = 1
@@ -35,6 +37,8 @@ MARGIN_S = 1
 """Seconds before and after a block that are resampled, or measured, with it."""
 JUMP_S = 0.02
 """A frame whose time stamp is so far from the end of the frame before begins another run."""
+KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
+"""Seconds of packets that are kept of joined files, more than a block needs."""
 BLOCKS_KEPT = 8
 HIGHEST_RATE = 384_000
 
@@ -54,8 +58,12 @@ class SoundTrack:
     def __init__(self, path: Path, track: str = "") -> None:
         self.path = path
         self.track = track
+        offset_s = index_packets(path).part_offset_s.tolist()
         with opened(path) as source:
-            self._open(source)
+            stream = self._open(source)
+            if len(offset_s) > 1:
+                self._check_parts(source, stream, offset_s)
+        self._joined = _JoinedTrack(path, self._open, offset_s) if len(offset_s) > 1 else None
         self._ways: tuple[str, ...] = ("sound", "pictures", "all")
         self._native: OrderedDict[int, tuple[int, Samples]] = OrderedDict()
         self._ready: OrderedDict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = OrderedDict()
@@ -155,17 +163,41 @@ class SoundTrack:
         _keep_last(self._native, block)
         return self._native[block]
 
+    def _check_parts(self, source: Source, stream: AudioStream, offset_s: list[float]) -> None:
+        """Refuse sound whose times start again at other places than those of the pictures."""
+
+        def count() -> bytes:
+            line = TrackLine(offset_s)
+            for time_s, _ in _timed(source.container.demux(stream), stream):
+                line.place(time_s)
+            return str(line.part + 1).encode()
+
+        found = int(cached_fact(self.path, f"sound parts {self.track}", count))
+        if found != len(offset_s):
+            raise VideoError(
+                f"its pictures are joined from {len(offset_s)} parts and its sound from {found}: join the "
+                "parts anew with FFmpeg",
+                self.path,
+            )
+
     def _decode(self, start_s: int, end_s: int) -> tuple[int, Samples]:
         runs: list[_Run] = []
-        with opened(self.path) as source:
-            stream, origin = self._open(source), float(source.origin)
-            rate = stream.codec_context.sample_rate
-            for time_s, packet in self._packets(source, stream, origin + start_s - PREROLL_S):
+        with ExitStack() as stack:
+            if self._joined is not None:
+                source, stream = self._joined.source, self._joined.stream
+                stream.codec_context.flush_buffers()
+                packets = self._joined.packets(float(source.origin) + start_s - PREROLL_S)
+            else:
+                source = stack.enter_context(opened(self.path))
+                stream = self._open(source)
+                packets = self._packets(source, stream, float(source.origin) + start_s - PREROLL_S)
+            origin, rate = float(source.origin), stream.codec_context.sample_rate
+            for time_s, packet, part in packets:
                 if time_s is not None and time_s >= origin + end_s:
                     break
                 with suppress(*UNREADABLE):  # what a damaged packet held is missing
                     for frame in packet.decode():
-                        _add(runs, frame, origin, rate)
+                        _add(runs, frame, origin, rate, part)
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in runs:
             first = round((run.start_s - start_s) * rate)
@@ -176,8 +208,8 @@ class SoundTrack:
 
     def _packets(
         self, source: Source, stream: AudioStream, begin_s: float
-    ) -> Iterator[tuple[float | None, Any]]:
-        """Yield packets, with their times, from a time on; those without a time too.
+    ) -> Iterator[tuple[float | None, Any, int]]:
+        """Yield packets, with their times, from a time on; those without a time too; all are of part 0.
 
         Some containers can be sought in by their pictures alone, and some not at all: then all is read.
         """
@@ -199,7 +231,7 @@ class SoundTrack:
                     break
                 ready = True
                 if packet.size and (time_s is None or time_s >= begin_s):
-                    yield time_s, packet
+                    yield time_s, packet, 0
             if ready:
                 return
 
@@ -228,10 +260,56 @@ class SoundTrack:
         raise VideoError(f"no sound track '{self.track}'; there is {told}", self.path)
 
 
-class _Run:
-    """Frames of one kind without a gap: their samples, and what each says of when the run starts."""
+class _JoinedTrack:
+    """A track of a joined file, in which no time can be sought: packets are read once, in order.
 
-    def __init__(self, kind: tuple[str, str], time_s: float) -> None:
+    The last packets are kept, so that blocks in order need not be read from the start.
+    """
+
+    def __init__(self, path: Path, choose: Callable[[Source], AudioStream], offset_s: list[float]) -> None:
+        self._open = ExitStack()  # closed with this object
+        self.source = self._open.enter_context(opened(path))
+        self.stream = choose(self.source)
+        self._offset_s = offset_s
+        self._kept: deque[tuple[float, Any, int]] = deque()
+        self._new: Iterator[tuple[float, Any, int]] = iter(())
+        self._dropped_s = math.inf
+
+    def packets(self, begin_s: float) -> Iterator[tuple[float | None, Any, int]]:
+        """Yield packets from a time on, on the line of the pictures, with the number of their part."""
+        if begin_s < self._dropped_s:
+            self.source.container.seek(0)
+            self._kept.clear()
+            self._new, self._dropped_s = self._placed(), -math.inf
+        yield from [each for each in self._kept if each[0] >= begin_s]
+        for each in self._new:
+            self._kept.append(each)
+            while self._kept[0][0] < each[0] - KEPT_S:
+                self._dropped_s = self._kept.popleft()[0]
+            if each[0] >= begin_s:
+                yield each
+
+    def _placed(self) -> Iterator[tuple[float, Any, int]]:
+        line, tick_s = TrackLine(self._offset_s), float(self.stream.time_base or 0)
+        for raw_s, packet in _timed(self.source.container.demux(self.stream), self.stream):
+            time_s = line.place(raw_s)
+            packet.pts = round(time_s / tick_s)
+            yield time_s, packet, line.part
+
+
+def _timed(packets: Iterable[Any], stream: AudioStream) -> Iterator[tuple[float, Any]]:
+    """Yield packets that have a time, with it."""
+    tick_s = float(stream.time_base or 0)
+    for packet in packets:
+        stamp = packet.dts if packet.pts is None else packet.pts
+        if packet.size and stamp is not None:
+            yield stamp * tick_s, packet
+
+
+class _Run:
+    """Frames of one kind and part without a gap: their samples, and what each says of when the run starts."""
+
+    def __init__(self, kind: tuple[str, str, int], time_s: float) -> None:
         self.kind = kind
         self.n = 0
         self.earliest = self.latest = time_s
@@ -253,14 +331,14 @@ class _Run:
 
     def mono(self, rate: int) -> Samples:
         """Mix all channels into one."""
-        return _resampled(np.concatenate(self._values, axis=1), rate, rate, *self.kind)
+        return _resampled(np.concatenate(self._values, axis=1), rate, rate, *self.kind[:2])
 
 
-def _add(runs: list[_Run], frame: Any, origin: float, rate: int) -> None:
+def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> None:
     """Add a decoded frame to the run that it goes on, or begin another."""
     if frame.sample_rate != rate:
         return
-    run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name)
+    run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name, part)
     time_s = None if frame.time is None else frame.time - origin
     start_s = None if run is None or time_s is None else time_s - run.n / rate
     far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S

@@ -3,13 +3,17 @@
 import io
 import re
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
+import numpy as np
+from av.stream import Discard
 
 from obygaze_features.errors import VideoError, first_line
-from obygaze_features.video.source import OPTIONS, UNREADABLE, check_file
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.source import UNREADABLE, Source, check_file, opened
 
 FILES = {".srt": "srt", ".vtt": "webvtt", ".ass": "ass", ".ssa": "ass"}
 """Suffix of a file of subtitles -> FFmpeg's name of its format."""
@@ -41,26 +45,49 @@ def read_subtitles(path: Path) -> list[Subtitle]:
         It cannot be read, or has no subtitles that are text.
     """
     check_file(path)
-    source: Any = f"file:{path}"
     kind = FILES.get(path.suffix.lower())
-    if kind is not None:
-        source = io.BytesIO(_text(path.read_bytes()).encode("utf-8"))
-    found: list[Subtitle] = []
     try:
-        options = OPTIONS if kind is None else {}
-        with av.open(source, format=kind, options=options, metadata_errors="replace") as film:
-            streams = [one for one in film.streams.subtitles if one.codec_context.name in TEXTUAL]
-            for packet in film.demux(streams[0]) if streams else ():
-                shown: list[Any] = list(packet.decode())
-                text = " ".join(_plain(rect.dialogue.decode("utf-8", "replace")) for rect in shown).strip()
-                if text and packet.pts is not None and packet.duration and packet.time_base is not None:
-                    start = float(packet.pts * packet.time_base)
-                    found.append(Subtitle(start, start + float(packet.duration * packet.time_base), text))
+        if kind is None:
+            with opened(path) as source:
+                found = [
+                    _moved(line, offset_s) for offset_s, packet in _placed(source) for line in _lines(packet)
+                ]
+        else:
+            text: Any = io.BytesIO(_text(path.read_bytes()).encode("utf-8"))
+            with av.open(text, format=kind, options={}, metadata_errors="replace") as file:
+                found = [line for packet in file.demux(file.streams.subtitles) for line in _lines(packet)]
     except UNREADABLE as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
     if not found:
         raise VideoError("it has no subtitles that are text", path)
     return _apart(sorted(found))
+
+
+def _placed(source: Source) -> Iterator[tuple[float, Any]]:
+    """Yield the packets of a film's first text track, and the seconds to add for the pictures' line."""
+    tracks = [one for one in source.container.streams.subtitles if one.codec_context.name in TEXTUAL]
+    if not tracks:
+        return
+    tracks[0].discard = Discard.default
+    table, seen = index_packets(source.path), 0
+    for packet in source.container.demux([tracks[0], source.stream]):
+        if packet.stream.index == tracks[0].index:
+            part = int(np.searchsorted(table.part_first, max(seen - 1, 0), side="right")) - 1
+            yield float(table.part_offset_s[part]) - float(source.origin), packet
+        else:
+            seen += packet.size > 0
+
+
+def _lines(packet: Any) -> Iterator[Subtitle]:
+    """Yield what a packet shows, with its own times."""
+    text = " ".join(_plain(rect.dialogue.decode("utf-8", "replace")) for rect in packet.decode()).strip()
+    if text and packet.pts is not None and packet.duration and packet.time_base is not None:
+        start = float(packet.pts * packet.time_base)
+        yield Subtitle(start, start + float(packet.duration * packet.time_base), text)
+
+
+def _moved(line: Subtitle, offset_s: float) -> Subtitle:
+    return Subtitle(line.start_s + offset_s, line.end_s + offset_s, line.text)
 
 
 def _apart(found: list[Subtitle]) -> list[Subtitle]:

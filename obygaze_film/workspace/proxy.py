@@ -1,9 +1,7 @@
 """Make a copy of a film that browsers play, where they don't play the film; its times are the film's."""
 
-import heapq
 import os
 import sys
-from collections import deque
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,12 +10,11 @@ from typing import Any, Final
 import av
 import numpy as np
 from av.audio.resampler import AudioResampler
-from av.stream import Discard
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import at as numbered
-from obygaze_features.video import opened, read_frames
+from obygaze_features.video import opened, played, probe, read_frames
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -28,9 +25,6 @@ TICK: Final = Fraction(1, 90_000)
 RATE: Final = 48_000
 """Of sound, in samples a second."""
 
-REORDERED: Final = 16
-"""Pictures among which times may be swapped; H.264 has no more."""
-
 PLAYED: Final = {
     "mov": ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
     "webm": ({"vp8", "vp9", "av1"}, {"opus", "vorbis"}),
@@ -39,7 +33,7 @@ PLAYED: Final = {
 
 
 def plays_in_browser(path: Path) -> bool:
-    """Tell whether common browsers play a file: container, codecs and 8-bit pictures.
+    """Tell whether common browsers play a file, at its times: container, codecs, 8-bit pictures, one part.
 
     Raises
     ------
@@ -51,7 +45,8 @@ def plays_in_browser(path: Path) -> bool:
         pictures, sounds = PLAYED.get(container, (set(), set()))
         audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
-        return source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
+        plays = source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
+    return plays and probe(path).parts == 1
 
 
 def cache_folder() -> Path:
@@ -102,30 +97,18 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def _transcode(source: Any, made: Any, turned: int, progress: Callable[[float], None]) -> None:
-    film, origin = source.container, source.origin
-    sounds: Any = next(iter(film.streams.audio), None)
-    if sounds is not None:
-        sounds.discard = Discard.default  # nothing else of it is read for features
+    sounds: Any = next(iter(source.container.streams.audio), None)
     pictures = _Pictures(made, source.stream, turned)
     audio = None if sounds is None else _Sound(made)
-    for frame in _frames(film, source.stream, sounds):
-        at = frame.pts * frame.time_base - origin
+    for at_s, frame in played(source, sounds):
         if not isinstance(frame, av.AudioFrame):
-            pictures.add(frame, at)
-            progress(float(at))
+            pictures.add(frame, at_s)
+            progress(at_s)
         elif audio is not None:
-            audio.add(frame, at)
-    pictures.end()
+            audio.add(frame, at_s)
+    made.mux(pictures.stream.encode(None))
     if audio is not None:
         made.mux(audio.stream.encode(None))
-
-
-def _frames(film: Any, *streams: Any) -> Any:
-    for packet in film.demux([stream for stream in streams if stream is not None]):
-        try:
-            yield from (frame for frame in packet.decode() if frame.pts is not None)
-        except av.error.InvalidDataError:
-            continue
 
 
 class _Pictures:
@@ -143,33 +126,19 @@ class _Pictures:
         self.stream.time_base = self.stream.codec_context.time_base = TICK
         self.stream.codec_context.gop_size = round(KEY_S * float(source.average_rate or 25))
         self.stream.codec_context.max_b_frames = 0  # the first picture's time is then the film's
-        self.waiting: deque[Any] = deque()
-        self.times: list[int] = []
         self.last = -1
 
-    def add(self, frame: Any, at: Fraction) -> None:
-        """Take a picture; those of AVI come in order with their times swapped, so that the least is taken."""
+    def add(self, frame: Any, at_s: float) -> None:
+        """Encode a picture."""
         if self.turned:
             upright = np.rot90(frame.to_ndarray(format="rgb24"), -self.turned // 90)
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(upright), "rgb24")
-        self.waiting.append(frame.reformat(self.width, self.height, "yuv420p"))
-        heapq.heappush(self.times, round(at / TICK))
-        if len(self.waiting) > REORDERED:
-            self._encode()
-
-    def _encode(self) -> None:
-        picture, ticks = self.waiting.popleft(), heapq.heappop(self.times)
+        picture, ticks = frame.reformat(self.width, self.height, "yuv420p"), round(at_s / TICK)
         if ticks <= self.last:
             return
         self.last = ticks
         picture.pts, picture.time_base, picture.pict_type = ticks, TICK, 0
         self.made.mux(self.stream.encode(picture))
-
-    def end(self) -> None:
-        """Encode what waits."""
-        while self.waiting:
-            self._encode()
-        self.made.mux(self.stream.encode(None))
 
 
 class _Sound:
@@ -180,10 +149,10 @@ class _Sound:
         self.resampler = AudioResampler("fltp", "stereo", RATE)
         self.next: int | None = None
 
-    def add(self, frame: Any, at: Fraction) -> None:
+    def add(self, frame: Any, at_s: float) -> None:
         """Take samples."""
         if self.next is None:
-            self.next = round(at * RATE)
+            self.next = round(at_s * RATE)
         for piece in self.resampler.resample(frame):
             piece.pts, piece.time_base = self.next, Fraction(1, RATE)
             self.next += piece.samples

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from tests.priority import ordinary_priority
 
 RATE = 44_100
+PICTURES = {".avi": "mpeg4", ".vob": "mpeg2video"}
+"""Codecs of pictures where H.264 isn't usual."""
 
 
 def clicks(times_s: Sequence[float], seconds: float, rate: int = RATE) -> NDArray[np.float32]:
@@ -49,7 +51,7 @@ def write_film(
         What is seen, in place of the grey.
     """
     with ordinary_priority(), av.open(str(path), "w") as output:
-        video = output.add_stream("mpeg4" if path.suffix == ".avi" else "libx264", rate=25)
+        video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=25)
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
         video.codec_context.thread_count = 1
         sounds = []

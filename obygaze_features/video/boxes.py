@@ -1,0 +1,83 @@
+"""Find in a file's bytes what FFmpeg leaves out unsaid: a second file behind it, and odd edit lists."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+# The first bytes of MP4, Matroska, FLV, ASF, IVF and AVI.
+SECOND_FILE = re.compile(
+    rb"\x00\x00\x00[\x08-\xff]ftyp|\x1aE\xdf\xa3.{1,60}?(?:matroska|webm)|FLV\x01[\x00-\x05]\x00\x00\x00\x09"
+    rb"|\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c|DKIF\x00\x00\x20\x00|RIFF....AVI ",
+    re.DOTALL,
+)
+ONCE = (b"ftyp", b"moov")
+
+
+def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
+    """Return where a second file begins that was joined to the first one; 0 if there is none.
+
+    Parameters
+    ----------
+    path
+        The file.
+    formats
+        FFmpeg's names of its format.
+    ends
+        Where the packets that were read end, as far as it is known.
+    """
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        if "mov" in formats:  # its boxes tell without a search
+            seen = set[bytes]()
+            for head, _, kind in boxes(data, 0, len(data)):
+                if kind in ONCE and kind in seen:
+                    return head - 8
+                seen.add(kind)
+            return 0
+        # Of IVF the second file is read as one last picture.
+        last = sorted(ends)[-2 if "ivf" in formats else -1 :]
+        found = SECOND_FILE.search(data, last[0]) if last else None
+        return found.start() if found else 0
+
+
+def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield where the content of each box begins and ends, and its type (ISO/IEC 14496-12, 4.2)."""
+    while start + 8 <= end:
+        size, kind, head = int.from_bytes(data[start : start + 4], "big"), data[start + 4 : start + 8], 8
+        if size == 1:
+            size, head = int.from_bytes(data[start + 8 : start + 16], "big"), 16
+        after = start + size if size else end
+        if after < start + head:
+            return
+        yield start + head, min(after, end), kind
+        start = after
+
+
+def odd_edits(path: Path, track: int) -> bool:
+    """Return whether a track's edit list holds a picture, changes the rate, or leaves a hole between edits.
+
+    FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
+    """
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        for trak in _inside(data, _inside(data, [(0, len(data))], b"moov"), b"trak"):
+            head = next(_inside(data, [trak], b"tkhd"), (0, 0))[0]
+            own = head + (20 if data[head : head + 1] == b"\x01" else 12)
+            if int.from_bytes(data[own : own + 4], "big") == track:
+                lists = _inside(data, _inside(data, [trak], b"edts"), b"elst")
+                return any(_is_odd(data[head:end]) for head, end in lists)
+    return False
+
+
+def _inside(data: mmap, outer: Iterable[tuple[int, int]], wanted: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the boxes of a type inside others."""
+    for start, end in outer:
+        yield from ((head, after) for head, after, kind in boxes(data, start, end) if kind == wanted)
+
+
+def _is_odd(edits: bytes) -> bool:
+    wide = 8 if edits[:1] == b"\x01" else 4
+    for number, at in enumerate(range(8, len(edits) - 2 * wide - 3, 2 * wide + 4)):
+        media, rate = edits[at + wide : at + 2 * wide], edits[at + 2 * wide : at + 2 * wide + 4]
+        if rate != b"\x00\x01\x00\x00" or (number and media == b"\xff" * wide):
+            return True
+    return False

@@ -1,0 +1,154 @@
+"""Put the times of a stream on one line that rises, whatever parts the file was joined from.
+
+The files of a DVD, recordings and downloads are often joined byte by byte. Their times start again with each
+part, or jump. Players show the parts one after the other, and so does this line.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import VideoError
+
+REORDERED = 34
+"""Packets by which a picture may be decoded before one that is shown before it: 16 frames of two fields."""
+JUMP_S = 3600
+TRACK_BACK_S = 0.1
+"""Seconds by which the times of sound step back where a part begins; less is inexact times."""
+MOST_PARTS = 1000
+USUAL_RATE = Fraction(25)
+"""Pictures a second where a file states neither times nor a rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """The times of a stream's packets [P] on one line, in decoding order.
+
+    Parameters
+    ----------
+    ticks
+        Shape [P]: raw times plus the offset of their part.
+    first
+        Shape [K]: the packet that each part begins with.
+    offset
+        Shape [K]: ticks that were added to the times of each part; 0 for the first.
+    """
+
+    ticks: NDArray[np.int64]
+    first: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+
+def time_line(
+    ticks: NDArray[np.int64],
+    *,
+    tick_s: Fraction,
+    step: int,
+    key: NDArray[np.bool_],
+    shown: NDArray[np.bool_],
+    decoding: NDArray[np.int64] | None = None,
+) -> TimeLine:
+    """Find where times start again or jump, and put each part after the one before it.
+
+    Parameters
+    ----------
+    ticks, key, shown
+        Shape [P]: times of presentation in decoding order; which packets are key packets, and shown.
+    tick_s
+        Seconds of a tick.
+    step
+        Ticks between two pictures, for parts of one picture.
+    decoding
+        Shape [P]: times of decoding, where the container stores them for its packets.
+
+    Raises
+    ------
+    VideoError
+        There are more than `MOST_PARTS` parts.
+    """
+    chosen = np.flatnonzero(shown)
+    own, keys = ticks[chosen], key[chosen]
+    begins = _part_starts(
+        own, keys, None if decoding is None else decoding[chosen], int(JUMP_S / tick_s), step
+    )
+    offset = [0]
+    for first, start, end in zip(begins[:-1], begins[1:], [*begins, len(own)][2:], strict=True):
+        before, part = np.unique(own[first:start]), own[start:end]
+        apart = int(np.median(np.diff(before))) if len(before) > 1 else step
+        offset.append(offset[-1] + int(before[-1]) + apart - int(part.min()))
+    first_packets = np.append(0, chosen[begins[1:]])
+    counts = np.diff(np.append(first_packets, len(ticks)))
+    return TimeLine(ticks + np.repeat(offset, counts), first_packets, np.array(offset, np.int64))
+
+
+def _part_starts(
+    own: NDArray[np.int64], key: NDArray[np.bool_], decoding: NDArray[np.int64] | None, jump: int, step: int
+) -> list[int]:
+    """List the pictures [L] with which parts begin, without decoding.
+
+    A part begins at a key picture that would be shown before one that was decoded before it; at any picture
+    that would be shown before one decoded more than `REORDERED` packets before it; after a jump; and where
+    stored times of decoding step back.
+    """
+    begins = [0]
+    while True:
+        start = begins[-1]
+        part = own[start:]
+        latest = np.maximum.accumulate(part)
+        before = np.concatenate((part[:1], latest[:-1]))
+        settled = np.concatenate((np.full(min(REORDERED, len(part)), part.min()), latest[:-REORDERED]))
+        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > jump)
+        if step > 1:  # else ticks are too coarse for the rate, and pictures share them
+            starts[1:] |= key[start + 1 :] & (before[1:] == part[0]) & (part[1:] == part[0])
+        if decoding is not None:
+            starts[1:] |= np.diff(decoding[start:]) < 0
+        if not starts.any():
+            return begins
+        begins.append(start + int(np.argmax(starts)))
+        if len(begins) > MOST_PARTS:
+            raise VideoError(f"its times start again more than {MOST_PARTS:,} times: join its parts anew")
+
+
+def evened(line: TimeLine, step: int) -> TimeLine:
+    """Return a line whose parts have even steps where their length is that of all pictures at one rate.
+
+    For pictures without a time of their own, FFmpeg's estimates are a picture early or late at times.
+    """
+    ticks = line.ticks.copy()
+    for part in np.split(ticks, line.first[1:]):
+        order = np.argsort(part, kind="stable")
+        even = part[order[0]] + step * np.arange(len(part))
+        if abs(int(even[-1] - part[order[-1]])) <= step // 2:
+            part[order] = even
+    return TimeLine(ticks, line.first, line.offset)
+
+
+def packet_step(rate: Fraction | None, tick_s: Fraction) -> int:
+    """Return the ticks between two pictures of a rate that FFmpeg guesses."""
+    return max(int(1 / ((rate or USUAL_RATE) * tick_s)), 0)
+
+
+class TrackLine:
+    """The line of another track: its k-th part is moved as the k-th part of the pictures is.
+
+    Parameters
+    ----------
+    offset_s
+        Shape [K]: seconds that are added to the times of each part of the pictures.
+    """
+
+    def __init__(self, offset_s: Sequence[float]) -> None:
+        self.part = 0
+        self._offset_s = offset_s
+        self._latest: float | None = None
+
+    def place(self, time_s: float) -> float:
+        """Return the place on the line of a packet's time; packets come in the order of the file."""
+        if self._latest is not None and not -TRACK_BACK_S <= time_s - self._latest <= JUMP_S:
+            self.part += 1
+            self._latest = time_s
+        self._latest = max(time_s, self._latest or time_s)
+        return time_s + self._offset_s[min(self.part, len(self._offset_s) - 1)]

@@ -1,0 +1,66 @@
+"""Join films byte by byte, as DVDs, recordings and downloads are, of numbered pictures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import av
+import numpy as np
+
+from tests.video.conftest import draw
+from tests.video.encoding import encode
+
+X264 = {"preset": "ultrafast", "crf": "16", "g": "10", "bf": "2", "x264-params": "b-adapt=0"}
+X265 = {"preset": "ultrafast", "crf": "16", "x265-params": "keyint=10:bframes=2:log-level=none:pools=none"}
+MPEG = {"g": "9", "bf": "2", "qscale": "2"}
+VPX = {"g": "10", "crf": "10", "b": "1M", "deadline": "realtime", "cpu-used": "8", "auto-alt-ref": "0"}
+FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
+KINDS: dict[str, dict[str, object]] = {
+    "mpeg2.vob": {"codec": "mpeg2video", "options": MPEG},
+    "mpeg1.mpg": {"codec": "mpeg1video", "options": MPEG},
+    "h264.ts": {"options": X264},
+    "hevc.ts": {"codec": "libx265", "options": X265},
+    "mpeg2.ts": {"codec": "mpeg2video", "options": MPEG},
+    "h264.mkv": {"options": X264},
+    "hevc.mkv": {"codec": "libx265", "options": X265},
+    "mpeg4.mkv": {"codec": "mpeg4", "options": {"g": "10", "bf": "2", "qscale": "2"}},
+    "vp8.webm": {"codec": "libvpx", "options": VPX},
+    "vp9.webm": {"codec": "libvpx-vp9", "options": VPX},
+    "fragments.mp4": {"options": X264, "container_options": FRAGMENTS},
+}
+"""Codecs and containers of parts that FFmpeg reads on after the first; two at most in Matroska."""
+
+
+def part(path: Path, first: int, count: int, start_s: float = 0.0) -> Path:
+    """Encode pictures numbered from `first` on, shown from a time on; the name's end is a kind."""
+    kind = next(kind for kind in KINDS if path.name.endswith(kind))
+    how = dict(KINDS[kind])
+    times = [round(25 * start_s) + number for number in range(count)]
+    return encode(path, (draw(first + number) for number in range(count)), times=times, **how)  # type: ignore[arg-type]
+
+
+def joined(path: Path, parts: Sequence[Path], cut: int = 0) -> Path:
+    """Join files, the first without its last `cut` bytes, whole packets of 188."""
+    data = [each.read_bytes() for each in parts]
+    data[0] = data[0][: len(data[0]) - cut // 188 * 188]
+    path.write_bytes(b"".join(data))
+    return path
+
+
+def numbers_of(pictures: Sequence[np.ndarray]) -> list[int]:
+    """Read the numbers in pictures."""
+    from tests.video.conftest import number_in
+
+    return [number_in(picture) for picture in pictures]
+
+
+def moved(source: Path, target: Path, seconds: float) -> Path:
+    """Copy a file's packets with later times."""
+    with av.open(str(source)) as film, av.open(str(target), "w") as made:
+        stream = made.add_stream_from_template(film.streams.video[0])
+        for packet in film.demux(video=0):
+            if packet.size:
+                shift = round(seconds / packet.time_base)
+                packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
+                packet.stream = stream
+                made.mux(packet)
+    return target

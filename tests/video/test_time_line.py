@@ -1,0 +1,243 @@
+"""Times rise over all parts of a joined file, whatever reads them; what no time line can mend is said."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from obygaze.cli import table_of_contents
+from obygaze_features.errors import VideoError
+from obygaze_features.video import (
+    SoundTrack,
+    at,
+    find_shots,
+    opened,
+    played,
+    probe,
+    read_frames,
+    read_subtitles,
+    uniform,
+)
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.time_line import MOST_PARTS, time_line
+from tests.video.conftest import draw
+from tests.video.encoding import encode
+from tests.video.joining import KINDS, X264, joined, numbers_of, part
+from tests.video.sounding import clicks, write_film
+
+LENGTHS = (24, 31)
+BOTH = [*range(24), *range(100, 131)]
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory) -> dict[str, list[Path]]:
+    folder = tmp_path_factory.mktemp("halves")
+    return {
+        kind: [part(folder / f"{n}-{kind}", 100 * n, count) for n, count in enumerate(LENGTHS)]
+        for kind in KINDS
+    }
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fragments.mp4"])
+def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
+    film = joined(tmp_path / f"ab-{kind}", halves[kind])
+    whole = read_frames(film, at(range(55)))
+    assert whole.status == "ok"
+    assert numbers_of(whole.images) == BOTH
+    np.testing.assert_allclose(whole.time_s - whole.time_s[0], np.arange(55) / 25, atol=0.0015)
+    assert any("2 parts" in note for note in whole.notes)
+    for start_s, end_s in ((0.0, 0.5), (0.8, 1.16), (1.3, 1.9)):
+        span = read_frames(film, uniform(40), start_s=start_s, end_s=end_s)
+        inside = np.flatnonzero((whole.time_s >= start_s) & (whole.time_s < end_s))
+        assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
+    found = probe(film)
+    assert (found.frames, found.parts) == (55, 2)
+    assert found.duration_s == pytest.approx(2.2, abs=0.002)
+
+
+@pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
+def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path, kind):
+    film = joined(tmp_path / f"ab-{kind}", halves[kind])
+    with av.open(str(film)) as container:
+        container.streams.video[0].thread_count = 1
+        reference = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    frames = read_frames(film, at(range(0, 55, 9)))
+    assert frames.method == "sparse"
+    for image, number in zip(frames.images, frames.index, strict=True):
+        assert np.array_equal(image, reference[number])
+
+
+def test_a_step_back_of_hours_of_a_transport_stream_is_no_film_of_days(tmp_path):
+    late, early = (
+        part(tmp_path / name, first, 30, start_s)
+        for name, first, start_s in (("a-h264.ts", 0, 100.0), ("b-h264.ts", 100, 10.0))
+    )
+    film = joined(tmp_path / "ab.ts", [late, early])
+    assert probe(film).duration_s == pytest.approx(2.4)
+    assert numbers_of(read_frames(film, at([29, 30, 59])).images) == [29, 100, 129]
+
+
+def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
+    film = joined(tmp_path / "film.vob", halves["mpeg2.vob"])
+    arguments = [
+        "manifest",
+        "import",
+        "film",
+        str(film),
+        "--window",
+        "0.5",
+        "--hop",
+        "0.5",
+        "--shots",
+        "none",
+    ]
+    result = CliRunner().invoke(table_of_contents(), [*arguments, "--out", str(tmp_path / "w.csv")])
+    assert result.exit_code == 0, result.output
+    spans = [line.split(",") for line in (tmp_path / "w.csv").read_text().splitlines()]
+    place = spans[0].index("end_s")
+    assert max(float(row[place]) for row in spans[1:]) == pytest.approx(2.2, abs=0.01)
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")])
+def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
+    rate, times = 48_000, ([0.5], [0.3, 31.0])
+    parts = [
+        write_film(
+            tmp_path / f"{n}.{suffix}",
+            {"eng": clicks(at_s, length, rate)},
+            seconds=length,
+            codec=codec,
+            rate=rate,
+        )
+        for n, (at_s, length) in enumerate(zip(times, (1.2, 34.0), strict=True))
+    ]
+    film = joined(tmp_path / f"film.{suffix}", parts)
+    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=16_000)
+    assert missing_s < 0.2
+    delay = 0 if codec == "flac" else 256 / rate
+    for at_s in (0.5, 1.5, 32.2):
+        near = slice(round((at_s - 0.2) * 16_000), round((at_s + 0.2) * 16_000))
+        assert (near.start + int(np.abs(samples[near]).argmax())) / 16_000 - at_s == pytest.approx(
+            delay, abs=0.001
+        )
+    again, _ = SoundTrack(film).parts(31.0, 33.0, (), rate=16_000)
+    assert np.array_equal(again[0], samples[31 * 16_000 : 33 * 16_000])
+    with opened(film) as source:
+        sound = source.container.streams.audio[0]
+        heard = [(time_s, type(frame)) for time_s, frame in played(source, sound)]
+    seen = [time_s for time_s, kind in heard if kind is av.VideoFrame]
+    assert np.allclose(np.diff(seen), 0.04, atol=0.002)
+    assert max(time_s for time_s, kind in heard if kind is av.AudioFrame) == pytest.approx(35.2, abs=0.1)
+
+
+def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
+    loud = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], 1.2)}, seconds=1.2)
+    silent = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
+    with pytest.raises(VideoError, match="parts"):
+        SoundTrack(joined(tmp_path / "ab.mkv", [loud, silent]))
+
+
+def test_shots_and_subtitles_lie_on_it_too(tmp_path):
+    parts = []
+    rng = np.random.default_rng(0)
+    for number in range(2):
+        scene = rng.integers(0, 255, (6, 8, 3), np.uint8).repeat(8, 0).repeat(8, 1)
+        plain = encode(tmp_path / f"{number}.mp4", [scene] * 30, options=X264)
+        (tmp_path / "a.srt").write_text(
+            f"1\n00:00:00,200 --> 00:00:00,900\npart {number}\n", encoding="utf-8"
+        )
+        parts.append(tmp_path / f"{number}.mkv")
+        with (
+            av.open(str(plain)) as film,
+            av.open(str(tmp_path / "a.srt")) as lines,
+            av.open(str(parts[-1]), "w") as made,
+        ):
+            streams = [made.add_stream_from_template(each.streams[0]) for each in (film, lines)]
+            for packets, stream in zip((lines, film), reversed(streams), strict=True):
+                for packet in packets.demux():
+                    if packet.size:
+                        packet.stream = stream
+                        made.mux(packet)
+    film = joined(tmp_path / "ab.mkv", parts)
+    assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
+    assert [line.start_s for line in read_subtitles(film)] == pytest.approx([0.2, 1.4])
+
+
+@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv"])
+def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
+    codec = {"asf": "wmv2", "ivf": "libvpx"}.get(kind, "libx264")
+    parts = [encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codec) for n in range(3)]
+    film = joined(tmp_path / f"film.{kind}", parts if kind == "mkv" else parts[:2])
+    assert read_frames(film, uniform(4)).status == "partial"
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
+    assert "second file" in probe(film).damage
+    assert probe(parts[0]).damage == ""
+
+
+def test_what_a_fragmented_mp4_loses_where_it_was_joined_is_said(halves, tmp_path):
+    film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
+    frames = read_frames(film, uniform(4))
+    assert frames.status == "partial"
+    assert numbers_of(frames.images)[0] == 0
+
+
+def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
+    path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
+    data = bytearray(path.read_bytes())
+    place = data.rfind(b"stts") - 4
+    data[place + 20 : place + 24] = bytes(4)
+    path.write_bytes(data)
+    frames = read_frames(path, at(range(30)))
+    assert numbers_of(frames.images) == list(range(30))
+    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
+    assert any("25 frames a second" in note for note in frames.notes)
+
+
+def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
+    frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
+    assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
+
+
+def test_packets_of_one_picture_each_are_parts_too(tmp_path):
+    parts = [part(tmp_path / f"{n}-h264.mkv", 10 * n, count) for n, count in enumerate((1, 20))]
+    frames = read_frames(joined(tmp_path / "ab.mkv", parts), at(range(21)))
+    assert numbers_of(frames.images) == [0, *range(10, 30)]
+    np.testing.assert_allclose(frames.time_s, np.arange(21) / 25, atol=0.0015)
+
+
+def test_too_many_parts_are_refused_in_time():
+    ticks = np.tile(np.arange(40), MOST_PARTS + 1)
+    every = np.ones(len(ticks), np.bool_)
+    with pytest.raises(VideoError, match="times start again"):
+        time_line(ticks, tick_s=Fraction(1, 25), step=1, key=every, shown=every)
+
+
+@pytest.mark.parametrize("odd", ["dwell", "rate", "hole"])
+def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, odd):
+    data = bytearray(cut_film.read_bytes())
+    place = data.index(b"elst") + 4
+    assert int.from_bytes(data[place + 4 : place + 8], "big") == 1
+    notes = read_frames(cut_film, uniform(2)).notes
+    if odd == "hole":
+        entry = bytes(data[place + 8 : place + 20])
+        hole = entry[:4] + b"\xff\xff\xff\xff" + entry[8:]
+        data[place + 4 : place + 8] = (3).to_bytes(4, "big")
+        data[place + 20 : place + 20] = hole + entry
+        for box in (b"elst", b"edts", b"trak", b"moov"):
+            start = data.index(box) - 4
+            data[start : start + 4] = (int.from_bytes(data[start : start + 4], "big") + 24).to_bytes(4, "big")
+    else:
+        data[place + 16 : place + 20] = bytes(4) if odd == "dwell" else b"\x00\x02\x00\x00"
+    path = tmp_path / "odd.mp4"
+    path.write_bytes(data)
+    assert len(read_frames(path, uniform(2)).notes) == len(notes) + 1
+
+
+def test_the_line_is_the_same_from_the_cache(halves, tmp_path):
+    table = index_packets(joined(tmp_path / "ab.mkv", halves["h264.mkv"]))
+    again = type(table).from_bytes(table.to_bytes())
+    assert again.part_offset_s.tolist() == table.part_offset_s.tolist() == pytest.approx([0.0, 0.96])
