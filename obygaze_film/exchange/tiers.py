@@ -12,7 +12,7 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.screen import probability
 from obygaze_film.schema import ModelRecord, durations
-from obygaze_film.timeline import Reason, reasons
+from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline

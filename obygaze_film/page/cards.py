@@ -9,7 +9,7 @@ import pandas as pd
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
-from obygaze_film.timeline import Reason, reasons
+from obygaze_film.segments import Reason, reasons
 
 NONE = "–"
 """Shown if there is no figure."""

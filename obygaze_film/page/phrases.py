@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from obygaze_film.schema import FLAGS, FilmRecord, ModelRecord
-from obygaze_film.timeline import reasons
+from obygaze_film.segments import reasons
 from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")

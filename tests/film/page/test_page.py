@@ -15,7 +15,7 @@ from obygaze_film.page.cards import absent, sentence, why_no_rate
 from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock, first_sentence
 from obygaze_film.page.view import FilmView
-from obygaze_film.timeline import Reason, reasons
+from obygaze_film.segments import Reason, reasons
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
 
