@@ -68,7 +68,8 @@ def resolve(path: Path) -> Path:
     if path.with_name(path.name + STAGING_SUFFIX).is_dir():
         return resolve(path.with_name(path.name + STAGING_SUFFIX))
     if not path.exists():
-        raise StoreError(f"{path}: no such store, nor a version of it ({path.name}-1.0.0)")
+        version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
+        raise StoreError(f"{path}: no such store{version}")
     if path.is_file():
         raise StoreError(
             f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"

@@ -42,7 +42,7 @@ GROUPS = {
     "--model",
     "models",
     multiple=True,
-    metavar="NAME|MODULE:FACTORY",
+    metavar="NAME|[NAME=]MODULE:FACTORY",
     shell_complete=complete_model,
     help="Model of the zoo, of an installed package or of a module; repeatable. "
     "Baselines are always added.  [default: the whole zoo]",

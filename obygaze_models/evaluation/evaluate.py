@@ -56,8 +56,8 @@ def evaluate(
     ----------
     data : Dataset
     models : sequence of str, mapping of str to estimator, sequence of ModelSpec, or None
-        Names of the zoo's models, of entry points, or ``module:factory``; or estimators, factories and specs
-        by name. None for the zoo's own. The baselines are always added.
+        Names of the zoo's models, of entry points, or ``[name=]module:factory``; or estimators, factories and
+        specs by name. None for the zoo's own. The baselines are always added.
     task : str or Target
         What is asked in training: a task of the codebook, ``concept:NAME``, ``levels`` or ``scale:NAME``.
     test : str or Target, or a sequence of them, optional

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path, PurePath
 from typing import Any
 
+from obygaze_features.schema import Name, expected, fits
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import BASELINES, ENTRY_POINTS, HOMES
@@ -105,7 +106,7 @@ def models_for(
 # --- others
 # ---------------------------------------------------------------------------
 def find_models(names: Iterable[str], builtin: Mapping[str, ModelSpec]) -> list[ModelSpec]:
-    """Find models by the names of built-in ones and of entry points, or as ``module:factory``.
+    """Find models by the names of built-in ones and of entry points, or as ``[name=]module:factory``.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def find_models(names: Iterable[str], builtin: Mapping[str, ModelSpec]) -> list[
     Raises
     ------
     ModelError
-        No such model, a module that can't be imported, or one that gives no estimator.
+        No such model, a module that can't be imported, one that gives no estimator, or a name that is none.
     """
     specs = []
     for name in names:
@@ -188,20 +189,24 @@ def _seeded(made: Any, seed: int) -> Any:
     return made.set_params(**seeds) if seeds else made
 
 
-def _from_module(name: str) -> ModelSpec:
-    module, _, factory = name.partition(":")
+def _from_module(asked: str) -> ModelSpec:
+    name, has_name, place = asked.rpartition("=")
+    if has_name and (not fits(name, Name) or name in BUILTIN_MODELS):
+        taken = "is a model of the zoo" if name in BUILTIN_MODELS else f"expected {expected(Name)}"
+        raise ModelError(f"--model {asked}: {name!r}: {taken}; give NAME=MODULE:FACTORY a name of its own")
+    module, _, factory = place.partition(":")
     module = ".".join(PurePath(module.removesuffix(".py")).parts)  # my/forest.py is my.forest
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # last, so that no file of the folder stands in for an installed package
     try:
         member: Any = importlib.import_module(module)
     except Exception as error:
-        raise ModelError(f"--model {name}: module {module} can't be imported: {error}") from error
+        raise ModelError(f"--model {asked}: module {module} can't be imported: {error}") from error
     for part in factory.split("."):
         if not hasattr(member, part):
-            raise ModelError(f"--model {name}: module {module} has no {factory}")
+            raise ModelError(f"--model {asked}: module {module} has no {factory}")
         member = getattr(member, part)
-    return as_spec(name, member)
+    return replace(as_spec(name, member), name=name) if has_name else as_spec(place, member)
 
 
 def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
@@ -216,5 +221,9 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
     near = get_close_matches(name, known, n=1)
     if "," in name:
         raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}, or MODULE:FACTORY"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"expected one of {', '.join(known)}, or [NAME=]MODULE:FACTORY"
+    )
     raise ModelError(f"unknown model {name!r}: {hint}")

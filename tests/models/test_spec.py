@@ -188,6 +188,15 @@ def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypa
     assert type(spec.make(0)).__name__ == "LinearSVC"
 
 
+def test_a_model_of_a_module_may_be_given_a_name():
+    found = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])[0]
+    assert (found.name, found.title) == ("forest", "forest")
+    assert type(found.make(0)).__name__ == "HistGradientBoostingClassifier"
+    for name in ("linear", "", "a b", "a=b"):  # a file is called so
+        with pytest.raises(ModelError):
+            models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
+
+
 @pytest.mark.parametrize(
     ("asked", "place"),
     [
