@@ -20,7 +20,7 @@ import numpy as np
 from measure import arguments, in_turn, show, verdict
 
 from obygaze.demo_corpus import write_video
-from obygaze_features.backbones import Backbone, Output
+from obygaze_features.backbones import Backbone, BackboneOutput
 from obygaze_features.backbones.descriptors import descriptors
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.extraction import Job, run_local
@@ -34,7 +34,7 @@ MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
 )
 HEADERS = ("what", "found", "at most")
 MOST_AT_ONCE = 64
-TOKENS = Output("tokens", (3137, 768), "float16")
+TOKENS = BackboneOutput("tokens", (3137, 768), "float16")
 
 
 class Pretended:
@@ -48,7 +48,7 @@ class Pretended:
 
     compute, card = SimpleNamespace(first_size=lambda: 1), "cpu"
 
-    def __init__(self, n_frames: int, outputs: tuple[Output, ...], *, copies: bool) -> None:
+    def __init__(self, n_frames: int, outputs: tuple[BackboneOutput, ...], *, copies: bool) -> None:
         rng = np.random.default_rng(0)
         arrays = {each.name: rng.normal(size=(1, *each.shape)).astype(each.dtype) for each in outputs}
         self._arrays = {name: np.repeat(values, MOST_AT_ONCE, axis=0) for name, values in arrays.items()}
@@ -76,21 +76,23 @@ class Pretended:
 def networks(*, tokens: bool = False, copies: bool = False) -> tuple[Backbone, ...]:
     """Make the three."""
 
-    def make(name: str, n_frames: int, preset: str, *shapes: Output) -> Backbone:
+    def make(name: str, n_frames: int, preset: str, *shapes: BackboneOutput) -> Backbone:
         encode = Pretended(n_frames, shapes, copies=copies)
         return Backbone(name, n_frames, PRESETS[preset].geometry, encode, shapes, descriptors().provenance)
 
     return (
-        make("xclip", 32, "obygaze12", Output("frames", (32, 512)), Output("pooled", (512,))),
+        make("xclip", 32, "obygaze12", BackboneOutput("frames", (32, 512)), BackboneOutput("pooled", (512,))),
         make(
             "vivit",
             32,
             "obygaze12",
-            Output("frames", (16, 768)),
-            Output("pooled", (768,)),
+            BackboneOutput("frames", (16, 768)),
+            BackboneOutput("pooled", (768,)),
             *([TOKENS] if tokens else []),
         ),
-        make("xclip-lsmdc", 12, "clip", Output("frames", (12, 512)), Output("pooled", (512,))),
+        make(
+            "xclip-lsmdc", 12, "clip", BackboneOutput("frames", (12, 512)), BackboneOutput("pooled", (512,))
+        ),
     )
 
 

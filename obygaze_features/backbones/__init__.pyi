@@ -1,7 +1,7 @@
 from .backbone import Backbone as Backbone
+from .backbone import BackboneOutput as BackboneOutput
 from .backbone import Hearing as Hearing
 from .backbone import LoadedNetwork as LoadedNetwork
-from .backbone import Output as Output
 from .backbone import TextBackbone as TextBackbone
 from .backbone import Tokens as Tokens
 from .checkpoint import check_keys as check_keys

@@ -1,4 +1,4 @@
-"""Define the value objects of backbones: `Backbone`, `Output`, `TextBackbone`, `Tokens`, `LoadedNetwork`."""
+"""Define values of backbones: `Backbone`, `BackboneOutput`, `TextBackbone`, `Tokens`, `LoadedNetwork`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from obygaze_features.backbones.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class BackboneOutput:
     """One array that a backbone computes per clip.
 
     Parameters
@@ -96,7 +96,7 @@ class Backbone:
     n_frames: int
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     encode: Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
-    outputs: tuple[Output, ...]
+    outputs: tuple[BackboneOutput, ...]
     provenance: Mapping[str, Any]
     libraries: tuple[str, ...] = ()
     encode_in_worker: bool = False

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, Output, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descriptor_provenance
 from obygaze_features.backbones.resize import box_resize
 
 SIZE = 96
@@ -70,8 +70,8 @@ def descriptors(n_frames: int = 32) -> Backbone:
         prepare=prepare,
         encode=encode,
         outputs=(
-            Output("frames", (n_frames, len(FEATURES))),
-            Output("pooled", (len(FEATURES),)),
+            BackboneOutput("frames", (n_frames, len(FEATURES))),
+            BackboneOutput("pooled", (len(FEATURES),)),
         ),
         provenance=descriptor_provenance(
             FEATURES,

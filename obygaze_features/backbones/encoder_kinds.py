@@ -17,7 +17,7 @@ HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EncoderKind:
     """How networks of one `model_type` are read.
 
     Parameters
@@ -88,12 +88,12 @@ class TextKind:
         Whether texts are filled up to the limit, as in the network's training; others are read at their end
         token.
     unexpected, unused
-        As of a `Kind`.
+        As of a `EncoderKind`.
     """
 
     network: str
     read: ReadText
-    sees: Kind
+    sees: EncoderKind
     head: str = "text projection"
     meaning: str = "text embedding, not normalised"
     padded: bool = False
@@ -159,7 +159,7 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 EMBEDDING = "image embedding of each frame, not normalised"
 _AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025"
 _VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
-CLIP = Kind(
+CLIP = EncoderKind(
     "CLIPVisionModelWithProjection",
     _embedded,
     EMBEDDING,
@@ -172,7 +172,7 @@ CLIP = Kind(
     head="visual projection",
     layer="image embedding",
 )
-SIGLIP = Kind(
+SIGLIP = EncoderKind(
     "SiglipVisionModel",
     _pooled,
     EMBEDDING,
@@ -189,7 +189,7 @@ SIGLIP2 = (
     "Tschannen et al., SigLIP 2: Multilingual vision-language encoders with improved semantic "
     "understanding, localization, and dense features, arXiv:2502.14786, 2025"
 )
-DINOV2 = Kind(
+DINOV2 = EncoderKind(
     "Dinov2Model",
     _pooled,
     "class token of each frame",
@@ -197,7 +197,7 @@ DINOV2 = Kind(
     "Oquab et al., DINOv2, TMLR 2024",
     side="",
 )
-IMAGES: Mapping[str, Kind] = {
+IMAGES: Mapping[str, EncoderKind] = {
     "clip": CLIP,
     "clip_vision_model": CLIP,
     "metaclip_2": replace(
@@ -215,7 +215,7 @@ IMAGES: Mapping[str, Kind] = {
         network="Dinov2WithRegistersModel",
         citation="Darcet et al., Vision transformers need registers, ICLR 2024",
     ),
-    "dinov3_vit": Kind(
+    "dinov3_vit": EncoderKind(
         "DINOv3ViTModel",
         _pooled,
         "class token of each frame",
@@ -223,7 +223,7 @@ IMAGES: Mapping[str, Kind] = {
         "Siméoni et al., DINOv3, arXiv:2508.10104, 2025",
         side="",
     ),
-    "aimv2": Kind(
+    "aimv2": EncoderKind(
         "Aimv2Model",
         _featured,
         EMBEDDING,
@@ -233,7 +233,7 @@ IMAGES: Mapping[str, Kind] = {
         unused=("text_model", "text_projection"),
         family="aimv2",
     ),
-    "aimv2_vision_model": Kind(
+    "aimv2_vision_model": EncoderKind(
         "Aimv2VisionModel",
         _pooled,
         "attention pooling of each frame, or the mean",
@@ -241,7 +241,7 @@ IMAGES: Mapping[str, Kind] = {
         _AIMV2,
         prefix=0,
     ),
-    "vit": Kind(
+    "vit": EncoderKind(
         "ViTModel",
         _first,
         "class token of each frame",
@@ -249,7 +249,7 @@ IMAGES: Mapping[str, Kind] = {
         "Dosovitskiy et al., An image is worth 16x16 words, ICLR 2021",
         settings={"add_pooling_layer": False},
     ),
-    "hiera": Kind(
+    "hiera": EncoderKind(
         "HieraModel",
         _pooled,
         "mean over the tokens of each frame, normalised",
@@ -259,8 +259,8 @@ IMAGES: Mapping[str, Kind] = {
     ),
 }
 """`model_type` -> how its networks read pictures."""
-VIDEOS: Mapping[str, Kind] = {
-    "videomae": Kind(
+VIDEOS: Mapping[str, EncoderKind] = {
+    "videomae": EncoderKind(
         "VideoMAEModel",
         _mean,
         "mean over all tokens",
@@ -270,7 +270,7 @@ VIDEOS: Mapping[str, Kind] = {
         frames=("num_frames", "tubelet_size"),
         unexpected=(*HEADS, r"decoder\..*", r"encoder_to_decoder\..*"),
     ),
-    "vjepa2": Kind(
+    "vjepa2": EncoderKind(
         "VJEPA2Model",
         _encoded,
         "mean over all tokens",
@@ -282,7 +282,7 @@ VIDEOS: Mapping[str, Kind] = {
         flexible=True,
         unused=("predictor",),
     ),
-    "videoprism_vision_model": Kind(
+    "videoprism_vision_model": EncoderKind(
         "VideoPrismVisionModel",
         _states,
         "mean over all tokens",
@@ -291,7 +291,7 @@ VIDEOS: Mapping[str, Kind] = {
         prefix=0,
         frames=("num_frames", 1),
     ),
-    "videoprism": Kind(
+    "videoprism": EncoderKind(
         "VideoPrismClipModel",
         _aligned,
         "video embedding, of length 1",
@@ -302,7 +302,7 @@ VIDEOS: Mapping[str, Kind] = {
         unused=("text_model",),
         family="videoprism",
     ),
-    "timesformer": Kind(
+    "timesformer": EncoderKind(
         "TimesformerModel",
         _by_time,
         "class token",
@@ -310,7 +310,7 @@ VIDEOS: Mapping[str, Kind] = {
         "Bertasius et al., Is space-time attention all you need for video understanding?, ICML 2021",
         frames=("num_frames", 1),
     ),
-    "vivit": Kind(
+    "vivit": EncoderKind(
         "VivitModel",
         _largest,
         "max of the last hidden state over all tokens, the class token included",
@@ -319,7 +319,7 @@ VIDEOS: Mapping[str, Kind] = {
         frames=("num_frames", "tubelet_size"),
         settings={"add_pooling_layer": False},  # the published checkpoint has none, it would be random
     ),
-    "xclip": Kind(
+    "xclip": EncoderKind(
         "XCLIPModel",
         frames_of_xclip,
         "mean of it over the frames, the published video vector",

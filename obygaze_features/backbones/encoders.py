@@ -24,7 +24,7 @@ from obygaze_features.backbones.encoder_kinds import (
     SIGLIP,
     SIGLIP2,
     VIDEOS,
-    Kind,
+    EncoderKind,
     Read,
     TextKind,
     frames_of_xclip,
@@ -35,7 +35,7 @@ from obygaze_features.backbones.processor import preset_of_processor, second_sig
 from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError, first_line
 
-AnyKind = TypeVar("AnyKind", bound=Kind | TextKind)
+AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
 VISION = "vision_config"
 
 
@@ -143,7 +143,7 @@ def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
 
 
 _CLIPS = {kind: IMAGES[kind] for kind in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")}
-_BACKBONES: Mapping[str, tuple[Mapping[str, Kind], tuple[str, ...]]] = {
+_BACKBONES: Mapping[str, tuple[Mapping[str, EncoderKind], tuple[str, ...]]] = {
     "image": (IMAGES, ()),
     "video": (VIDEOS, ()),
     "clip": (_CLIPS, ("obygaze12",)),
@@ -200,7 +200,7 @@ class Half(Generic[AnyKind]):
         self.weights = weights
         self.type = _type_of(weights, kinds, usual)
         self.kind = kinds[self.type]
-        self.seeing: Kind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
+        self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
         self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
         self.own: Any = getattr(self.config, part, self.config)
         self.second = self.seeing is SIGLIP and second_siglip(weights)
@@ -231,7 +231,7 @@ class Half(Generic[AnyKind]):
         }
 
 
-class SeeingHalf(Half[Kind]):
+class SeeingHalf(Half[EncoderKind]):
     """The half of a network that sees, with the processor beside its weights."""
 
     def side(self) -> int | None:
@@ -391,7 +391,7 @@ class Pictures(nn.Module):
 class Clips(nn.Module):
     """A network of clips: its tokens, their means in time, and one vector."""
 
-    def __init__(self, model: Any, kind: Kind, step: int, tokens: str) -> None:
+    def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
         super().__init__()
         self.model = model
         self.read, self.prefix, self.step, self.tokens = kind.read, kind.prefix, step, tokens
@@ -422,7 +422,7 @@ class XClipTokens(nn.Module):
     in `XCLIPModel.get_video_features`.
     """
 
-    def __init__(self, model: Any, kind: Kind, tokens: str) -> None:
+    def __init__(self, model: Any, kind: EncoderKind, tokens: str) -> None:
         super().__init__()
         self.model = model
         self.tokens = tokens

@@ -9,7 +9,7 @@ from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, Output, TextBackbone
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import (
     auto_config,
     load_pretrained,
@@ -60,7 +60,7 @@ def network_backbone(
         Further fields of the provenance.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
-    outputs = tuple(Output(array, shape, dtypes[array]) for array, shape in shapes.items())
+    outputs = tuple(BackboneOutput(array, shape, dtypes[array]) for array, shape in shapes.items())
     size = preset.geometry.size
     fused = fuse_activations(network)
     return Backbone(

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features.backbones.backbone import Output
+from obygaze_features.backbones.backbone import BackboneOutput
 from obygaze_features.backbones.compute import (
     Compute,
     card_of,
@@ -156,7 +156,7 @@ class Runner:
         name: str,
         network: nn.Module,
         affine: Affine,
-        outputs: tuple[Output, ...],
+        outputs: tuple[BackboneOutput, ...],
         *,
         n_frames: int,
         size: int,
@@ -293,7 +293,7 @@ class Runner:
             results = self.network(frames.to(self._dtype))
             return {output.name: self._checked(output, results) for output in self.outputs}
 
-    def _checked(self, output: Output, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def _checked(self, output: BackboneOutput, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
         shapes = {name: list(result.shape[1:]) for name, result in results.items()}
         if shapes.get(output.name) != list(output.shape):
             raise BackboneError(

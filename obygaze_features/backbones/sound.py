@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, signal, sparse
 
-from obygaze_features.backbones.backbone import Backbone, Hearing, Output, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing, descriptor_provenance
 
 RATE = 16_000
 STEPS_A_SECOND = 50
@@ -55,7 +55,7 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
         n_frames=n_frames,
         prepare=prepare,
         encode=encode,
-        outputs=(Output("frames", (n_frames, width)), Output("pooled", (width,))),
+        outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
         provenance=descriptor_provenance(
             FEATURES,
             preset={

@@ -93,7 +93,7 @@ class Tokenizer:
 
 
 class CaptionTokenizer(Tokenizer):
-    """CLIP's tokenizer as the LSMDC X-CLIP takes it: start, `max_words - 2` pieces, end, padded with 0.
+    """CLIP's tokenizer as the LSMDC X-CLIP takes it: start, `max_words - 2` tokens, end, padded with 0.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, Hearing, Output
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, card_of, inference, is_out_of_memory
 from obygaze_features.backbones.weights import Weights, find_weights, object_beside
@@ -34,7 +34,7 @@ Steps = Callable[[Any, Any, int], torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WaveformKind:
     """How networks of one type are read.
 
     Parameters
@@ -95,13 +95,15 @@ _HEADS = (
 )
 _SPEECH = ("Wav2Vec2FeatureExtractor", _every_step, f"{_LAST}, 50 steps a second")
 
-KINDS: Mapping[str, Kind] = {
-    "wav2vec2": Kind(
+KINDS: Mapping[str, WaveformKind] = {
+    "wav2vec2": WaveformKind(
         "Wav2Vec2Model", *_SPEECH, "Baevski et al., wav2vec 2.0, NeurIPS 2020", unexpected=_HEADS
     ),
-    "hubert": Kind("HubertModel", *_SPEECH, "Hsu et al., HuBERT, IEEE/ACM TASLP 2021", unexpected=_HEADS),
-    "wavlm": Kind("WavLMModel", *_SPEECH, "Chen et al., WavLM, IEEE JSTSP 2022", unexpected=_HEADS),
-    "whisper": Kind(
+    "hubert": WaveformKind(
+        "HubertModel", *_SPEECH, "Hsu et al., HuBERT, IEEE/ACM TASLP 2021", unexpected=_HEADS
+    ),
+    "wavlm": WaveformKind("WavLMModel", *_SPEECH, "Chen et al., WavLM, IEEE JSTSP 2022", unexpected=_HEADS),
+    "whisper": WaveformKind(
         "WhisperModel",
         "WhisperFeatureExtractor",
         _whisper_steps,
@@ -111,7 +113,7 @@ KINDS: Mapping[str, Kind] = {
         agree={"feature_size": "num_mel_bins"},
         unexpected=(r"proj_out\..*",),
     ),
-    "audio-spectrogram-transformer": Kind(
+    "audio-spectrogram-transformer": WaveformKind(
         "ASTModel",
         "ASTFeatureExtractor",
         _ast_steps,
@@ -121,7 +123,7 @@ KINDS: Mapping[str, Kind] = {
         agree={"max_length": "max_length", "num_mel_bins": "num_mel_bins"},
         unexpected=(r"classifier\..*",),
     ),
-    "clap": Kind(
+    "clap": WaveformKind(
         "ClapAudioModelWithProjection",
         "ClapFeatureExtractor",
         _one_step,
@@ -175,7 +177,7 @@ def waveform(
         n_frames=n_frames,
         prepare=np.asarray,
         encode=encoder,
-        outputs=(Output("frames", (n_frames, width), dtype), Output("pooled", (width,))),
+        outputs=(BackboneOutput("frames", (n_frames, width), dtype), BackboneOutput("pooled", (width,))),
         provenance={
             "head": "projection" if config.model_type == "clap" else None,
             "layer": kind.meaning,
@@ -206,7 +208,9 @@ class WaveformEncoder:
 
     clips_at_once = 1
 
-    def __init__(self, network: Any, config: Any, extractor: Any, kind: Kind, compute: Compute) -> None:
+    def __init__(
+        self, network: Any, config: Any, extractor: Any, kind: WaveformKind, compute: Compute
+    ) -> None:
         self.name = "waveform"
         self.compute = compute
         self.device = compute.torch_device()
@@ -289,7 +293,7 @@ class WaveformEncoder:
             ) from error
 
 
-def _extractor(source: Weights, kind: Kind, config: Any) -> Any:
+def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
     """Make the feature extractor of the numbers beside the weights.
 
     Raises

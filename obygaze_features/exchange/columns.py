@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from obygaze_features.errors import StoreError
 
-Kind = Literal["number", "list", "other"]
+ColumnKind = Literal["number", "list", "other"]
 
 LEAVE_OUT: Final = "!"
 """Before a pattern of columns that are no features."""
@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 def choose_columns(
     path: Path,
     names: Sequence[str],
-    kind_of: Callable[[str], Kind],
+    kind_of: Callable[[str], ColumnKind],
     asked: Sequence[str] = (),
     never: Collection[str] = (),
 ) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, first_line, install_command
-from obygaze_features.exchange.columns import Kind, choose_columns
+from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -152,7 +152,7 @@ def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[s
                 ) from None
         return values
 
-    def kind_of(name: str) -> Kind:
+    def kind_of(name: str) -> ColumnKind:
         try:
             given = [number(cell) for cell in columns[name] if cell.strip()]
         except ValueError:
@@ -171,7 +171,7 @@ def _columns(
     *,
     asked: tuple[str, ...],
     never: frozenset[str],
-    kind_of: Callable[[str], Kind],
+    kind_of: Callable[[str], ColumnKind],
     numbers: Callable[[str], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
@@ -186,7 +186,7 @@ def _columns(
     shown = ", ".join(name or "(without a name)" for name in others)
     about = {"left_out": f"columns that are no features: {shown}"} if others else {}
     matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
-    return _pieces(path, labels, {"": matrix}), about
+    return _items(path, labels, {"": matrix}), about
 
 
 def _parquet(
@@ -216,7 +216,7 @@ def parquet_rows(
 
     lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
 
-    def kind_of(name: str) -> Kind:
+    def kind_of(name: str) -> ColumnKind:
         kind = columns[name].type
         if any(fits(kind) for fits in lists):
             return "list"
@@ -245,7 +245,7 @@ def _npy(path: Path, ids: str | None) -> Iterator[FileContent]:
     matrix = map_npy(path)
     if ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
-    yield _pieces(path, _ids_file(path, ids), {"": matrix}), {}
+    yield _items(path, _ids_file(path, ids), {"": matrix}), {}
 
 
 @contextmanager
@@ -267,7 +267,7 @@ def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
             raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
     names, column = _ids_of(path, list(arrays), ids)
     labels = _texts(arrays.pop(column), f"{path}, {column}") if names is None else names
-    yield _pieces(path, labels, _by_row(path, arrays, len(labels))), {}
+    yield _items(path, labels, _by_row(path, arrays, len(labels))), {}
 
 
 def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
@@ -304,7 +304,7 @@ def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> FileContent | N
         return None
     names, column = _ids_of(path, list(matrices), ids)
     labels = _texts(read_column(matrices.pop(column), path), path) if names is None else names
-    return _pieces(path, labels, _by_row(path, matrices, len(labels))), {}
+    return _items(path, labels, _by_row(path, matrices, len(labels))), {}
 
 
 def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> FileContent:
@@ -331,7 +331,7 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> F
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return _pieces(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
+    return _items(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
 
 
 # --- what all of them share
@@ -383,7 +383,7 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> dict[str, Any]:
     return chosen
 
 
-def _pieces(
+def _items(
     path: Path,
     ids: Sequence[str],
     arrays: Mapping[str, Any],

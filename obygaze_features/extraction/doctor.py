@@ -32,7 +32,7 @@ Level = Literal["ok", "note", "fault"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """Result of one check.
 
     Parameters
@@ -50,7 +50,7 @@ class Finding:
     text: str
 
 
-def examine(path: Path | str | None = None) -> list[Finding]:
+def examine(path: Path | str | None = None) -> list[Diagnosis]:
     """Check this machine and the folder in which a store will be created.
 
     Parameters
@@ -75,12 +75,12 @@ def examine(path: Path | str | None = None) -> list[Finding]:
     return [_found("host", host), *versions(), *devices(), *weights(), *cores(), *place]
 
 
-def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Finding:
+def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
     """Make a finding; what is wrong, and the remedy, follow the text."""
-    return Finding(about, "fault" if fault else "note" if note else "ok", f"{text}{fault or note}")
+    return Diagnosis(about, "fault" if fault else "note" if note else "ok", f"{text}{fault or note}")
 
 
-def versions() -> Iterator[Finding]:
+def versions() -> Iterator[Diagnosis]:
     """Compare the installed versions with the bounds that obygaze declares."""
     yield _found("obygaze", importlib.metadata.version("obygaze"))
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
@@ -100,12 +100,12 @@ def versions() -> Iterator[Finding]:
             if not version or not package.specifier.contains(version, prereleases=True):
                 level: Level = "fault" if version or extra in NEEDED else "note"
                 remedy = f"needed: {package}; {install_command(f'obygaze[{extra or NEEDED[1]}]')}"
-                yield Finding(package.name, level, f"{version or 'not installed'}, {remedy}")
+                yield Diagnosis(package.name, level, f"{version or 'not installed'}, {remedy}")
         lacks = "; a part is missing" if any(text.endswith("(not installed)") for text in texts) else ""
         yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts), note=lacks)
 
 
-def devices() -> Iterator[Finding]:
+def devices() -> Iterator[Diagnosis]:
     """List the GPUs that torch sees, with their memory."""
     try:
         import torch  # noqa: PLC0415 - takes seconds, and is an extra, whose lack is a finding of the versions
@@ -129,7 +129,7 @@ def devices() -> Iterator[Finding]:
         yield _found("decoding", f"{here:.3g} cores a card", note=slow if here < FEWEST_CORES else "")
 
 
-def weights() -> Iterator[Finding]:
+def weights() -> Iterator[Diagnosis]:
     """List the weights in the hub's cache, each with the commit that pins it."""
     from obygaze_features.backbones.weights import HUB, OPENCLIP  # noqa: PLC0415 - heavy
 
@@ -151,7 +151,7 @@ def weights() -> Iterator[Finding]:
             yield _found("weights", f"{name}: {named}", note=absent)
 
 
-def cores() -> Iterator[Finding]:
+def cores() -> Iterator[Diagnosis]:
     """Count the usable cores, and compare them with what Slurm allotted."""
     n = usable_cores()
     allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
@@ -160,7 +160,7 @@ def cores() -> Iterator[Finding]:
     yield _found("cores", f"{n} usable of {os.cpu_count()}", note=note)
 
 
-def examine_place(path: Path) -> Iterator[Finding]:
+def examine_place(path: Path) -> Iterator[Diagnosis]:
     """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
     folder = existing_folder(path)
     kind, options = _mount(folder)

@@ -32,7 +32,7 @@ MOST_DEATHS = 8
 """Deaths without a clip in between after which the run ends; a single clip at fault causes at most seven."""
 
 
-class Processes(Protocol):
+class WorkerProcesses(Protocol):
     """What runs the loop in several processes: a `WorkerPool` of them, or a Ray cluster."""
 
     workers: int
@@ -125,7 +125,7 @@ def worded_contrast(there: object, here: object) -> str:
 def share_out(
     stage: Stage,
     clip_ids: Sequence[str],
-    processes: Processes,
+    processes: WorkerProcesses,
     report: RunReport,
     *,
     stopped: Callable[[], bool],

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.schema import Count, fits
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
-from obygaze_features.store.store_files import PIECE, FolderFiles, StoreFiles, gone, guarded
+from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, gone, guarded
 
 CRC_BYTES: Final = 4
 
@@ -81,7 +81,7 @@ def row_view(values: NDArray[Any]) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
-_PIECE = 1 << 17  # numbers checked together: they stay in the processor's cache
+_AT_ONCE = 1 << 17  # numbers checked together: they stay in the processor's cache
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -99,9 +99,9 @@ def all_finite(values: NDArray[Any]) -> bool:
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
-    for first in range(0, len(bits), _PIECE):
-        piece = bits[first : first + _PIECE]  # the two largest of each sign's bits: nothing is copied
-        if int(piece.max()) >= 0xFC00 or int(piece.view(np.int16).max()) >= 0x7C00:
+    for first in range(0, len(bits), _AT_ONCE):
+        part = bits[first : first + _AT_ONCE]  # the two largest of each sign's bits: nothing is copied
+        if int(part.max()) >= 0xFC00 or int(part.view(np.int16).max()) >= 0x7C00:
             return False
     return True
 
@@ -157,8 +157,8 @@ class SealedArray:
         values: NDArray[Any] = guarded(self._where, lambda: self._read(wanted), store=self._files.where)
         return values
 
-    def pieces(self, rows: range) -> Iterator[slice]:
-        """Cut rows of one stored object into pieces that are cheap to read one after another."""
+    def slices(self, rows: range) -> Iterator[slice]:
+        """Cut rows of one stored object into slices that are cheap to read one after another."""
         size = len(rows)
         if isinstance(self._files, FolderFiles) and self._sharded:
             size = min(size, max(1, WARM // self._row_bytes))
@@ -245,8 +245,8 @@ def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
     """Read a row of a shard; return whether its checksum is right."""
     checksum = 0
     source.seek(offset)
-    for start in range(0, len(view), PIECE):
-        part = view[start : start + PIECE]
+    for start in range(0, len(view), READ_AT_ONCE):
+        part = view[start : start + READ_AT_ONCE]
         if source.readinto(part) != len(part):
             return False
         checksum = crc32c(part, checksum)

@@ -11,7 +11,7 @@ from obygaze_features.io import PARTIAL_SUFFIX
 from obygaze_features.lines import json_bytes
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.journal import SHA256_HEX
-from obygaze_features.store.pieces import Layout
+from obygaze_features.store.pieces import StageLayout
 from obygaze_features.store.records import GroupSpec, PlannedClip
 
 PAGE = 4096
@@ -61,7 +61,7 @@ def estimate_disk(
     links
         Whether the file system has hard links; without them, shards are copied.
     """
-    layout = Layout(sorted(groups, key=lambda group: group.name), len(clips))
+    layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
     shards, chunks = (
         [-(-size // PAGE) * PAGE for array in arrays for _, size in array.blocks()]
         for arrays in (layout.shards, layout.small)

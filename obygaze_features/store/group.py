@@ -238,12 +238,12 @@ class Group:
         """
         size = block_rows(array, len(self.clip_ids))
         for first in range(start // size * size, len(self.clip_ids), size):
-            for rows in self.pieces(array, range(first, min(first + size, len(self.clip_ids)))):
+            for rows in self.slices(array, range(first, min(first + size, len(self.clip_ids)))):
                 yield rows.start, self._features(array, rows)
 
-    def pieces(self, array: str, rows: range) -> Iterator[slice]:
-        """Cut rows of one stored object into pieces that are cheap to read one after another."""
-        return self._array(array).pieces(rows)
+    def slices(self, array: str, rows: range) -> Iterator[slice]:
+        """Cut rows of one stored object into slices that are cheap to read one after another."""
+        return self._array(array).slices(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""

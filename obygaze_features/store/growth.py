@@ -12,7 +12,7 @@ from obygaze_features.store.format import STAGING_SUFFIX, STATUSES, is_newer
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import GroupSpec, PlannedClip
-from obygaze_features.store.stage import Parent, read_stage
+from obygaze_features.store.stage import ParentStore, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
 from obygaze_features.store.store_files import guarded
 
@@ -95,7 +95,7 @@ def is_outlived(path: Path, parent: Path) -> bool:
     if not path.is_dir():
         return False
     stage = read_stage(path)
-    return stage.grows != Parent.of(parent) and not stage.n_writers() and not still_needed(path)
+    return stage.grows != ParentStore.of(parent) and not stage.n_writers() and not still_needed(path)
 
 
 def still_needed(path: Path) -> str:

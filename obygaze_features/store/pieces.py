@@ -77,7 +77,7 @@ class StoredArray:
         return data + crc32c(data).to_bytes(CRC_BYTES, "little")
 
 
-class Layout:
+class StageLayout:
     """The pieces of a stage, and the places of their rows.
 
     Attributes
@@ -144,7 +144,9 @@ class Rows:
         Folder and clips of the store that the stage grows, if any.
     """
 
-    def __init__(self, stage: Path, layout: Layout, parent: tuple[Path, Sequence[StoredClip]] | None) -> None:
+    def __init__(
+        self, stage: Path, layout: StageLayout, parent: tuple[Path, Sequence[StoredClip]] | None
+    ) -> None:
         self._stage, self.layout = stage, layout
         self._parent, self._clips = parent or (Path(), ())
         self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}

@@ -58,7 +58,7 @@ class Hub(Struct, kw_only=True):
     revision: Hex40
 
 
-class Preset(Struct, kw_only=True):
+class PresetRecord(Struct, kw_only=True):
     """How frames are prepared."""
 
     resize: Any
@@ -74,7 +74,7 @@ class ImportedSampling(Struct, kw_only=True):
     n: Count | None
 
 
-class Sampling(ImportedSampling, kw_only=True):
+class SamplingRecord(ImportedSampling, kw_only=True):
     """Which frames are taken, and how many."""
 
     policy: SomeText
@@ -106,7 +106,7 @@ class ImportedCompute(Struct, kw_only=True):
     device: SomeText | None
 
 
-class Compute(ImportedCompute, kw_only=True):
+class ComputeRecord(ImportedCompute, kw_only=True):
     """How the numbers were computed."""
 
     dtype: SomeText
@@ -123,7 +123,7 @@ class ImportedProvenance(Struct, kw_only=True):
     hub: Hub | None
     weights_sha256: Hex64 | None
     architecture: Object
-    preset: Preset
+    preset: PresetRecord
     sampling: ImportedSampling
     decoder: ImportedDecoder
     compute: ImportedCompute
@@ -141,9 +141,9 @@ class ImportedProvenance(Struct, kw_only=True):
 class Provenance(ImportedProvenance, kw_only=True):
     """Where the features of a group come from; other fields may be added and are kept."""
 
-    sampling: Sampling
+    sampling: SamplingRecord
     decoder: Decoder
-    compute: Compute
+    compute: ComputeRecord
     software: Versions
 
 

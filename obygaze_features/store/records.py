@@ -171,7 +171,7 @@ class ClipFeatures:
     arrays: Mapping[str, NDArray[Any]]
 
 
-class Source(msgspec.Struct, forbid_unknown_fields=True):
+class ClipSource(msgspec.Struct, forbid_unknown_fields=True):
     """What is known of a clip's file, and which card computed its features."""
 
     bytes: Whole | msgspec.UnsetType = msgspec.UNSET
@@ -227,7 +227,7 @@ class ClipResult:
 
 def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in source.items()}
-    check(plain, (Source,), f"{where}, source")
+    check(plain, (ClipSource,), f"{where}, source")
     return plain
 
 

@@ -40,7 +40,7 @@ from obygaze_features.store.journal import (
     is_done,
     read_journals,
 )
-from obygaze_features.store.pieces import Layout, Rows
+from obygaze_features.store.pieces import Rows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, whole
@@ -53,7 +53,7 @@ def staging_path(destination: Path | str) -> Path:
     return destination.with_name(destination.name + STAGING_SUFFIX)
 
 
-class Parent(msgspec.Struct, frozen=True):
+class ParentStore(msgspec.Struct, frozen=True):
     """Sealed store that a stage grows: its folder and its fingerprint."""
 
     path: str
@@ -73,7 +73,7 @@ class Parent(msgspec.Struct, frozen=True):
             If the store is missing or has changed.
         """
         folder = Path(self.path)
-        if not (folder / DIGESTS).is_file() or Parent.of(folder) != self:
+        if not (folder / DIGESTS).is_file() or ParentStore.of(folder) != self:
             raise StoreError(
                 f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
             )
@@ -84,7 +84,7 @@ class _Record(msgspec.Struct, omit_defaults=True):
     layout: int
     groups: Annotated[tuple[GroupSpec, ...], msgspec.Meta(min_length=1)]
     corpus: dict[str, Any]
-    parent: Parent | None = None
+    parent: ParentStore | None = None
 
 
 class Stage:
@@ -117,7 +117,7 @@ class Stage:
         self.corpus = record.corpus
         self.grows = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
-        self.layout = Layout(record.groups, len(clips))
+        self.layout = StageLayout(record.groups, len(clips))
         self.whole: set[Attempt] = set()
         self._known: set[Attempt] = set()
         self._seen: object = None
@@ -154,7 +154,7 @@ class Stage:
         path = Path(path)
         wanted = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         kinds = tuple(sorted(groups, key=lambda group: group.name))
-        grows = None if parent is None else Parent.of(parent)
+        grows = None if parent is None else ParentStore.of(parent)
         record = _Record(LAYOUT, kinds, validate_corpus(corpus), grows)
         _refuse_twins([clip.clip_id for clip in wanted], "clip")
         _refuse_twins([group.name for group in kinds], "group")
@@ -180,7 +180,9 @@ class Stage:
     def _contrast(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Say in what a stage differs from what it is to be resumed with."""
 
-        def settings(groups: Sequence[GroupSpec], corpus: dict[str, object], parent: Parent | None) -> object:
+        def settings(
+            groups: Sequence[GroupSpec], corpus: dict[str, object], parent: ParentStore | None
+        ) -> object:
             grown = parent and f"{parent.path} {parent.fingerprint}"
             named = {group.name: asdict(group) | {"arrays": _by_name(group)} for group in groups}
             return {**named, "corpus": corpus | {"manifest_sha256": ""}, "--append": grown}

@@ -26,7 +26,7 @@ from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
 from obygaze_features.store.format import JOURNALS, PIECE_ROWS, PIECES
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
-from obygaze_features.store.pieces import Layout, Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import Rows, StageLayout, StoredArray, attempt_file
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
 
 BLOCK = 1 << 18
@@ -240,7 +240,7 @@ class StageWriter:
 class _Piece:
     """An attempt at a piece that is being written."""
 
-    def __init__(self, stage: Path, layout: Layout, attempt: Attempt) -> None:
+    def __init__(self, stage: Path, layout: StageLayout, attempt: Attempt) -> None:
         self._stage, self._layout, self.attempt = stage, layout, attempt
         self.entries: dict[int, JournalEntry] = {}
         self._files: dict[str, int] = {}  # path -> descriptor

@@ -153,8 +153,8 @@ class _Sound:
         """Take samples."""
         if self.next is None:
             self.next = round(at_s * RATE)
-        for piece in self.resampler.resample(frame):
-            piece.pts, piece.time_base = self.next, Fraction(1, RATE)
-            self.next += piece.samples
-            if piece.pts >= 0:
-                self.made.mux(self.stream.encode(piece))
+        for block in self.resampler.resample(frame):
+            block.pts, block.time_base = self.next, Fraction(1, RATE)
+            self.next += block.samples
+            if block.pts >= 0:
+                self.made.mux(self.stream.encode(block))

@@ -355,7 +355,7 @@ def join(several: Sequence[Sums]) -> Joint:
 # --- rounds
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, slots=True)
-class Step:
+class FitStep:
     """The model after a round, and the largest change of a weight against the largest weight."""
 
     planes: Planes
@@ -367,7 +367,7 @@ class Step:
         return self.change <= TOLERANCE
 
 
-def newton_step(joint: Joint, C: float = 1.0) -> Step:
+def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     """Make the next model of gradients and curvatures at the last: of half ||w||^2 + C sum of log losses.
 
     Parameters
@@ -406,4 +406,4 @@ def newton_step(joint: Joint, C: float = 1.0) -> Step:
     change = float(np.abs(after - now).max() / max(np.abs(after).max(), np.finfo(np.float64).tiny))
     standard = sums.start["start_mean"], sums.start["start_scale"]
     planes = Planes(*standard, after[None, :-1], after[-1:], np.full(1, 1 / C), np.full(1, np.nan))
-    return Step(planes, change)
+    return FitStep(planes, change)

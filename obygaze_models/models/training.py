@@ -23,7 +23,7 @@ N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""
 
 
-class Network(Protocol):
+class TrainableNetwork(Protocol):
     """What is trained: arithmetic on one flat vector of parameters [P].
 
     A layer is whatever `views` makes of the parameters, or of their gradient, without copying.
@@ -197,7 +197,7 @@ class _Learner:
     def __init__(
         self,
         model: "NetworkClassifier",
-        network: Network,
+        network: TrainableNetwork,
         parameters: Floats,
         clips: tuple[Floats, Floats, Floats],
     ) -> None:
@@ -339,7 +339,7 @@ class NeuralClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkClassifier(NeuralClassifier):
-    """Base class of the classifiers that train a `Network` by `train_many`.
+    """Base class of the classifiers that train a `TrainableNetwork` by `train_many`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from obygaze_features.backbones import Output
+from obygaze_features.backbones import BackboneOutput
 from obygaze_features.backbones import runner as running
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
@@ -75,7 +75,7 @@ def test_frames_of_another_number_size_or_type_are_refused(shape, dtype):
 
 def test_a_network_that_gives_another_shape_than_it_announced_is_refused():
     with pytest.raises(BackboneError, match=r"'frames' as \[3, 5\] .*'frames': \[3, 3\]"):
-        runner(outputs=(Output("frames", (F, 5)),))(clips(1))
+        runner(outputs=(BackboneOutput("frames", (F, 5)),))(clips(1))
 
 
 def test_a_batch_that_nobody_may_write_is_taken_and_may_be_overwritten_once_begun():
@@ -99,7 +99,7 @@ def test_autocast_is_close_and_recorded_and_stored_in_half(precision):
         def forward(self, pixels):
             return {"frames": layer(pixels.mean(dim=(3, 4)))}
 
-    outputs = (Output("frames", (F, 3)),)
+    outputs = (BackboneOutput("frames", (F, 3)),)
     exact = runner(Linear(), outputs)(clips(2))["frames"]
     close = runner(Linear(), outputs, precision=precision)(clips(2))["frames"]
     assert 0 < np.abs(exact - close).max() < 0.02

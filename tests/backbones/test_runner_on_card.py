@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from obygaze_features.backbones import Output
+from obygaze_features.backbones import BackboneOutput
 from obygaze_features.backbones import runner as running
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
@@ -20,7 +20,11 @@ from obygaze_features.errors import BackboneError
 from .pretended_card import NAME, Card
 
 F, SIZE = 3, 4
-OUTPUTS = (Output("frames", (F, 3)), Output("tokens", (F, 5), "float16"), Output("pooled", (3,)))
+OUTPUTS = (
+    BackboneOutput("frames", (F, 3)),
+    BackboneOutput("tokens", (F, 5), "float16"),
+    BackboneOutput("pooled", (3,)),
+)
 DRIVER = getattr(torch, "AcceleratorError", RuntimeError)
 KINDS = {
     "allocator": (torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 20.00 MiB."),

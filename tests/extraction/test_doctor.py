@@ -7,13 +7,13 @@ import os
 import pytest
 
 from obygaze_features.extraction import doctor
-from obygaze_features.extraction.doctor import Finding
+from obygaze_features.extraction.doctor import Diagnosis
 from obygaze_features.store.disk_usage import FreeSpace
 
 GB = 10**9
 
 
-def only(found: list[Finding], about: str) -> Finding:
+def only(found: list[Diagnosis], about: str) -> Diagnosis:
     (finding,) = [each for each in found if each.about == about]
     return finding
 
@@ -25,7 +25,7 @@ def installed(monkeypatch):
     """Pretend that a distribution has another version; None: it is not installed."""
     real = importlib.metadata.version
 
-    def pretend(name: str, version: str | None) -> list[Finding]:
+    def pretend(name: str, version: str | None) -> list[Diagnosis]:
         def asked(other: str) -> str:
             if other != name:
                 return real(other)
