@@ -16,7 +16,7 @@ from measure import peak_mb
 
 from obygaze_features.backbones import Backbone
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.extraction.decode import DecodedClip, Prepared
+from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.extraction.encode import Encoder
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.extraction.job import Job, Recipe

@@ -84,10 +84,11 @@ class Backbone:
     Examples
     --------
     >>> import numpy as np
-    >>> from obygaze_features.backbones import Backbone, Output
+    >>> from obygaze_features.backbones import Backbone, BackboneOutput
     >>> def mean_colour(batch):
     ...     return {"pooled": batch.mean(axis=(1, 2, 3), dtype=np.float32)}
-    >>> backbone = Backbone("colour", 4, np.array, mean_colour, (Output("pooled", (3,)),), {"head": None})
+    >>> outputs = (BackboneOutput("pooled", (3,)),)
+    >>> backbone = Backbone("colour", 4, np.array, mean_colour, outputs, {"head": None})
     >>> backbone.encode(np.zeros((1, 4, 16, 16, 3), dtype=np.uint8))["pooled"]
     array([[0., 0., 0.]], dtype=float32)
     """

@@ -20,7 +20,7 @@ BACKBONES = {
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
     "image": "obygaze_features.backbones.encoders:image",
     "openclip": "obygaze_features.backbones.openclip:openclip",
-    "sound": "obygaze_features.backbones.sound:sound",
+    "sound": "obygaze_features.backbones.sound_measures:sound",
     "video": "obygaze_features.backbones.encoders:video",
     "vivit": "obygaze_features.backbones.encoders:vivit",
     "waveform": "obygaze_features.backbones.waveform:waveform",

@@ -29,8 +29,8 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
       obygaze store duplicates stores/films stores/trailers --out same.csv
       obygaze store duplicates stores/films https://lab.example.org/films-1.0.0
     """
-    from obygaze_features.store.duplicates import Duplicate
-    from obygaze_features.store.duplicates import duplicates as find
+    from obygaze_features.same_pictures import Duplicate
+    from obygaze_features.same_pictures import duplicates as find
 
     output.refuse_existing()
     with progress_bar("comparing", "clip") as progress:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.decode import DecodedClip, decode_clips, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, decode_clips, passes
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job

@@ -2,15 +2,15 @@
 
 A custom decoder is a function in an installed package, registered under the entry-point group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
-`obygaze_features.extraction.decode.decode_with_av` does. It runs in the decode workers. docs/decoding.md
-has an example.
+`obygaze_features.extraction.decode_clips.decode_with_av` does. It runs in the decode workers.
+docs/decoding.md has an example.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, decode_with_av
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_with_av
 from obygaze_features.video import decoder_versions
 
 GROUP = "obygaze.decoders"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Backbone
-from obygaze_features.extraction.decode import DecodedClip, Prepared
+from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.store import ClipFeatures, ClipResult
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from obygaze_features.errors import ExtractError, VideoError
-from obygaze_features.extraction.decode import PASS_CLIPS, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches

@@ -10,7 +10,7 @@ import numpy as np
 
 from obygaze_features.backbones import Backbone, Hearing, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode import DecodeTask, Request
+from obygaze_features.extraction.decode_clips import DecodeTask, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from obygaze_features.cores import usable_cores
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job

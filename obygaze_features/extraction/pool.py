@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from obygaze_features.extraction.decode import (
+from obygaze_features.extraction.decode_clips import (
     PASS_CLIPS,
     DecodedClip,
     DecodeTask,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import ExtractError, ObygazeError
-from obygaze_features.extraction.decode import DecodedClip, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, passes
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray

@@ -242,7 +242,7 @@ def evaluate(
 
 def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":
     """Say which films look alike, where the store has the frames that tell."""
-    from obygaze_features.store.duplicates import duplicates, has_signatures
+    from obygaze_features.same_pictures import duplicates, has_signatures
 
     stores = [source] if isinstance(source, of.Store) else source
     for store in dict.fromkeys(stores):

@@ -27,7 +27,7 @@ from obygaze_models.report import NOTHING, Column, Report, block, interval, numb
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Finding
 from obygaze_studies.errors import AuditError
-from obygaze_studies.obygaze12.importer import is_obygaze12
+from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
 ALPHA = 0.05
 

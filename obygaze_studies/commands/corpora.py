@@ -9,7 +9,7 @@ from obygaze_features.commands import folder_for, manifest_output, videos_option
 from obygaze_features.options import PATH, Output
 
 if TYPE_CHECKING:
-    from obygaze_studies.mobygaze.importer import Records
+    from obygaze_studies.mobygaze.import_segments import Records
 
 
 @click.command("obygaze12")

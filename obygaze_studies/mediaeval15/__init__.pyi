@@ -5,7 +5,7 @@ from .annotations import discretise as discretise
 from .annotations import of_manifest as of_manifest
 from .annotations import pivot_class as pivot_class
 from .annotations import read_annotations as read_annotations
-from .importer import import_mediaeval15 as import_mediaeval15
+from .import_clips import import_mediaeval15 as import_mediaeval15
 from .metrics import accuracy as accuracy
 from .metrics import average_precision as average_precision
 from .metrics import confusion as confusion

@@ -1,6 +1,6 @@
 from . import paper as paper
-from .importer import import_obygaze12 as import_obygaze12
-from .importer import is_obygaze12 as is_obygaze12
+from .import_annotations import import_obygaze12 as import_obygaze12
+from .import_annotations import is_obygaze12 as is_obygaze12
 from .statistics import PRINTED_COUNTS as PRINTED_COUNTS
 from .statistics import Statistics as Statistics
 from .statistics import count_table as count_table

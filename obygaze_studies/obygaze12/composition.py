@@ -30,7 +30,7 @@ from obygaze_features.manifest import (
 from obygaze_models.evaluation import SignFlip, holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.columns import share
-from obygaze_studies.obygaze12.importer import is_obygaze12
+from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.statistics import PRINTED_COUNTS, grouped, statistics
 
 EQUAL = 1 + 1e-7

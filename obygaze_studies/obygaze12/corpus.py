@@ -19,7 +19,7 @@ from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Picture, Report
-from obygaze_studies.obygaze12.importer import is_obygaze12
+from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
 CODEBOOK: Codebook = builtin_codebook("obygaze12")

@@ -6,7 +6,7 @@ from typing import Any
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Manifest
-from obygaze_studies.obygaze12.importer import is_obygaze12
+from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
 PRINTED_COUNTS: Mapping[str, str] = {
     "EN of all clips": "52%",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.sound import FEATURES, RATE, encode, k_weighting, measure, prepare
+from obygaze_features.backbones.sound_measures import FEATURES, RATE, encode, k_weighting, measure, prepare
 from tests.video.sounding import tone
 
 

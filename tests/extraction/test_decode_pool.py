@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from obygaze.demo_corpus import write_video
-from obygaze_features.extraction.decode import (
+from obygaze_features.extraction.decode_clips import (
     PASS_CLIPS,
     DecodedClip,
     DecodeTask,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features import extract
-from obygaze_features.extraction.decode import DecodeTask, Request
+from obygaze_features.extraction.decode_clips import DecodeTask, Request
 from obygaze_features.extraction.decoders import decoder_names
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import uniform

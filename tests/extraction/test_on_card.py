@@ -13,7 +13,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.backbones.runner import Runner
 from obygaze_features.extraction import Job
-from obygaze_features.extraction.decode import DecodedClip, Prepared
+from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.extraction.encode import Encoder, encode_batch
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify

@@ -10,7 +10,7 @@ from obygaze_features.manifest import builtin_codebook, read_manifest, write_man
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze
 from obygaze_studies.obygaze12 import import_obygaze12
-from obygaze_studies.obygaze12.importer import SPLIT_FILES
+from obygaze_studies.obygaze12.import_annotations import SPLIT_FILES
 from tests.files import rows_of, written
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"

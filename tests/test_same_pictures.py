@@ -9,8 +9,8 @@ import pytest
 
 from obygaze_features.backbones.descriptors import FEATURES, encode, prepare
 from obygaze_features.errors import StoreError
+from obygaze_features.same_pictures import LIMIT, _signatures, distance, duplicates
 from obygaze_features.store import open_store
-from obygaze_features.store.duplicates import LIMIT, _signatures, distance, duplicates
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
 from tests.store.toy_stores import sealed
