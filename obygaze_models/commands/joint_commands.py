@@ -59,7 +59,7 @@ def sums(
     """
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
-    from obygaze_models.joint.given import recorded
+    from obygaze_models.joint.given import RECORD, recorded
 
     output.refuse_existing()
     clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})
@@ -67,7 +67,7 @@ def sums(
     data = om.load_dataset(opened, clips, backbone=backbone)
     last = None if at is None else om.load_model(at)
     made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
-    with recorded(data, made, opened.path):
+    with recorded(data, made, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
         write_sums(made, output.path)
     about, cut = made.about, _cut(data, made) if last is None else None
     films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))

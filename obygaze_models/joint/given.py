@@ -21,7 +21,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.joint.sums import Sums, asked_clips
 
 RECORD: Final = "sums-given.jsonl"
-"""Beside the store; it stays in the lab."""
+"""End of the record's name, after that of the store, beside which it is; it stays in the lab."""
 
 
 class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,15 +53,14 @@ class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @contextmanager
-def recorded(data: Dataset, sums: Sums, store: Path) -> Iterator[None]:
-    """Record that sums of a store's clips are given out, and hold the record while they are written.
+def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
+    """Record that sums are given out, in a file beside their store, and hold it while they are written.
 
     Raises
     ------
     ModelError
         A film's clips differ from those of earlier sums, in fewer than `least`; or the record is damaged.
     """
-    path = store.resolve().parent / RECORD
     with locked(path.parent, wait=True):
         lines = path.read_text("utf-8").splitlines() if path.is_file() else []
         earlier: dict[str, list[Given]] = {}

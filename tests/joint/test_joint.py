@@ -254,7 +254,7 @@ def test_a_file_that_holds_no_sums_is_refused(tmp_path):
 # ---------------------------------------------------------------------------
 def given_out(data, path, task=TASK, least=10):
     sums = gram(data, task, least=least)
-    with recorded(data, sums, path / "store"):
+    with recorded(data, sums, path / RECORD):
         return sums
 
 
