@@ -255,14 +255,20 @@ compare out/three out/mlp
     0 | mean of 3 seeds
 compare out/run out/run --model linear --against movie_prior --json
     0 | "n_movies": 6
+predict out/attention/attention.model in/frames --out out/clips.csv --frames out/frames.csv
+    0 out/frames.csv | 256 frames in
+localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
+    0 out/localised.csv | clips without a boundary left out
+localise out/frames.csv in/segments.csv --concept Body --json
+    0 | "measures"
+""",
+    "models": """
 =predict in/models/pcbm_lr.model in/more in/alien --manifest in/more.csv --out out/p.csv
     0 out/p.csv | 30 clips are of films that the model was trained on | g8: no probability for 29 of 29 clips
 predict in/models/linear.model in/more --json
     0 | "name": "violence"
 predict in/models/linear.model in/more
     0 | clip_id start_s logit p p_low p_high called unlike flags
-predict out/attention/attention.model in/frames --out out/clips.csv --frames out/frames.csv
-    0 out/frames.csv | 256 frames in
 explain in/models/pcbm_lr.model in/more --clip g0-14 --set Gun=0.95
     0 | clip g0-14 of film g0, 8 to 12 s | With Gun at quantile 0.95: called
 explain in/models/pcbm_lr.model in/more --clip g0-14 --json
@@ -296,7 +302,7 @@ model join out/a.sums out/b.sums --out out/twice.model
 model join out/a.sums --concept Gun --without f0 --out out/gun.model --json
     0 out/gun.model | "films": 5
 model sums in/films.csv in/films --task calm_violent --at out/joint.model --out out/a2.sums --json
-    0 out/a2.sums | "left_out": {{}}
+    0 out/a2.sums | "left_out": {}
 model join out/a2.sums --out out/round.model
     0 out/round.model | send it to the labs for another round
 predict out/joint.model in/more
@@ -305,10 +311,8 @@ model card in/models/bank.model
     0 | descriptors: pooled (as stored), 8 numbers
 model card in/models/pcbm_lr.model --json
     0 | "movies": [ "f0"
-localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
-    0 out/localised.csv | clips without a boundary left out
-localise out/frames.csv in/segments.csv --concept Body --json
-    0 | "measures"
+""",
+    "films": f"""
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
 film score in/models/pcbm_lr.model in/m --films in/facts.csv --out out/facts --json
