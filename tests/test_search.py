@@ -7,16 +7,18 @@ import pytest
 
 from obygaze_features import Clip, Manifest, extract, search, search_like, write_manifest
 from obygaze_features.backbones import load_text_backbone
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError, SearchError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
+from tests.later import later
 from tests.process import python
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
+
+Compute = later("obygaze_features.backbones.compute", "Compute")
 
 QUERY = "a man"
 CLIPS = [f"c{index}" for index in range(6)]

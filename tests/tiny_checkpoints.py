@@ -5,13 +5,16 @@ import string
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import save_file
-
-from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
-from obygaze_features.backbones.xclip_lsmdc_network import TRANSPOSED, LsmdcFormat
 from obygaze_features.errors import BackboneError
+from tests.later import later
+
+torch = later("torch")
+save_file = later("safetensors.torch", "save_file")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+TRANSPOSED = later("obygaze_features.backbones.xclip_lsmdc_network", "TRANSPOSED")
+LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 
 WIDTH = 32
 LIMIT = 16
@@ -34,19 +37,23 @@ _TEXT: dict[str, Any] = _TRANSFORMER | {
     "pad_token_id": 0,
 }
 _IMAGE: dict[str, Any] = _TRANSFORMER | {"patch_size": 56}
-TINY_LSMDC = LsmdcFormat(
-    embed=64,
-    vision_width=64,
-    vision_layers=2,
-    patch=56,
-    text_width=64,
-    text_layers=1,
-    context=16,
-    vocabulary=99,
-    temporal_layers=1,
-    temporal_positions=16,
-    max_words=8,
-)
+
+
+def tiny_lsmdc_format() -> Any:
+    """Make the format of the tiny LSMDC network."""
+    return LsmdcFormat(
+        embed=64,
+        vision_width=64,
+        vision_layers=2,
+        patch=56,
+        text_width=64,
+        text_layers=1,
+        context=16,
+        vocabulary=99,
+        temporal_layers=1,
+        temporal_positions=16,
+        max_words=8,
+    )
 
 
 def tiny_checkpoint(name: str, folder: Path, *, seed: int = 0, shard_size: str = "1GB") -> Path:
@@ -149,11 +156,11 @@ def _tiny_hearing(kind: str, seed: int) -> tuple[Any, Any]:
     return untrained(networks[kind], seed), extractors.get(kind, speech_extractor)
 
 
-def tiny_lsmdc(seed: int = 0) -> dict[str, torch.Tensor]:
+def tiny_lsmdc(seed: int = 0) -> dict[str, Any]:
     """Make the tensors of a tiny LSMDC X-CLIP in the original's format, half of them float16 as there."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
-    for name, shape in TINY_LSMDC.shapes().items():
+    for name, shape in tiny_lsmdc_format().shapes().items():
         value = 0.2 * torch.randn(shape, generator=generator)
         if ".ln_" in name and name.endswith("weight"):
             value += 1

@@ -4,9 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
-from huggingface_hub import constants
 
+from tests.later import later
 from tests.tiny_checkpoints import tiny_checkpoint
+
+constants = later("huggingface_hub", "constants")
 
 
 @pytest.fixture(scope="session")

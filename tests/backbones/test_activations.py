@@ -3,11 +3,16 @@
 import copy
 
 import pytest
-import torch
-from transformers import CLIPVisionConfig, CLIPVisionModel, VivitConfig, VivitModel
 
-from obygaze_features.backbones.network import fuse_activations
+from tests.later import later, without_gradients
 from tests.rounding import network_rounding
+
+torch = later("torch")
+CLIPVisionConfig = later("transformers", "CLIPVisionConfig")
+CLIPVisionModel = later("transformers", "CLIPVisionModel")
+VivitConfig = later("transformers", "VivitConfig")
+VivitModel = later("transformers", "VivitModel")
+fuse_activations = later("obygaze_features.backbones.network", "fuse_activations")
 
 SAME = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
 SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -29,7 +34,7 @@ def clip():
         (clip, {"quick_gelu": "silu, with its factor in the weights"}),
     ],
 )
-@torch.inference_mode()
+@without_gradients
 def test_the_values_are_as_near_to_float64_as_before(make, done):
     torch.manual_seed(0)
     network, pixels = make()

@@ -5,15 +5,24 @@ import shutil
 import zipfile
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
-from torch import nn
-from transformers import PreTrainedModel, VivitConfig, VivitForVideoClassification, XCLIPVisionModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.checkpoint import load_exactly, load_pretrained, load_state_dict, quiet
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
+from tests.later import later
+
+torch = later("torch")
+load_file = later("safetensors.torch", "load_file")
+save_file = later("safetensors.torch", "save_file")
+nn = later("torch.nn")
+PreTrainedModel = later("transformers", "PreTrainedModel")
+VivitConfig = later("transformers", "VivitConfig")
+VivitForVideoClassification = later("transformers", "VivitForVideoClassification")
+XCLIPVisionModel = later("transformers", "XCLIPVisionModel")
+load_exactly = later("obygaze_features.backbones.checkpoint", "load_exactly")
+load_pretrained = later("obygaze_features.backbones.checkpoint", "load_pretrained")
+load_state_dict = later("obygaze_features.backbones.checkpoint", "load_state_dict")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 
 
 @pytest.fixture
@@ -99,8 +108,11 @@ def test_a_torch_checkpoint_in_a_folder_loads_too(tmp_path, checkpoints):
     assert load_backbone("clip", 2, weights=str(folder)).provenance["hub"] is None
 
 
-DTYPES = sorted({str(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)})
 WEIGHTS = {"torch.float64", "torch.float32", "torch.float16", "torch.bfloat16"}
+
+
+def dtypes():
+    return sorted({str(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)})
 
 
 def cast(tensor, name):
@@ -119,7 +131,7 @@ def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(tmp_path, check
     whole = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     fates = {}
-    for name in DTYPES:
+    for name in dtypes():
         try:
             tensors = whole | {key: cast(whole[key], name)}
             if form == "bin":

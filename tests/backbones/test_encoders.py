@@ -5,23 +5,28 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
-import transformers
 from PIL import Image
-from torch.nn.functional import interpolate
-from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoConfig
 
-from obygaze_features.backbones import Compute, load_backbone, load_text_backbone
-from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_features.backbones.encoder_kinds import IMAGES, REFUSED, TEXTS, VIDEOS
+from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
+from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
-from .pretended_card import Card
+torch = later("torch")
+Card = later("tests.backbones.pretended_card", "Card")
+transformers = later("transformers")
+interpolate = later("torch.nn.functional", "interpolate")
+FlopCounterMode = later("torch.utils.flop_counter", "FlopCounterMode")
+AutoConfig = later("transformers", "AutoConfig")
+Compute = later("obygaze_features.backbones", "Compute")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
+REFUSED = later("obygaze_features.backbones.encoder_kinds", "REFUSED")
+TEXTS = later("obygaze_features.backbones.encoder_kinds", "TEXTS")
+VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
 
-CPU = Compute(device="cpu")
 BODY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL = BODY | {"patch_size": 16, "image_size": 32}
 TEXT = BODY | {"vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 98, "pad_token_id": 0}
@@ -74,6 +79,7 @@ PROCESSORS = {
 }  # fmt: skip
 PROCESSORS |= {kind: PROCESSORS[kind.partition("_")[0]] for kind in CONFIGS if kind not in PROCESSORS}
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+READ = ["aimv2", "clip", "metaclip_2", "siglip", "videoprism", "xclip"]
 SAME = network_rounding(3 * 2 * 16 * 16)  # of two frames, where a token is of two
 HALF = rounding("float16", 1)
 PIXEL = rounding("float32", 3, condition=7)
@@ -140,7 +146,7 @@ def theirs(kind, frame):
 
 def backbone_of(kind, folder, **options):
     return load_backbone(
-        "image" if kind in IMAGES else "video", 4, weights=str(folder), compute=CPU, **options
+        "image" if kind in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options
     )
 
 
@@ -190,7 +196,7 @@ def of_videos(kind, model, pixels):
     return hidden, hidden.amax(dim=1) if kind == "vivit" else hidden.mean(dim=1)
 
 
-@torch.inference_mode()
+@without_gradients
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_vectors_are_those_of_the_class_one_by_one_and_five_at_once_on_a_card(folders, kind):
     tokens = {"aimv2": "none", "xclip": "none"}.get(kind, "patches" if kind in IMAGES else "all")
@@ -293,7 +299,7 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
     network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
     network.save_pretrained(tmp_path)
     with pytest.raises(BackboneError, match="32 x 32 pixels"):
-        load_backbone("image", weights=str(tmp_path), compute=CPU)
+        load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
 def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
@@ -302,13 +308,13 @@ def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_p
         backbone_of("dinov2", folder)
 
 
-@pytest.mark.parametrize("kind", [*REFUSED, "swin"])
-def test_a_network_that_is_not_understood_is_refused_by_its_type(tmp_path, kind):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+def test_a_network_that_is_not_understood_is_refused_by_its_type(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    for name in ("image", "video"):
-        with pytest.raises(BackboneError, match=kind):
-            load_backbone(name, weights=str(tmp_path))
+    for kind in [*REFUSED.keys(), "swin"]:
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+        for name in ("image", "video"):
+            with pytest.raises(BackboneError, match=kind):
+                load_backbone(name, weights=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -316,11 +322,11 @@ def test_a_network_that_is_not_understood_is_refused_by_its_type(tmp_path, kind)
 )
 def test_a_number_of_frames_that_a_network_was_not_made_for_is_refused(folders, kind, n_frames):
     with pytest.raises(BackboneError, match=str(n_frames)):
-        load_backbone("video", n_frames, weights=str(folders[kind]), compute=CPU)
+        load_backbone("video", n_frames, weights=str(folders[kind]), compute=cpu())
 
 
 def test_v_jepa_2_takes_any_number_of_whole_steps(folders):
-    backbone = load_backbone("video", 10, weights=str(folders["vjepa2"]), compute=CPU)
+    backbone = load_backbone("video", 10, weights=str(folders["vjepa2"]), compute=cpu())
     assert {output.name: output.shape for output in backbone.outputs} == {"frames": (5, 32), "pooled": (32,)}
     batch = np.zeros((1, 10, 32, 32, 3), np.uint8)
     assert backbone.encode(batch)["frames"].shape == (1, 5, 32)
@@ -366,10 +372,10 @@ def texts(folders, tmp_path_factory):
     return made
 
 
-@torch.inference_mode()
+@without_gradients
 @pytest.mark.parametrize("kind", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
 def test_texts_are_those_of_the_class_in_the_space_of_the_other_half(texts, kind):
-    backbone = load_text_backbone("text", weights=str(texts[kind]), compute=CPU)
+    backbone = load_text_backbone("text", weights=str(texts[kind]), compute=cpu())
     tokenizer = transformers.AutoTokenizer.from_pretrained(texts[kind])
     model = whole(kind, texts[kind])
     filled = {"padding": "max_length", "max_length": 16} if kind == "videoprism" else {}
@@ -389,7 +395,7 @@ def test_a_tokenizer_that_fills_up_with_another_token_than_the_network_masks_is_
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))
     with pytest.raises(BackboneError, match="pad_token_id is 57"):
-        load_text_backbone("text", weights=str(folder), compute=CPU)
+        load_text_backbone("text", weights=str(folder), compute=cpu())
 
 
 @pytest.fixture
@@ -404,7 +410,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_random_weights_work_for_every_network_that_sees(kind):
     name = "image" if kind in IMAGES else "video"
-    made = [load_backbone(name, weights=f"random:{seed}:{kind}", compute=CPU) for seed in (7, 7, 8)]
+    made = [load_backbone(name, weights=f"random:{seed}:{kind}", compute=cpu()) for seed in (7, 7, 8)]
     frame = made[0].prepare(FRAMES[0, 0])
     batch = np.array([[frame] * made[0].n_frames])
     one, again, other = (backbone.encode(batch)["pooled"] for backbone in made)
@@ -414,10 +420,14 @@ def test_random_weights_work_for_every_network_that_sees(kind):
     assert made[0].provenance["weights"] == f"random:7:{kind}"
 
 
+def test_every_network_that_reads_texts_is_tried():
+    assert sorted(TEXTS.keys() & CONFIGS.keys()) == READ
+
+
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("kind", sorted(set(TEXTS) & set(CONFIGS)))
+@pytest.mark.parametrize("kind", READ)
 def test_random_weights_work_for_every_network_that_reads_texts(kind):
-    backbone = load_text_backbone("text", weights=f"random:7:{kind}", compute=CPU)
+    backbone = load_text_backbone("text", weights=f"random:7:{kind}", compute=cpu())
     one, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
     vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (one, other, long)]
     assert not np.array_equal(vectors[0], vectors[1])
@@ -427,7 +437,7 @@ def test_random_weights_work_for_every_network_that_reads_texts(kind):
     assert record["untrained"] is True
     if TEXTS[kind].sees.family:
         name = "image" if kind in IMAGES else "video"
-        seen = load_backbone(name, weights=f"random:7:{kind}", compute=CPU).provenance
+        seen = load_backbone(name, weights=f"random:7:{kind}", compute=cpu()).provenance
         assert seen["space"] == record["space"]
 
 

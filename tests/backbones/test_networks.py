@@ -2,16 +2,23 @@
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from transformers import CLIPImageProcessorPil, CLIPModel, SiglipModel, VivitModel, XCLIPModel
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import BackboneError
 from obygaze_features.video import read_frames, uniform
+from tests.later import later, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
+
+torch = later("torch")
+CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
+CLIPModel = later("transformers", "CLIPModel")
+SiglipModel = later("transformers", "SiglipModel")
+VivitModel = later("transformers", "VivitModel")
+XCLIPModel = later("transformers", "XCLIPModel")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+Compute = later("obygaze_features.backbones.compute", "Compute")
 
 SAME, HALF = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
 
@@ -31,7 +38,7 @@ def close(found, expected, bound=SAME):
     assert_close(found, expected, bound)
 
 
-@torch.inference_mode()
+@without_gradients
 def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]))
     found = backbone.encode(clips)
@@ -40,7 +47,7 @@ def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, cl
     close(found["frames"].mean(axis=1), expected.pooler_output)
 
 
-@torch.inference_mode()
+@without_gradients
 def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, clips):
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="frames")
     model = plain(XCLIPModel, checkpoints["xclip"])
@@ -54,7 +61,7 @@ def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, cli
     close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], HALF)
 
 
-@torch.inference_mode()
+@without_gradients
 def test_vivits_tokens_frames_and_maximum(checkpoints, clips):
     backbone = load_backbone("vivit", weights=str(checkpoints["vivit"]), preset="vivit-hub")
     found = backbone.encode(clips)
@@ -67,7 +74,7 @@ def test_vivits_tokens_frames_and_maximum(checkpoints, clips):
     assert backbone.provenance["arrays"]["pooled"].startswith("max of the last hidden state over all tokens")
 
 
-@torch.inference_mode()
+@without_gradients
 @pytest.mark.parametrize(("family", "cls"), [("clip", CLIPModel), ("siglip", SiglipModel)])
 def test_clip_is_the_image_embedding_of_every_frame(checkpoints, clips, family, cls):
     backbone = load_backbone("clip", 5, weights=str(checkpoints[family]))
@@ -80,7 +87,7 @@ def test_clip_is_the_image_embedding_of_every_frame(checkpoints, clips, family, 
     assert backbone.provenance["preset"]["name"] == family
 
 
-@torch.inference_mode()
+@without_gradients
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_clip_sees_a_real_picture_as_its_own_processor_does(checkpoints, shared_data, tmp_path, mode):
     frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]

@@ -6,22 +6,26 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-import torch
-from torch.nn.functional import normalize
 
-from obygaze_features.backbones import load_backbone, load_text_backbone, openclip, weights
-from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones import load_backbone, load_text_backbone, weights
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_studies.eat.eat_tests import EFFECTS
-from obygaze_studies.saliency.class_activation import live_map, openclip_to_map, similarity
+from tests.later import cpu, later
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_openclip
 
+torch = later("torch")
+normalize = later("torch.nn.functional", "normalize")
+openclip = later("obygaze_features.backbones.openclip")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+live_map = later("obygaze_studies.saliency.class_activation", "live_map")
+openclip_to_map = later("obygaze_studies.saliency.class_activation", "openclip_to_map")
+similarity = later("obygaze_studies.saliency.class_activation", "similarity")
+
 pytestmark = pytest.mark.usefixtures("open_clip")
 
-CPU = Compute("cpu")
 SAME = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
@@ -54,7 +58,7 @@ def pixels(frames):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_images_are_openclips_own(folders, originals, frames, kind):
-    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=CPU)
+    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
     found = backbone.encode(frames)
     with torch.inference_mode():
         wanted = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
@@ -66,7 +70,7 @@ def test_images_are_openclips_own(folders, originals, frames, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_are_openclips_own(open_clip, folders, originals, kind):
-    backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=CPU)
+    backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
     ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
     wanted = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
     assert np.array_equal(ids, wanted)
@@ -78,8 +82,8 @@ def test_texts_are_openclips_own(open_clip, folders, originals, kind):
 
 
 def test_the_two_halves_have_one_space_which_is_not_transformers(folders):
-    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=CPU)
-    images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=CPU)
+    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
     assert texts.provenance["space"] == images.provenance["space"]
     assert images.provenance["space"].startswith("openclip sha256:")
     assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
@@ -114,7 +118,7 @@ def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
     else:
         (snapshot / "open_clip_config.json").unlink()
     for source in ("tiny", f"lab/net@{snapshot.name}"):
-        backbone = load_backbone("openclip", weights=source, compute=CPU)
+        backbone = load_backbone("openclip", weights=source, compute=cpu())
         assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": snapshot.name}
         assert backbone.provenance["architecture"]["quick_gelu"]
 
@@ -136,7 +140,7 @@ def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
 )
 def test_a_configuration_that_cannot_be_built_as_it_says_is_refused(reconfigured, change, place):
     with pytest.raises(BackboneError, match=place):
-        load_backbone("openclip", weights=reconfigured(change), compute=CPU)
+        load_backbone("openclip", weights=reconfigured(change), compute=cpu())
 
 
 @pytest.fixture
@@ -156,7 +160,7 @@ def reconfigured(folders, tmp_path):
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders, originals, frames, score):
-    mapped, embed = openclip_to_map(str(folders["resnet"]), CPU)
+    mapped, embed = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
     visual = deepcopy(originals["resnet"].visual).double()
@@ -181,7 +185,7 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
 
 @pytest.mark.usefixtures("grad_cam")
 def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames):
-    mapped, embed = openclip_to_map(str(folders["vit"]), CPU)
+    mapped, embed = openclip_to_map(str(folders["vit"]), cpu())
     text = embed(TEXTS[0])
     found = live_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
     visual, kept = originals["vit"].visual, []

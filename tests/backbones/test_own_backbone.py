@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
 
 from obygaze_features.backbones import backbone_names, backbone_options, load_backbone
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import BackboneError
 from tests import lab_package
+from tests.later import later
+
+torch = later("torch")
+save_file = later("safetensors.torch", "save_file")
+Compute = later("obygaze_features.backbones.compute", "Compute")
 
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
-import torch
+from tests.later import later
 
-from obygaze_features.backbones.compute import Compute, autocast, matmul_precision
+torch = later("torch")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+autocast = later("obygaze_features.backbones.compute", "autocast")
+matmul_precision = later("obygaze_features.backbones.compute", "matmul_precision")
 
 # Each in a process of its own, since torch never forgets which of its two interfaces was used.
 PRELUDES = """

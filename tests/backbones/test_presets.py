@@ -6,13 +6,19 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-from transformers import CLIPImageProcessorPil, VideoMAEImageProcessorPil, VivitImageProcessor
-from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
 from obygaze_features.backbones.presets import IMAGENET, PRESETS, Affine, choose_preset
 from obygaze_features.errors import BackboneError
+from tests.later import later
 from tests.rounding import rounding
+
+torch = later("torch")
+CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
+VideoMAEImageProcessorPil = later("transformers", "VideoMAEImageProcessorPil")
+VivitImageProcessor = later("transformers", "VivitImageProcessor")
+SiglipImageProcessorPil = later(
+    "transformers.models.siglip.image_processing_pil_siglip", "SiglipImageProcessorPil"
+)
 
 PIXEL = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""

@@ -8,17 +8,24 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import CLIPImageProcessorPil, Siglip2Tokenizer, SiglipImageProcessorPil
 
 from obygaze_features.backbones import load_backbone, load_network, load_text_backbone
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
+from tests.later import cpu, later
 from tests.rounding import rounding
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
-CPU = Compute(device="cpu")
+Tokenizer = later("tokenizers", "Tokenizer")
+models = later("tokenizers", "models")
+normalizers = later("tokenizers", "normalizers")
+pre_tokenizers = later("tokenizers", "pre_tokenizers")
+processors = later("tokenizers", "processors")
+CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
+Siglip2Tokenizer = later("transformers", "Siglip2Tokenizer")
+SiglipImageProcessorPil = later("transformers", "SiglipImageProcessorPil")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+
 PIXEL = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)
@@ -81,11 +88,11 @@ def second(made):
 
 
 def images(folder, **options):
-    return load_backbone("clip", 1, weights=str(folder), compute=CPU, **options)
+    return load_backbone("clip", 1, weights=str(folder), compute=cpu(), **options)
 
 
 def texts(folder):
-    return load_text_backbone("clip-text", weights=str(folder), compute=CPU)
+    return load_text_backbone("clip-text", weights=str(folder), compute=cpu())
 
 
 @pytest.mark.parametrize(
@@ -219,6 +226,6 @@ def test_fetch_brings_the_processor_of_the_same_commit(second, in_hub):
     in_hub(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
     assert "preprocessor_config.json" in shown["beside"]
-    fetched = load_backbone("clip", 1, weights="lab/net", compute=CPU).provenance
+    fetched = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance
     assert fetched["preset"]["name"] == "siglip2"
     assert fetched["weights_sha256"] == shown["sha256"] == images(folder).provenance["weights_sha256"]

@@ -2,34 +2,25 @@
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from obygaze_features.backbones import BackboneOutput
-from obygaze_features.backbones import runner as running
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
-from obygaze_features.backbones.runner import Runner
 from obygaze_features.errors import BackboneError
+from tests.later import later
 
-from .test_runner_on_card import OUTPUTS, SIZE, F, Network, clips
+from .test_runner_on_card import OUTPUTS, SIZE, F, clips
+
+torch = later("torch")
+Small = later("tests.backbones.row_network", "Small")
+nn = later("torch.nn")
+running = later("obygaze_features.backbones.runner")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+Runner = later("obygaze_features.backbones.runner", "Runner")
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr(running, "PAUSE_S", 0.0)
-
-
-class Small(Network):
-    """A network whose memory holds only so many clips."""
-
-    fits = 1000
-
-    def forward(self, pixels):
-        if len(pixels) > self.fits:
-            self.sizes.append(len(pixels))
-            raise torch.OutOfMemoryError
-        return super().forward(pixels)
 
 
 def runner(network=None, outputs=OUTPUTS, **compute):

@@ -5,19 +5,21 @@ Everything runs on the pretended card; under the marker `gpu` the same propertie
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from obygaze_features.backbones import BackboneOutput
-from obygaze_features.backbones import runner as running
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
-from obygaze_features.backbones.runner import Runner
 from obygaze_features.errors import BackboneError
+from tests.later import later
 
-from .pretended_card import NAME, Card
+torch = later("torch")
+pretended_card = later("tests.backbones.pretended_card")
+Card = later("tests.backbones.pretended_card", "Card")
+Network = later("tests.backbones.row_network", "Network")
+running = later("obygaze_features.backbones.runner")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+Runner = later("obygaze_features.backbones.runner", "Runner")
 
 F, SIZE = 3, 4
 OUTPUTS = (
@@ -25,35 +27,15 @@ OUTPUTS = (
     BackboneOutput("tokens", (F, 5), "float16"),
     BackboneOutput("pooled", (3,)),
 )
-DRIVER = getattr(torch, "AcceleratorError", RuntimeError)
 KINDS = {
-    "allocator": (torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 20.00 MiB."),
-    "driver": (DRIVER, "CUDA error: out of memory"),
-    "runtime": (RuntimeError, "CUDA error: out of memory"),
-    "cublas": (RuntimeError, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    "cudnn": (RuntimeError, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    "allocator": ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB."),
+    "driver": ("AcceleratorError", "CUDA error: out of memory"),
+    "runtime": ("", "CUDA error: out of memory"),
+    "cublas": ("", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    "cudnn": ("", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
 }
 PLACES = ("weights", "pin", "upload", "event", "forward", "download")
 quick = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-
-
-class Network(nn.Module):
-    """Row by row, so that no number of clips changes a bit."""
-
-    def __init__(self, card=None):
-        super().__init__()
-        self.card = card
-        self.sizes = []
-        weight = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
-        self.weight = nn.Parameter(weight, requires_grad=False)
-
-    def forward(self, pixels):
-        if self.card is not None:
-            self.card.call("forward")
-        self.sizes.append(len(pixels))
-        frames = pixels.as_subclass(torch.Tensor).mean(dim=(3, 4))
-        tokens = torch.stack([row @ self.weight for row in frames])
-        return {"frames": frames, "tokens": tokens, "pooled": frames.mean(dim=1)}
 
 
 def runner(device, card=None, **compute):
@@ -62,8 +44,8 @@ def runner(device, card=None, **compute):
 
 
 def out_of_memory(kind):
-    error, words = KINDS[kind]
-    return error(words)
+    name, words = KINDS[kind]
+    return getattr(torch, name, RuntimeError)(words)
 
 
 def clips(n):
@@ -184,7 +166,9 @@ def test_each_failure_halves(place, kind, times):
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
-    with pytest.raises(BackboneError, match=rf"not fit in the memory of cuda \({NAME}") as refused:
+    with pytest.raises(
+        BackboneError, match=rf"not fit in the memory of cuda \({pretended_card.NAME}"
+    ) as refused:
         on_the_card([clips(9)] * 3, card, ahead=1, clips_at_once=4)
     assert "\n" not in str(refused.value)
 
@@ -299,6 +283,6 @@ def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monk
     words = "CUDA error: no kernel image is available for execution on the device\nSearch for it."
     card = Card(fails=lambda what, _number: RuntimeError(words) if what == "forward" else None)
     card.install(monkeypatch)
-    with pytest.raises(BackboneError, match=f"'net' .*{NAME}: .*no kernel image") as refused:
+    with pytest.raises(BackboneError, match=f"'net' .*{pretended_card.NAME}: .*no kernel image") as refused:
         runner("cuda", card).warm_up()
     assert "\n" not in str(refused.value)

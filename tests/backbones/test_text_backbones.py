@@ -5,25 +5,26 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
-import transformers
 from click.testing import CliRunner
 
 from obygaze_features.backbones import load_backbone, load_text_backbone
-from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.network import TextTower
 from obygaze_features.backbones.presets import choose_preset
-from obygaze_features.backbones.runner import TextRunner
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import load as load_lsmdc
-from obygaze_features.backbones.xclip_lsmdc import sentence_vectors
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
+from tests.later import cpu, later
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 
-CPU = Compute(device="cpu")
+torch = later("torch")
+transformers = later("transformers")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+TextTower = later("obygaze_features.backbones.network", "TextTower")
+TextRunner = later("obygaze_features.backbones.runner", "TextRunner")
+load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
+sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
+
 SAME = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG = "a sad man of a sad man of a sad man of a sad man"
@@ -37,7 +38,7 @@ def folders(tmp_path_factory):
 
 
 def load(name, folder, **options):
-    return load_text_backbone(name, weights=str(folder), compute=CPU, **options)
+    return load_text_backbone(name, weights=str(folder), compute=cpu(), **options)
 
 
 def vectors(backbone, texts):
@@ -72,7 +73,7 @@ def test_texts_are_transformers_own_whatever_it_takes_for_the_end(folders, tmp_p
 def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specific_prompts(folders, clips):
     model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
     model.prompts_generator.alpha.data.zero_()
-    videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=CPU)
+    videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=cpu())
     affine = choose_preset("xclip", ("xclip",)).require_affine()
     pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
     pixels += torch.tensor(affine.shift)[:, None, None]
@@ -94,7 +95,7 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     network, _ = load_lsmdc(find_weights(weights))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
-    found = TextRunner("xclip-lsmdc-text", TextTower(network, sentence_vectors), CPU)(inputs["input_ids"])
+    found = TextRunner("xclip-lsmdc-text", TextTower(network, sentence_vectors), cpu())(inputs["input_ids"])
     np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
     scores = scale * found @ expected["video_embedding"].T
     np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=SAME * scale)
@@ -157,7 +158,7 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
 )
 def test_the_two_halves_of_one_file_have_one_space(folders, family, name):
     texts = load(f"{name}-text", folders[family])
-    images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=CPU)
+    images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=cpu())
     assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
     assert texts.provenance["weights_sha256"] in texts.provenance["space"]
     assert texts.width == images.outputs[0].shape[-1]

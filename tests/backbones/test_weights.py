@@ -7,14 +7,16 @@ import socket
 
 import pytest
 from click.testing import CliRunner
-from huggingface_hub import constants
-from huggingface_hub.errors import LocalEntryNotFoundError
 
 from obygaze_features.backbones import load_backbone, weights
 from obygaze_features.backbones.weights import fetch, find_weights
 from obygaze_features.commands.weights_commands import verify
 from obygaze_features.errors import BackboneError
+from tests.later import later
 from tests.tiny_checkpoints import tiny_checkpoint
+
+constants = later("huggingface_hub", "constants")
+LocalEntryNotFoundError = later("huggingface_hub.errors", "LocalEntryNotFoundError")
 
 
 def sha256(path):

@@ -4,16 +4,18 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import load
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
 from obygaze_features.errors import BackboneError
-from obygaze_studies.lsmdc.step import similarities
+from tests.later import later
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_lsmdc
+
+torch = later("torch")
+load = later("obygaze_features.backbones.xclip_lsmdc", "load")
+LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+similarities = later("obygaze_studies.lsmdc.step", "similarities")
 
 SAME = network_rounding(3 * 16 * 16, layers=4, width=128)
 

@@ -10,16 +10,14 @@ import json
 import os
 from urllib.parse import urlsplit
 
-import pytest
-
 from obygaze_features.store import open_store
+from tests.later import needs
 from tests.process import python
 
 from ..store.serving import Handler, serving
 from ..store.toy_stores import sealed, tree
 
-pytest.importorskip("huggingface_hub")
-pytest.importorskip("obstore")
+pytestmark = needs("huggingface_hub", "obstore")
 COMMIT = "a" * 40
 
 

@@ -3,23 +3,24 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
-import torch
-
 from obygaze_features.backbones import Backbone, load_backbone
-from obygaze_features.backbones import runner as running
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import IMAGENET, Affine
-from obygaze_features.backbones.runner import Runner
 from obygaze_features.extraction import Job
 from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.extraction.encode import Encoder, encode_batch
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
+from tests.later import later, needs
 
-from ..backbones.pretended_card import Card
 from ..backbones.test_runner_on_card import OUTPUTS, F, Network, clips, out_of_memory
+
+pytestmark = needs("torch")
+
+torch = later("torch")
+Card = later("tests.backbones.pretended_card", "Card")
+running = later("obygaze_features.backbones.runner")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+Runner = later("obygaze_features.backbones.runner", "Runner")
 
 N = 10
 IDS = [f"tt1-{i}" for i in range(N)]

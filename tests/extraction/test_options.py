@@ -11,10 +11,12 @@ import pytest
 from PIL import Image
 
 from obygaze_features.backbones import BACKBONES
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
 from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.store import open_store, verify
+from tests.later import later
+
+Compute = later("obygaze_features.backbones.compute", "Compute")
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
 PLAIN = dict.fromkeys(COMPUTE)

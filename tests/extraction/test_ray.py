@@ -14,12 +14,13 @@ import pytest
 from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
+from tests.later import needs
 from tests.process import execute
 
 from .clusters import run_locally, with_backbone
 
-pytest.importorskip("ray")
 pytestmark = [
+    needs("ray"),
     pytest.mark.long,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc"),
 ]

@@ -2,11 +2,10 @@
 
 from types import SimpleNamespace
 
-import pytest
+from tests.later import later, needs
 
-pytest.importorskip("ray")
-
-from obygaze_features.extraction import ray_nodes
+ray_nodes = later("obygaze_features.extraction.ray_nodes")
+pytestmark = needs("ray")
 
 
 def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):

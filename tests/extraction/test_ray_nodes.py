@@ -20,13 +20,14 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.store import read_stage
+from tests.later import needs
 from tests.ports import free_ports
 from tests.process import execute
 
 from .clusters import below, run_locally, until, with_backbone, write_films
 
-pytest.importorskip("ray")
 pytestmark = [
+    needs("ray"),
     pytest.mark.long,
     pytest.mark.skipif(
         not Path("/proc/self/stat").exists(), reason="several nodes on one machine need Linux"

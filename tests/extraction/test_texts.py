@@ -5,15 +5,17 @@ import signal
 
 import numpy as np
 import pytest
-import torch
 
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.extraction.texts import TextJob, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
+from tests.later import later
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
+
+torch = later("torch")
+Compute = later("obygaze_features.backbones.compute", "Compute")
 
 WORDS = ("man", "hat", "sad", "of", "a", "cat")
 LONG = "a sad man of a sad man of a sad man of a sad man"

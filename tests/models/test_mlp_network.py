@@ -6,8 +6,10 @@ from scipy.special import expit
 
 from obygaze_models.models.mlp import Perceptron
 from obygaze_models.models.training import Adam, adam_step
+from tests.later import later, needs
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
+pytestmark = needs("torch")
 
 D, H, B = 7, 5, 16
 NETWORK, PAPERS = Perceptron(D, H), Perceptron(D, H, 2)

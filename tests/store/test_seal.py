@@ -7,7 +7,6 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import xarray
 import zarr
 from hypothesis import HealthCheck, given, settings
 from zarr.core.buffer import default_buffer_prototype
@@ -93,6 +92,8 @@ def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
 
 def test_it_opens_in_xarray_by_name(tmp_path):
     path = sealed(tmp_path)
+    import xarray
+
     data = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
     try:
         assert data.sizes == {"clip": 20, "frame": 3, "feature": 4, "token": 5, "token_feature": 6}

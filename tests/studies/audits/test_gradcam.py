@@ -5,50 +5,36 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image, ImageDraw
-from torch import nn
-from transformers import AutoTokenizer, CLIPModel
 
-from obygaze_features.backbones.checkpoint import quiet
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.errors import BackboneError, ExtractError, ManifestError
 from obygaze_features.manifest import read_manifest
-from obygaze_studies.saliency.class_activation import (
-    MappedNetwork,
-    clip_to_map,
-    enlarged,
-    every_pair,
-    live_map,
-    map_pairs,
-    read_pairs,
-    similarity,
-)
 from obygaze_studies.saliency.maps_file import read_maps
+from tests.later import cpu, later
 from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
+
+torch = later("torch")
+Detectors = later("tests.studies.audits.small_networks", "Detectors")
+Pooled = later("tests.studies.audits.small_networks", "Pooled")
+AttentionPooled = later("tests.studies.audits.small_networks", "AttentionPooled")
+nn = later("torch.nn")
+AutoTokenizer = later("transformers", "AutoTokenizer")
+CLIPModel = later("transformers", "CLIPModel")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+MappedNetwork = later("obygaze_studies.saliency.class_activation", "MappedNetwork")
+clip_to_map = later("obygaze_studies.saliency.class_activation", "clip_to_map")
+enlarged = later("obygaze_studies.saliency.class_activation", "enlarged")
+every_pair = later("obygaze_studies.saliency.class_activation", "every_pair")
+live_map = later("obygaze_studies.saliency.class_activation", "live_map")
+map_pairs = later("obygaze_studies.saliency.class_activation", "map_pairs")
+read_pairs = later("obygaze_studies.saliency.class_activation", "read_pairs")
+similarity = later("obygaze_studies.saliency.class_activation", "similarity")
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 
-CPU = Compute("cpu")
 TIGHT = {"rtol": 1e-9, "atol": 1e-12}
-
-
-class Detectors(nn.Module):
-    """How much redder than blue, and bluer than red, patches of 32 x 32 are."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 2, 32, stride=32).requires_grad_(False)
-        self.last = nn.ReLU()
-        self.stem.weight.zero_()
-        self.stem.bias.fill_(-0.5)
-        for channel, (more, less) in enumerate([(0, 2), (2, 0)]):
-            self.stem.weight[channel, more] = 1 / 1024
-            self.stem.weight[channel, less] = -1 / 1024
-
-    def forward(self, pixels):
-        return self.last(self.stem(pixels)).mean(dim=(2, 3))
 
 
 def scores_of(number):
@@ -57,42 +43,6 @@ def scores_of(number):
 
 def mapped(network, layer, places=None):
     return MappedNetwork(network, layer, places, PRESETS["clip"], {"layer": "it"})
-
-
-class Pooled(nn.Module):
-    """Activations, which are the input itself, averaged and mapped linearly."""
-
-    def __init__(self, weight):
-        super().__init__()
-        self.last = nn.Identity()
-        self.weight = nn.Parameter(weight, requires_grad=False)
-
-    def forward(self, acts):
-        return self.last(acts).mean(dim=(2, 3)) @ self.weight.T
-
-
-class AttentionPooled(nn.Module):
-    """Activations pooled as CLIP's ResNets do, by torch's own attention."""
-
-    def __init__(self, pos, q, k, v, c, heads):
-        super().__init__()
-        self.last = nn.Identity()
-        self.pos, self.q, self.k, self.v, self.c = map(nn.Parameter, (pos, q, k, v, c))
-        self.heads = heads
-
-    def forward(self, acts):
-        places = self.last(acts).flatten(2).permute(2, 0, 1)
-        tokens = torch.cat([places.mean(dim=0, keepdim=True), places]) + self.pos[:, None]
-        none = torch.zeros(3 * tokens.shape[2], dtype=tokens.dtype)
-        found, _ = nn.functional.multi_head_attention_forward(
-            *(tokens[:1], tokens, tokens, tokens.shape[2], self.heads, None, none, None, None, False, 0.0),
-            *(self.c, None, False),
-            use_separate_proj_weight=True,
-            q_proj_weight=self.q,
-            k_proj_weight=self.k,
-            v_proj_weight=self.v,
-        )
-        return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +79,7 @@ def clip_folder(tmp_path_factory):
 
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, score):
-    whole, embed = clip_to_map(str(clip_folder), CPU)
+    whole, embed = clip_to_map(str(clip_folder), cpu())
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
     text = embed("a cat")
     found = live_map(whole, whole.pixels(frame), similarity(text, score))
@@ -169,14 +119,14 @@ def test_no_hook_stays_behind():
 
 
 def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, tmp_path):
-    _, embed = clip_to_map(str(clip_folder), CPU)
+    _, embed = clip_to_map(str(clip_folder), cpu())
     with pytest.raises(BackboneError, match="18 tokens"):
         embed("cat " * 5 + "s")
     bare = tiny_checkpoint("clip", tmp_path / "bare")
     with pytest.raises(BackboneError, match="tokenizer"):
-        clip_to_map(str(bare), CPU)
+        clip_to_map(str(bare), cpu())
     with pytest.raises(BackboneError, match="siglip"):
-        clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), CPU)
+        clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
 
 
 # The command

@@ -6,21 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tokenizers
-import torch
-from safetensors.torch import load_file, save_file
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from obygaze_features.backbones.checkpoint import untrained
-from obygaze_features.backbones.compute import Compute
 from obygaze_features.errors import BackboneError
-from obygaze_studies.gender_score.language_model import language_model, reduce
+from tests.later import cpu, later
 from tests.tiny_checkpoints import tiny_language_model
 
-CPU = Compute("cpu")
+tokenizers = later("tokenizers")
+torch = later("torch")
+load_file = later("safetensors.torch", "load_file")
+save_file = later("safetensors.torch", "save_file")
+LlamaConfig = later("transformers", "LlamaConfig")
+LlamaForCausalLM = later("transformers", "LlamaForCausalLM")
+PreTrainedTokenizerFast = later("transformers", "PreTrainedTokenizerFast")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+Compute = later("obygaze_features.backbones.compute", "Compute")
+language_model = later("obygaze_studies.gender_score.language_model", "language_model")
+reduce = later("obygaze_studies.gender_score.language_model", "reduce")
+
 TEXTS = ("a man riding a motorcycle on a road", "a woman riding", "Übung, 漫画!", "a")
 
 
@@ -31,7 +36,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return language_model(str(folder), compute=CPU)
+    return language_model(str(folder), compute=cpu())
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def test_a_text_longer_than_the_model_takes_is_refused(model):
 def test_a_tokenizer_of_another_model_is_refused(copied, folder):
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     vocabulary["a"] = 999
-    other = language_model(copied(vocab=json.dumps(vocabulary)), compute=CPU)
+    other = language_model(copied(vocab=json.dumps(vocabulary)), compute=cpu())
     with pytest.raises(BackboneError, match="999"):
         other.tokens("a")
 
@@ -119,11 +124,11 @@ def test_a_tokenizer_of_another_model_is_refused(copied, folder):
 )
 def test_a_folder_that_is_no_language_models_is_refused(copied, changes, place):
     with pytest.raises(BackboneError, match=place):
-        language_model(copied(**changes), compute=CPU)
+        language_model(copied(**changes), compute=cpu())
 
 
 def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copied, model):
-    other = language_model(copied(tokenizer_config='{"bos_token": null}'), compute=CPU)
+    other = language_model(copied(tokenizer_config='{"bos_token": null}'), compute=cpu())
     assert other.begin == 0
     assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
 
@@ -140,7 +145,7 @@ def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
     fast.save_pretrained(tmp_path)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     untrained(lambda: LlamaForCausalLM(LlamaConfig(vocab_size=5, **sizes)), 0).save_pretrained(tmp_path)
-    model = language_model(str(tmp_path), compute=CPU)
+    model = language_model(str(tmp_path), compute=cpu())
     assert model.tokenizer("a man")["input_ids"] == [1, 3, 4, 2]
     assert model.tokens("a man") == (1, 3, 4, 2)
     assert model.score([model.tokens("a man")])[0].n_tokens == 3
@@ -151,7 +156,7 @@ def test_code_that_lies_beside_a_model_is_not_even_offered_to_be_run(copied):
     path = copied(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
     (Path(path) / "labnet.py").write_text("raise SystemExit('it was run')\n", encoding="utf-8")
     with pytest.raises(BackboneError, match=r"no network of type 'labnet'|the tokenizer cannot be read"):
-        language_model(path, compute=CPU)
+        language_model(path, compute=cpu())
 
 
 def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
@@ -165,7 +170,7 @@ def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "GPT2Tokenizer"}', encoding="utf-8")
     with pytest.raises(BackboneError, match="causal"):
-        language_model(str(tmp_path), compute=CPU)
+        language_model(str(tmp_path), compute=cpu())
 
 
 def test_weights_that_are_not_the_networks_are_refused(copied):
@@ -174,10 +179,10 @@ def test_weights_that_are_not_the_networks_are_refused(copied):
     tensors["ln_f.wait"] = tensors.pop("ln_f.weight")
     save_file(tensors, f"{path}/model.safetensors")
     with pytest.raises(BackboneError, match=r"transformer\.ln_f\.weight"):
-        language_model(path, compute=CPU)
+        language_model(path, compute=cpu())
 
 
 @pytest.mark.parametrize("source", ["random:0", "no/such/folder"])
 def test_what_is_no_model_is_refused(source):
     with pytest.raises(BackboneError):
-        language_model(source, compute=CPU)
+        language_model(source, compute=cpu())

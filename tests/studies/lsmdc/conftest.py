@@ -1,12 +1,14 @@
 """The oracle's network, a tiny CLIP, and a small corpus that is decoded once."""
 
 import pytest
-import torch
 
-from obygaze_studies.lsmdc.plan import LsmdcSettings
+from tests.later import later
 
 from .corpus import tiny_clip, write_corpus
 from .three_steps import Oracle
+
+torch = later("torch")
+LsmdcSettings = later("obygaze_studies.lsmdc.plan", "LsmdcSettings")
 
 
 @pytest.fixture(scope="session", autouse=True)

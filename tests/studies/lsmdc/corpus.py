@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import save_file
 
-from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_studies.lsmdc.lsmdc16 import FILES
+from tests.later import later
 from tests.video.encoding import encode
+
+save_file = later("safetensors.torch", "save_file")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 
 PATTERNS = 16
 COLOURS = ("red", "green", "blue", "grey")

@@ -3,17 +3,21 @@
 import json
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.execution import is_half
-from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
-from obygaze_studies.lsmdc.step import group_of, is_trained
+from tests.later import later
 
 from .corpus import openai_names
+
+torch = later("torch")
+load_file = later("safetensors.torch", "load_file")
+is_half = later("obygaze_studies.lsmdc.execution", "is_half")
+initial_tensors = later("obygaze_studies.lsmdc.plan", "initial_tensors")
+load_clip = later("obygaze_studies.lsmdc.plan", "load_clip")
+group_of = later("obygaze_studies.lsmdc.step", "group_of")
+is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
 
 TINY = {"temporal_layers": 2, "max_frames": 8, "max_words": 12}
 

@@ -7,19 +7,22 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
-from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat
-from obygaze_studies.lsmdc.execution import Processes
-from obygaze_studies.lsmdc.plan import initial_tensors, load_clip
-from obygaze_studies.lsmdc.retrieval import evaluate
-from obygaze_studies.lsmdc.samples import Pairs
-from obygaze_studies.lsmdc.step import Batch
+from tests.later import later
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
 from .three_steps import learn, network_of
+
+torch = later("torch")
+CaptionTokenizer = later("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
+LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+Processes = later("obygaze_studies.lsmdc.execution", "Processes")
+initial_tensors = later("obygaze_studies.lsmdc.plan", "initial_tensors")
+load_clip = later("obygaze_studies.lsmdc.plan", "load_clip")
+evaluate = later("obygaze_studies.lsmdc.retrieval", "evaluate")
+Pairs = later("obygaze_studies.lsmdc.samples", "Pairs")
+Batch = later("obygaze_studies.lsmdc.step", "Batch")
 
 pytestmark = pytest.mark.long
 

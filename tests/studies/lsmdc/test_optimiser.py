@@ -4,9 +4,14 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
-from obygaze_studies.lsmdc.step import BertAdam, ParameterGroup, group_of, schedule
+from tests.later import later
+
+torch = later("torch")
+BertAdam = later("obygaze_studies.lsmdc.step", "BertAdam")
+ParameterGroup = later("obygaze_studies.lsmdc.step", "ParameterGroup")
+group_of = later("obygaze_studies.lsmdc.step", "group_of")
+schedule = later("obygaze_studies.lsmdc.step", "schedule")
 
 RATES = {"large": 1e-3, "small": 1e-7}
 DECAYS = {"weight": 0.2, "bias": 0.0}

@@ -10,15 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc import train
-from obygaze_studies.lsmdc.execution import Processes, choose_device
+from tests.later import later
 from tests.ports import free_ports
 
 from .three_steps import VARIANTS, furthest, three_steps
+
+torch = later("torch")
+load_file = later("safetensors.torch", "load_file")
+train = later("obygaze_studies.lsmdc", "train")
+Processes = later("obygaze_studies.lsmdc.execution", "Processes")
+choose_device = later("obygaze_studies.lsmdc.execution", "choose_device")
 
 pytestmark = pytest.mark.long
 

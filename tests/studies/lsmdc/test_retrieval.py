@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.retrieval import measures, published_ranks, summarise, text_to_video, video_to_text
+from tests.later import later
+
+measures = later("obygaze_studies.lsmdc.retrieval", "measures")
+published_ranks = later("obygaze_studies.lsmdc.retrieval", "published_ranks")
+summarise = later("obygaze_studies.lsmdc.retrieval", "summarise")
+text_to_video = later("obygaze_studies.lsmdc.retrieval", "text_to_video")
+video_to_text = later("obygaze_studies.lsmdc.retrieval", "video_to_text")
 
 CASES = ("plain", "ties", "repeated_clips", "all_equal", "nan_row", "perfect")
 

@@ -7,38 +7,34 @@ import json
 import os
 
 import pytest
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.backbones.xclip_lsmdc import load
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.provenance import embedding_space
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc import TrainingCallbacks, make_plan, run, state, train
 from obygaze_studies.lsmdc.lsmdc16 import FILES
-from obygaze_studies.lsmdc.state import LOG_COLUMNS, RunFolder
 from tests.command import obygaze
 from tests.files import rows_of
+from tests.later import later
 
 from .corpus import clip_id
+
+torch = later("torch")
+load_file = later("safetensors.torch", "load_file")
+load = later("obygaze_features.backbones.xclip_lsmdc", "load")
+Listener = later("tests.studies.lsmdc.listener", "Listener")
+make_plan = later("obygaze_studies.lsmdc", "make_plan")
+run = later("obygaze_studies.lsmdc.run")
+state = later("obygaze_studies.lsmdc.state")
+train = later("obygaze_studies.lsmdc", "train")
+RunFolder = later("obygaze_studies.lsmdc.state", "RunFolder")
 
 
 def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-class Listener(TrainingCallbacks):
-    """Keep what a training says."""
-
-    def __init__(self):
-        self.said = []
-
-    def say(self, text):
-        self.said.append(text)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +60,7 @@ def test_a_run_leaves_weights_measures_log_and_card(whole):
     assert files_of(out).keys() == names
     rows = rows_of(out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(6))
-    assert tuple(rows[0]) == LOG_COLUMNS
+    assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
     epochs = json.loads((out / "epochs.json").read_text())
     assert [found["sentences"] for found in epochs] == [4, 4]

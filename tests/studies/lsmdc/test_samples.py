@@ -8,13 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.backbones.tokenizer import CaptionTokenizer, clean_caption
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.lsmdc.frame_cache import kept_frames
-from obygaze_studies.lsmdc.samples import epoch_order, steps_of_an_epoch
+from tests.later import later
 
 from .corpus import VOCABULARY
+
+CaptionTokenizer = later("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
+clean_caption = later("obygaze_features.backbones.tokenizer", "clean_caption")
+epoch_order = later("obygaze_studies.lsmdc.samples", "epoch_order")
+steps_of_an_epoch = later("obygaze_studies.lsmdc.samples", "steps_of_an_epoch")
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,20 @@
 
 import numpy as np
 import pytest
-import torch
-from torch.nn.functional import normalize
 
-from obygaze_studies.lsmdc.step import (
-    clip_gradients,
-    compute_gradients,
-    embed,
-    groups,
-    schedule,
-    similarities,
-)
+from tests.later import later
 from tests.rounding import rounding
 
 from .three_steps import PAIRS, furthest, three_steps
+
+torch = later("torch")
+normalize = later("torch.nn.functional", "normalize")
+clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
+compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
+embed = later("obygaze_studies.lsmdc.step", "embed")
+groups = later("obygaze_studies.lsmdc.step", "groups")
+schedule = later("obygaze_studies.lsmdc.step", "schedule")
+similarities = later("obygaze_studies.lsmdc.step", "similarities")
 
 
 @pytest.fixture(scope="module")

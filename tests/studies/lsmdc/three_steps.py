@@ -8,22 +8,27 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
-from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
-from obygaze_studies.lsmdc import LsmdcSettings, train
-from obygaze_studies.lsmdc.execution import Processes, convert, joined
-from obygaze_studies.lsmdc.step import (
-    LARGEST_SCALE,
-    Batch,
-    BertAdam,
-    clip_gradients,
-    compute_gradients,
-    group_of,
-    groups,
-    is_trained,
-)
+from tests.later import later
+
+torch = later("torch")
+LsmdcSettings = later("obygaze_studies.lsmdc", "LsmdcSettings")
+load_file = later("safetensors.torch", "load_file")
+save_file = later("safetensors.torch", "save_file")
+LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+XClipLsmdc = later("obygaze_features.backbones.xclip_lsmdc_network", "XClipLsmdc")
+train = later("obygaze_studies.lsmdc", "train")
+Processes = later("obygaze_studies.lsmdc.execution", "Processes")
+convert = later("obygaze_studies.lsmdc.execution", "convert")
+joined = later("obygaze_studies.lsmdc.execution", "joined")
+rules = later("obygaze_studies.lsmdc.step")
+Batch = later("obygaze_studies.lsmdc.step", "Batch")
+BertAdam = later("obygaze_studies.lsmdc.step", "BertAdam")
+clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
+compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
+group_of = later("obygaze_studies.lsmdc.step", "group_of")
+groups = later("obygaze_studies.lsmdc.step", "groups")
+is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
 
 PAIRS = 6
 
@@ -79,7 +84,7 @@ def learn(network, size, batches, pairs, *, rate, scale, total, **how):
         norms.append(clip_gradients(trained.values()))
         optimiser.step()
         with torch.no_grad():
-            network.logit_scale.clamp_(max=LARGEST_SCALE)
+            network.logit_scale.clamp_(max=rules.LARGEST_SCALE)
     return losses, norms, trained, optimiser
 
 
@@ -101,13 +106,6 @@ def furthest(found, wanted):
     return max(float((found[name] - wanted[name]).abs().max()) for name in wanted)
 
 
-class Uneven(Processes):
-    """Two processes of which the first takes four of the six pairs."""
-
-    def share(self, items):
-        return slice(0, 4) if self.rank == 0 else slice(4, items)
-
-
 VARIANTS = {
     "share 1": {},
     "share 1/2": {"gather_share": 0.5},
@@ -118,6 +116,13 @@ VARIANTS = {
 
 def main(oracle, out, settings):
     """Do every variant, then a small training, as one of the processes that the environment names."""
+
+    class Uneven(Processes):
+        """Two processes of which the first takes four of the six pairs."""
+
+        def share(self, items):
+            return slice(0, 4) if self.rank == 0 else slice(4, items)
+
     torch.set_num_threads(1)
     oracle, out = Oracle(Path(oracle)), Path(out)
     with joined(torch.device("cpu")) as processes:

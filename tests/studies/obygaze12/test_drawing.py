@@ -8,10 +8,15 @@ import pytest
 from PIL import Image
 
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.figure3 import draw_figure3
-from obygaze_studies.obygaze12.figure5 import Node, draw_figure5, threshold_digits
-from obygaze_studies.obygaze12.figure6 import draw_forest, draw_weights
+from tests.later import later
 from tests.process import python
+
+draw_figure3 = later("obygaze_studies.obygaze12.figure3", "draw_figure3")
+Node = later("obygaze_studies.obygaze12.figure5", "Node")
+draw_figure5 = later("obygaze_studies.obygaze12.figure5", "draw_figure5")
+threshold_digits = later("obygaze_studies.obygaze12.figure5", "threshold_digits")
+draw_forest = later("obygaze_studies.obygaze12.figure6", "draw_forest")
+draw_weights = later("obygaze_studies.obygaze12.figure6", "draw_weights")
 
 NAN = float("nan")
 
@@ -76,22 +81,23 @@ def test_figure_3_keeps_the_place_of_a_concept_that_is_undefined_and_counts_clip
     assert {"Look", "every clip called positive"} <= set(words(svg))
 
 
-TREE = (
-    Node(0, 0, -1, "", "Type of shot", -1.0061, 1030, 0.4),
-    Node(1, 1, 0, "low", "Type of shot", -1.0074, 20, 0.1),
-    Node(2, 2, 1, "low", "", NAN, 12, 0.0),
-    Node(3, 2, 1, "high", "", NAN, 8, 0.25),
-    Node(4, 1, 0, "high", "", NAN, 10, 1.0),
-)
+def tree():
+    return (
+        Node(0, 0, -1, "", "Type of shot", -1.0061, 1030, 0.4),
+        Node(1, 1, 0, "low", "Type of shot", -1.0074, 20, 0.1),
+        Node(2, 2, 1, "low", "", NAN, 12, 0.0),
+        Node(3, 2, 1, "high", "", NAN, 8, 0.25),
+        Node(4, 1, 0, "high", "", NAN, 10, 1.0),
+    )
 
 
 def test_figure_5_says_on_every_branch_which_side_it_is_and_tells_thresholds_apart(svg):
-    assert threshold_digits(TREE) == 3
-    draw_figure5(TREE, 4, "a tree", svg)
+    assert threshold_digits(tree()) == 3
+    draw_figure5(tree(), 4, "a tree", svg)
     assert [words(svg).count(side) for side in ("≤", ">")] == [2, 2]
     assert {"≤ \N{MINUS SIGN}1.006", "≤ \N{MINUS SIGN}1.007", "1,030 clips", "a tree"} <= set(words(svg))
     assert not any("goes on" in word for word in words(svg))
-    draw_figure5(TREE, 2, "its top", svg)
+    draw_figure5(tree(), 2, "its top", svg)
     assert "goes on, to depth 2" in words(svg)
 
 

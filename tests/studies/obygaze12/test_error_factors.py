@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_studies.obygaze12.figure6 import PRIOR_SD, error_factors
+from tests.later import later
+
+figure6 = later("obygaze_studies.obygaze12.figure6")
+error_factors = later("obygaze_studies.obygaze12.figure6", "error_factors")
 
 
 def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one():
@@ -29,7 +32,7 @@ def test_error_factors_are_scikit_learns_with_the_same_penalty():
     factors = (rng.random((240, 2)) < 0.5).astype(float)
     errors = rng.random(240) < 1 / (1 + np.exp(1 - factors[:, 0]))
     design = np.column_stack([factors, movies[:, None] == np.array(["a", "b", "c"])])
-    model = LogisticRegression(C=PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
+    model = LogisticRegression(C=figure6.PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
     model.fit(design, errors)
     np.testing.assert_allclose(error_factors(factors, errors, movies).effect, model.coef_[0, :2], atol=1e-6)
 

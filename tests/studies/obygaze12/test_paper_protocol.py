@@ -16,9 +16,6 @@ from obygaze_models.models import MLPProbe
 from obygaze_models.report import markdown
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12 import (
-    figure3,
-    figure5,
-    figure6,
     paper,
     paper_concepts,
     protocol_results,
@@ -31,6 +28,12 @@ from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
+from tests.later import later
+
+figure3 = later("obygaze_studies.obygaze12.figure3")
+figure5 = later("obygaze_studies.obygaze12.figure5")
+figure6 = later("obygaze_studies.obygaze12.figure6")
+
 
 LEAKS = {
     ("en_s", "en_s"): "no test clip is in training or validation",
