@@ -68,12 +68,12 @@ def cpu() -> Any:
     return import_module("obygaze_features.backbones.compute").Compute(device="cpu")
 
 
-def without_gradients(test: Callable[..., None]) -> Callable[..., None]:
+def without_gradients(test: Callable[..., Any]) -> Callable[..., Any]:
     """Run a test in PyTorch's inference mode."""
 
     @wraps(test)
-    def run(*arguments: Any, **named: Any) -> None:
+    def run(*arguments: Any, **named: Any) -> Any:
         with import_module("torch").inference_mode():
-            test(*arguments, **named)
+            return test(*arguments, **named)
 
     return run
