@@ -1,10 +1,13 @@
 """Define the results of reading a video."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from obygaze_features.video.stream import Stream
 
 T = TypeVar("T")
 PER_FRAME = ("images", "index", "time_s")
@@ -50,6 +53,8 @@ class Frames(Generic[T]):
         Whether samples were read as full range (0-255) rather than limited range (16-235).
     bars
         Black rows above and below, black columns left and right, common to all these frames.
+    stream
+        What the file states of its stream, as plain JSON (`Stream`); empty for a still image.
     """
 
     images: list[T]
@@ -69,6 +74,7 @@ class Frames(Generic[T]):
     matrix: str = "rgb"
     full_range: bool = True
     bars: tuple[int, int, int, int] = (0, 0, 0, 0)
+    stream: Mapping[str, object] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -102,8 +108,8 @@ class Probe:
         Description of what the file lacks of what its container declares; empty for a complete file.
     besides
         What the file holds beside pictures: `sound`, `subtitles`.
-    parts
-        Parts that the file was joined from, by its times.
+    stream
+        What the file states of its stream; None for a still image.
     """
 
     bytes: int
@@ -112,4 +118,4 @@ class Probe:
     frames: int
     damage: str
     besides: tuple[str, ...] = ()
-    parts: int = 1
+    stream: Stream | None = None

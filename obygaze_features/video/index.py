@@ -35,6 +35,7 @@ from obygaze_features.video.boxes import odd_edits, second_file
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
+from obygaze_features.video.stream import describe, side_data_names
 from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, packet_step, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
@@ -107,6 +108,7 @@ class PacketColumns:
     key: list[bool] = field(default_factory=list)
     headers: list[PictureHeader] = field(default_factory=list)
     pos: list[int] = field(default_factory=list)
+    side_data: set[str] = field(default_factory=set)
     corrupt: bool = False
     changes: bool = False
     declared: int = 0
@@ -178,8 +180,9 @@ def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] |
             packets.key.append(packet.is_keyframe)
             packets.headers.append(header)
             packets.corrupt |= packet.is_corrupt
-            if next(packet.iter_sidedata(), None) is not None:  # few packets have any; has_sidedata is slow
-                packets.changes |= packet.has_sidedata("new_extradata")
+            for name in side_data_names(packet):
+                packets.side_data.add(name)
+                packets.changes |= name == "new_extradata"
             if pictures is not None:
                 pictures.add(packet)
             if kept is not None:
@@ -233,6 +236,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
     times = FrameTimes(np.arange(len(shown)), time_s, None)
     holes = np.zeros((0, 2)) if packets.declared else times.holes()
+    stream, said = describe(source, packets.side_data, len(first))
     lost, lost_from_s = _lost(source, packets, line, time_s)
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
@@ -256,25 +260,13 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         lost_from_s=lost_from_s,
         part_first=np.array(first, np.int64),
         part_offset_s=np.array(offset) * float(source.stream.time_base or 0),
-        notes=tuple(filter(None, (note, joined if len(first) > 1 else "", guessed, edits, _shape(source)))),
+        stream=stream,
+        notes=tuple(filter(None, (note, joined if len(first) > 1 else "", guessed, edits, *said))),
         besides=tuple(
             name
             for name, kind in BESIDES.items()
             if any(each.type == kind for each in source.container.streams)
         ),
-    )
-
-
-def _shape(source: Source) -> str:
-    """Return a note if pixels are not square; empty if they are, or if the file does not state it."""
-    ratio = source.stream.sample_aspect_ratio
-    if not ratio or ratio == 1:
-        return ""
-    width, height = source.context.width, source.context.height
-    shown = f"{round(width * ratio)}x{height}"
-    return (
-        f"pixels are not square ({ratio.numerator}:{ratio.denominator}): the pictures are given as stored, "
-        f"{width}x{height}, and players show {shown}"
     )
 
 

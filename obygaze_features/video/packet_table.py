@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.video.sampling import FrameTimes
+from obygaze_features.video.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class PacketTable:
         Shape [K]: the packet that each part of a joined file begins with; 0 for the first.
     part_offset_s
         Shape [K]: seconds that were added to the times of each part.
+    stream
+        Description of the stream.
     notes
         Further notes for the user.
     besides
@@ -78,6 +81,7 @@ class PacketTable:
     lost_from_s: float
     part_first: NDArray[np.int64]
     part_offset_s: NDArray[np.float64]
+    stream: Stream
     notes: tuple[str, ...]
     besides: tuple[str, ...] = ()
 
@@ -100,6 +104,7 @@ class PacketTable:
             name: value for name, value in values.items() if isinstance(value, np.ndarray)
         }
         rest = {name: value for name, value in values.items() if name not in arrays}
+        rest["stream"] = self.stream.record()
         file = io.BytesIO()
         np.savez(file, json=np.array(json.dumps(rest)), **arrays)
         return file.getvalue()
@@ -110,4 +115,5 @@ class PacketTable:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             values: dict[str, Any] = {name: stored[name] for name in stored.files if name != "json"}
             values |= json.loads(str(stored["json"]))
+        values["stream"] = Stream.from_record(values["stream"])
         return cls(**values | {name: tuple(values[name]) for name in ("notes", "besides")})

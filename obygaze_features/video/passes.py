@@ -226,7 +226,7 @@ class WindowReader(Generic[T]):
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], WindowResult[T]]] = []
-        for number, picture in pictures(frames, self.path):
+        for number, picture in pictures(frames, self.path, self.table.stream.crop):
             concerned = waiting.pop(number, ())
             for window in concerned:
                 window.collected.note(number, picture)
@@ -269,6 +269,8 @@ class WindowReader(Generic[T]):
         overhang = window.span.overhang(frame_times)
         losses += [overhang] if overhang else []
         decoded = self.unreported()
+        if few := self._too_few(window.span):
+            return VideoError(few, self.path)
         return tuple(
             Frames(
                 images=[collected.images[number][wish] for number in numbers.tolist()],
@@ -288,9 +290,21 @@ class WindowReader(Generic[T]):
                 matrix=collected.matrix,
                 full_range=collected.full_range,
                 bars=collected.bars,
+                stream=self.table.stream.record(),
             )
             for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
         )
+
+    def _too_few(self, span: TimeSpan) -> str:
+        """Say that under half of the frames of a span can be decoded; empty if more can."""
+        if len(self.frame_times) == len(self.table.frame_times):
+            return ""
+        if all(sampling.policy == "indices" for sampling, _ in self.wishes):
+            return ""
+        found, whole = (
+            len(each.within(span.start_s, span.end_s)) for each in (self.frame_times, self.table.frame_times)
+        )
+        return "" if 2 * found >= whole else f"only {found} of {whole} frames can be decoded: under half"
 
     def unreported(self) -> int:
         """Return the number of frames decoded since the previous call."""

@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from av.sidedata.sidedata import SideData, SideDataContainer, Type
 from av.video.frame import VideoFrame
-from av.video.reformatter import ColorRange, VideoReformatter
+from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
 from numpy.typing import NDArray
+from PIL import Image
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.source import guarded, naming_file
+from obygaze_features.video.stills import over_white
+from obygaze_features.video.stream import PICTURES, STRANGE, UNKNOWN, has_alpha, is_exact
 
 # Display matrix, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y -> clockwise quarter turns,
 # and whether the picture is then mirrored left to right. ISO/IEC 14496-12, 6.2.2.
@@ -44,6 +47,10 @@ HDR = {16: "PQ", 18: "HLG"}
 BLACK = 24
 """Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
+EXACT = Interpolation.POINT | Interpolation.FULL_CHR_H_INT
+"""Chroma of the nearest sample, as for 8 bits, at full precision. The second flag alone is bicubic."""
+
+OPAQUE = 255
 # Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
 # A bar of less than this share of the picture's side is an edge, not a bar.
@@ -65,8 +72,6 @@ class RgbPicture:
         Degrees clockwise by which the stored picture was rotated: 0, 90, 180 or 270.
     mirrored
         Whether it was then mirrored left to right.
-    oblique
-        Whether the file states another rotation, which was not applied.
     interlaced
         Whether the frame is flagged interlaced: its colours were converted field by field.
     corrupt
@@ -76,22 +81,21 @@ class RgbPicture:
         ``rgb`` and ``grey`` for pictures that need none.
     full_range
         Whether samples were read as full range (0-255) rather than limited range (16-235).
-    hdr
-        Name of the HDR transfer function, which was not inverted; empty for SDR pictures.
     bits
         Bits per sample; RGB keeps the upper 8.
+    facts
+        What else is to be said of it: names of `stream.PICTURES`.
     """
 
     rgb: NDArray[np.uint8]
     rotation: int
     mirrored: bool
-    oblique: bool
     interlaced: bool
     corrupt: bool
     matrix: str
     full_range: bool
-    hdr: str
     bits: int
+    facts: tuple[str, ...]
 
     @cached_property
     def bars(self) -> tuple[int, int, int, int] | None:
@@ -106,35 +110,112 @@ class RgbPicture:
 
 
 class Converter:
-    """Converter of frames to pictures; use one per stream, since it caches conversion tables and tags."""
+    """Converter of frames to pictures; use one per stream, since it caches conversion tables and tags.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    crop
+        Rows above and below, columns left and right of the stored picture that are left out.
+    """
+
+    def __init__(self, crop: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
+        self._crop = crop
         self._reformatter = VideoReformatter()
-        self._read: dict[tuple[str, int, int, int], tuple[str, bool, str, int]] = {}
+        self._read: dict[tuple[str, int, int, int], Tags] = {}
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
-        """Convert to rgb24 at full size (rgba is wrong at some widths in PyAV 18.1); rotate upright."""
+        """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
         transfer = int(frame.color_trc)
-        tags = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
-        if tags not in self._read:
-            self._read[tags] = (*colours(frame), HDR.get(transfer, ""), frame.format.components[0].bits)
-        matrix, full_range, hdr, bits = self._read[tags]
-        stored = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
-        turns, mirrored, oblique = orientation(frame)
+        key = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
+        if key not in self._read:
+            self._read[key] = Tags.of(frame, HDR.get(transfer, ""))
+        tags = self._read[key]
+        stored, transparent = self._rgb(frame, tags)
+        if any(self._crop):
+            above, below, left, right = self._crop
+            stored = stored[above : max(len(stored) - below, 0), left : max(stored.shape[1] - right, 0)]
+            if not stored.size:
+                raise VideoError("the file asks to crop its pictures to nothing")
+        turns, mirrored, oblique, side_data = orientation(frame)
         upright = np.rot90(stored, -turns) if turns else stored
         rgb = np.ascontiguousarray(upright[:, ::-1] if mirrored else upright, np.uint8)
+        facts = {
+            "interlaced": frame.interlaced_frame,
+            "oblique": oblique,
+            tags.hdr: bool(tags.hdr),
+            "transparent": transparent,
+            "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
+        }
         return RgbPicture(
             rgb=rgb,
             rotation=90 * turns,
             mirrored=mirrored,
-            oblique=oblique,
             interlaced=frame.interlaced_frame,
             corrupt=frame.is_corrupt,
-            matrix=matrix,
-            full_range=full_range,
-            hdr=hdr,
-            bits=bits,
+            matrix=tags.matrix,
+            full_range=tags.full_range,
+            bits=tags.bits,
+            facts=(*(fact for fact, holds in facts.items() if holds), *side_data),
         )
+
+    def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
+        """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""
+        if tags.levels is not None:
+            grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
+            rgb = np.repeat(tags.levels[grey][..., None], 3, axis=2)
+        elif tags.exact:
+            rgb = self._reformatter.reformat(
+                frame, format="rgb24", interpolation=EXACT, threads=1
+            ).to_ndarray()
+        else:
+            rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+        if tags.alpha:
+            alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()[..., 3]
+            if alpha.min() < OPAQUE:
+                return over_white(Image.fromarray(np.dstack([rgb, alpha]))), True
+        return rgb, False
+
+
+class Tags(NamedTuple):
+    """How the pixels of a format become RGB.
+
+    Parameters
+    ----------
+    matrix, full_range, hdr, bits
+        As a picture has them.
+    alpha
+        Whether pixels may be transparent.
+    exact
+        Whether chroma is converted at full precision.
+    levels
+        The 8-bit level of each of 65,536 grey values, where grey is to be expanded.
+    """
+
+    matrix: str
+    full_range: bool
+    hdr: str
+    bits: int
+    alpha: bool
+    exact: bool
+    levels: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(cls, frame: VideoFrame, hdr: str) -> "Tags":
+        """Read the tags of a frame."""
+        (matrix, full_range), bits = colours(frame), frame.format.components[0].bits
+        levels = None
+        if matrix == "grey" and (bits > 8 or not full_range):
+            levels = grey_levels(bits, full_range=full_range)
+        return cls(matrix, full_range, hdr, bits, has_alpha(frame.format), is_exact(frame.format), levels)
+
+
+def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
+    """Return the 8-bit level of each grey value, which swscale spreads over 16 bits: uint8 [65536]."""
+    value = np.arange(1 << 16) / ((1 << 16) - 1)
+    if not full_range:
+        unit = ((1 << bits) - 1) / (1 << (bits - 8))
+        value = (value * unit - 16) / 219
+    return np.round(255 * value.clip(0, 1)).astype(np.uint8)
 
 
 def colours(frame: VideoFrame) -> tuple[str, bool]:
@@ -149,7 +230,7 @@ def colours(frame: VideoFrame) -> tuple[str, bool]:
     if frame.format.is_rgb or name.startswith("pal"):
         return "rgb", True
     if len(frame.format.components) < 3:
-        return "grey", True
+        return "grey", frame.color_range != ColorRange.MPEG
     if tag not in MATRICES:
         coding = UNREAD_MATRICES.get(tag, f"matrix {tag}")
         raise VideoError(
@@ -177,23 +258,27 @@ def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
     return int(rows[0]), int(height - 1 - rows[-1]), int(columns[0]), int(width - 1 - columns[-1])
 
 
-def orientation(frame: VideoFrame) -> tuple[int, bool, bool]:
-    """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique."""
+def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
+    """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique.
+
+    The names of all side data come last.
+    """
     # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
-        data = next((item for item in side_data if item.type is Type.DISPLAYMATRIX), None)
+        given = {item.type.name: item for item in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90)
-    if data is None:
-        return 0, False, False
-    a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()
+        return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90), (UNKNOWN,)
+    names = tuple(given)
+    if Type.DISPLAYMATRIX.name not in given:
+        return 0, False, False, names
+    a, b, _, c, d = np.frombuffer(bytes(given[Type.DISPLAYMATRIX.name]), np.int32)[:5].tolist()
     signs = (_sign(a), _sign(b), _sign(c), _sign(d))
     if signs in ORIENTATIONS:
-        return *ORIENTATIONS[signs], False
-    return 0, False, True
+        return *ORIENTATIONS[signs], False, names
+    return 0, False, True, names
 
 
 def _sign(value: int) -> int:
@@ -235,22 +320,13 @@ class CollectedFrames(Generic[T]):
             above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
             self._bars = above, below, left, right
         self.interlaced |= picture.interlaced
-        untagged = picture.matrix.endswith("(untagged)") and min(width, height) >= HD_LINES
-        remarks = (
-            (picture.interlaced, "interlaced: colours were converted field by field"),
-            (
-                (width, height) != (self.width, self.height),
-                "the size of the pictures changes within the video",
-            ),
-            (picture.oblique, "the file asks for an oblique turn of its pictures, which was not done"),
-            (
-                bool(picture.hdr),
-                f"HDR ({picture.hdr}): its brightness was not mapped to an ordinary screen's",
-            ),
-            (picture.bits > 8, f"{picture.bits} bits a sample: rounded to 8"),
-            (untagged, "no colour matrix is tagged: BT.601 was taken, and players take BT.709 at this size"),
-        )
-        self.remarks += [remark for applies, remark in remarks if applies and remark not in self.remarks]
+        facts = picture.facts
+        if (width, height) != (self.width, self.height):
+            facts = (*facts, "resized")
+        said = [PICTURES.get(fact, STRANGE).sentence for fact in facts]
+        if picture.bits > 8:
+            said.append(f"{picture.bits} bits a sample: rounded to 8")
+        self.remarks += [remark for remark in dict.fromkeys(said) if remark and remark not in self.remarks]
 
     def all_remarks(self) -> list[str]:
         """Return all remarks, including those that need all pictures."""
@@ -264,7 +340,9 @@ class CollectedFrames(Generic[T]):
         return [*self.remarks, f"black bars cover {share:.0%} of the pictures (pixels: {where})"]
 
 
-def pictures(frames: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[tuple[int, RgbPicture]]:
+def pictures(
+    frames: Iterable[tuple[int, VideoFrame]], path: Path, crop: tuple[int, int, int, int] = (0, 0, 0, 0)
+) -> Iterator[tuple[int, RgbPicture]]:
     """Convert each frame to an upright RGB picture, one at a time.
 
     Raises
@@ -272,7 +350,7 @@ def pictures(frames: Iterable[tuple[int, VideoFrame]], path: Path) -> Iterator[t
     VideoError
         The decoder failed, or the colours cannot be converted.
     """
-    convert = Converter()
+    convert = Converter(crop)
     with naming_file(path):
         yield from guarded(((number, convert(frame)) for number, frame in frames), path)
 

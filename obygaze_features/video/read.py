@@ -20,6 +20,8 @@ from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
 
 T = TypeVar("T")
+CONVERSION = "2"
+"""Version of how pixels become RGB: 1 darkened 10 bits, and dropped crop, transparency and grey's range."""
 
 
 @overload
@@ -163,9 +165,7 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     damage = "; ".join(filter(None, (table.truncated, table.lost)))
-    return Probe(
-        path.stat().st_size, first_s, duration_s, len(frames), damage, table.besides, len(table.part_first)
-    )
+    return Probe(path.stat().st_size, first_s, duration_s, len(frames), damage, table.besides, table.stream)
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:
@@ -220,6 +220,6 @@ def _windows(
 
 
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:
-    """Return the versions of PyAV and its FFmpeg; for still images also Pillow's."""
+    """Return the versions of PyAV, its FFmpeg, and the conversion to RGB; for still images also Pillow's."""
     pillow = {"pillow": PIL.__version__} if stills else {}
-    return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info} | pillow
+    return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info, "pixels": CONVERSION} | pillow

@@ -158,6 +158,7 @@ class Meter:
         self.end_s = float(table.time_s[-1]) + table.frame_times.step_s
         self.finder = finder
         self._times = table.time_s
+        self._crop = table.stream.crop
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
         self._rows: list[tuple[int, ...]] = []
@@ -180,6 +181,11 @@ class Meter:
 
     def _grey(self, frame: VideoFrame, size: tuple[int, int]) -> NDArray[np.uint8]:
         width, height = size
+        if any(self._crop):
+            above, below, left, right = self._crop
+            grey = self._reformatter.reformat(frame, format="gray", threads=1).to_ndarray()
+            part = grey[above : len(grey) - below, left : grey.shape[1] - right]
+            frame = VideoFrame.from_ndarray(np.ascontiguousarray(part), format="gray")
         reformatted = self._reformatter.reformat(
             frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
         )

@@ -173,11 +173,16 @@ def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         if int(np.asarray(rgba)[..., 3].min()) < 255:
-            paper = Image.new("RGBA", rgba.size, "white")
-            paper.alpha_composite(rgba)
-            return np.array(paper.convert("RGB")), ("its transparent parts were laid over white",)
+            return over_white(rgba), ("its transparent parts were laid over white",)
     remarks = ("CMYK was converted without a colour profile",) if image.mode == "CMYK" else ()
     return np.array(image.convert("RGB")), remarks
+
+
+def over_white(rgba: Image.Image) -> Pixels:
+    """Lay a picture with transparent pixels over white: RGB uint8 [H, W, 3]."""
+    paper = Image.new("RGBA", rgba.size, "white")
+    paper.alpha_composite(rgba)
+    return np.array(paper.convert("RGB"))
 
 
 def _too_large(size: str) -> str:

@@ -46,7 +46,8 @@ def plays_in_browser(path: Path) -> bool:
         audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         plays = source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
-    return plays and probe(path).parts == 1
+    stream = probe(path).stream
+    return plays and stream is not None and stream.parts == 1
 
 
 def cache_folder() -> Path:

@@ -9,6 +9,7 @@ import pytest
 from obygaze_features.video import at, fps, keyframes, probe, read_frames, uniform
 from obygaze_features.video.decode import NotSafe, decode_sparse, needed_packets
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.picture import Converter
 from obygaze_features.video.source import Tally, opened
 
 SPARSE = ["no_b.mp4", "b1.mp4", "b2.mkv", "pyramid.mp4", "pyramid_strict.mkv", "open_gop.mp4", "open_gop.ts"]
@@ -41,7 +42,8 @@ def plainly(path: Path) -> list[np.ndarray]:
     with av.open(str(path)) as container:
         stream = container.streams.best("video")
         stream.thread_count = 1
-        return [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
+        convert = Converter()
+        return [convert(frame).rgb for frame in container.decode(stream)]
 
 
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])

@@ -54,7 +54,8 @@ def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
         inside = np.flatnonzero((whole.time_s >= start_s) & (whole.time_s < end_s))
         assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
     found = probe(film)
-    assert (found.frames, found.parts) == (55, 2)
+    assert found.stream is not None
+    assert (found.frames, found.stream.parts) == (55, 2)
     assert found.duration_s == pytest.approx(2.2, abs=0.002)
 
 

@@ -1,0 +1,348 @@
+"""Describe a stream of pictures whole when it is opened, with the fate of each fact that the file states.
+
+A fact is *used*, *noted* (left out, and said), *refused*, or *listed*: it concerns no pixel and no time, and
+is kept in the record alone. A fact of a kind that the tables lack is noted.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import av
+from av.stream import Disposition
+from av.video.reformatter import ColorRange
+
+from obygaze_features.errors import VideoError
+from obygaze_features.video.source import Source
+
+UNKNOWN: Final = "unknown"
+"""Side data of a kind that PyAV does not name."""
+
+
+class Fate(NamedTuple):
+    """What becomes of a kind of fact: `used`, `noted`, `refused` or `listed`; the sentence if it is said."""
+
+    fate: str
+    sentence: str = ""
+
+
+USED, LISTED = Fate("used"), Fate("listed")
+CAPTIONS = Fate("noted", "captions in the data of its pictures are not read")
+STEREO = Fate("noted", "stereoscopic: the pictures are given as stored")
+SPHERE = Fate("noted", "the pictures show a sphere and are given as stored, not as seen in one direction")
+PROFILE = Fate("noted", "its ICC profile of colours is not applied")
+FORMAT = Fate("noted", "it describes which part of its pictures to show (AFD), and they are given whole")
+DOLBY = Fate("noted", "Dolby Vision: its base layer is given, without the layer's corrections")
+ENCRYPTED = Fate("refused", "its pictures are encrypted: decrypt the file with its key, or get it without")
+STRANGE = Fate("noted", "it has data beside its pictures of a kind that is not known here, which is left out")
+
+PACKETS: Final = {
+    **dict.fromkeys(("palette", "new_extradata", "param_change", "skip_samples"), USED),
+    **dict.fromkeys(("display_matrix", "frame_cropping", "dovi_conf"), USED),
+    **dict.fromkeys(("encryption_init_info", "encryption_info"), ENCRYPTED),
+    **dict.fromkeys(("stereo_3d", "3d_reference_displays"), STEREO),
+    "spherical": SPHERE,
+    "a53_cc": CAPTIONS,
+    "afd": FORMAT,
+    "icc_profile": PROFILE,
+    "lcevc": Fate("noted", "its enhancement layer (LCEVC) is not decoded: the base layer is given"),
+    "matroska_block_additional": Fate(
+        "noted", "what Matroska stores beside its pictures, such as transparency, is not read"
+    ),
+    **dict.fromkeys(("mastering_display_metadata", "content_light_level", "dynamic_hdr10_plus"), LISTED),
+    **dict.fromkeys(
+        ("ambient_viewing_environment", "cpb_properties", "quality_stats", "h263_mb_info"), LISTED
+    ),
+    **dict.fromkeys(("replay_gain", "audio_service_type", "jp_dual_mono", "fallback_track"), LISTED),
+    **dict.fromkeys(("iamf_mix_gain_param", "iamf_info_param", "iamf_recon_gain_info_param"), LISTED),
+    **dict.fromkeys(("strings_metadata", "metadata_update", "mpegts_stream_id", "prft", "rtcp_sr"), LISTED),
+    **dict.fromkeys(("subtitle_position", "webvtt_identifier", "webvtt_settings", "s12m_timecode"), LISTED),
+}
+"""Side data of packets, by PyAV's names."""
+
+FRAMES: Final = {
+    **dict.fromkeys(("DISPLAYMATRIX", "SKIP_SAMPLES", "FILM_GRAIN_PARAMS"), USED),
+    "A53_CC": CAPTIONS,
+    "STEREO3D": STEREO,
+    "SPHERICAL": SPHERE,
+    "ICC_PROFILE": PROFILE,
+    "AFD": FORMAT,
+    **dict.fromkeys(("DOVI_RPU_BUFFER", "DOVI_METADATA"), DOLBY),
+    **dict.fromkeys(("MASTERING_DISPLAY_METADATA", "CONTENT_LIGHT_LEVEL", "DYNAMIC_HDR_PLUS"), LISTED),
+    **dict.fromkeys(("DYNAMIC_HDR_VIVID", "AMBIENT_VIEWING_ENVIRONMENT", "VIDEO_HINT", "PANSCAN"), LISTED),
+    **dict.fromkeys(("MATRIXENCODING", "DOWNMIX_INFO", "REPLAYGAIN", "AUDIO_SERVICE_TYPE"), LISTED),
+    **dict.fromkeys(
+        ("MOTION_VECTORS", "VIDEO_ENC_PARAMS", "DETECTION_BBOXES", "REGIONS_OF_INTEREST"), LISTED
+    ),
+    **dict.fromkeys(("GOP_TIMECODE", "S12M_TIMECODE", "SEI_UNREGISTERED"), LISTED),
+}
+"""Side data of frames, by PyAV's names."""
+
+STREAMS: Final = {
+    "frame cropping": "frame_cropping",
+    "dovi configuration record": "dovi_conf",
+    "display matrix": "display_matrix",
+    "stereo 3d": "stereo_3d",
+    "3d reference displays info": "3d_reference_displays",
+    "spherical mapping": "spherical",
+    "icc profile": "icc_profile",
+    "cpb properties": "cpb_properties",
+    "mastering display metadata": "mastering_display_metadata",
+    "content light level metadata": "content_light_level",
+    "ambient viewing environment": "ambient_viewing_environment",
+    "encryption initialization data": "encryption_init_info",
+    "active format description data": "afd",
+    "lcevc nal data": "lcevc",
+    "palette": "palette",
+    "replay gain": "replay_gain",
+    "smpte st 12-1:2014 timecode": "s12m_timecode",
+}
+"""FFmpeg's names of side data of streams, which PyAV does not give, -> PyAV's of packets."""
+
+PICTURES: Final = {
+    "interlaced": Fate("noted", "interlaced: colours were converted field by field"),
+    "oblique": Fate("noted", "the file asks for an oblique turn of its pictures, which was not done"),
+    "resized": Fate("noted", "the size of the pictures changes within the video"),
+    "PQ": Fate("noted", "HDR (PQ): its brightness was not mapped to an ordinary screen's"),
+    "HLG": Fate("noted", "HDR (HLG): its brightness was not mapped to an ordinary screen's"),
+    "transparent": Fate("noted", "its transparent parts were laid over white"),
+    "untagged": Fate(
+        "noted", "no colour matrix is tagged: BT.601 was taken, and players take BT.709 at this size"
+    ),
+    UNKNOWN: STRANGE,
+    **FRAMES,
+}
+"""Facts of single pictures, and their side data."""
+
+DISPOSITIONS: Final = {
+    **dict.fromkeys(("default", "attached_pic"), USED),
+    **dict.fromkeys(("dub", "original", "comment", "lyrics", "karaoke", "forced"), LISTED),
+    **dict.fromkeys(("hearing_impaired", "visual_impaired", "clean_effects", "non_diegetic"), LISTED),
+    **dict.fromkeys(("captions", "descriptions", "metadata"), LISTED),
+    "timed_thumbnails": Fate("noted", "its pictures are thumbnails of another stream"),
+    "still_image": Fate("noted", "its pictures are stills"),
+    "dependent": Fate("noted", "its pictures are to be mixed with those of another stream"),
+    "multilayer": Fate("noted", "its pictures have several layers or views: the base layer is given"),
+}
+ENCRYPTED_TAGS: Final = ("encv", "drmi", "drmt")
+ENCRYPTED_KEYS: Final = ("enc_key_id", "ASF_Protection_Type")
+"""What FFmpeg's readers of Matroska and ASF say of encrypted streams."""
+UNTAGGED: Final = 2
+RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
+_dumping = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The pictures of a file, as they are stored and as they are to be shown.
+
+    Parameters
+    ----------
+    codec, pixels
+        Name of the codec, and FFmpeg's name of the format of pixels.
+    bits
+        Bits a sample.
+    matrix, transfer, primaries
+        Tags of the colours, by their numbers in H.273; 2 where the file states none.
+    full_range
+        Whether samples are tagged to fill their range; None where the file does not say.
+    rotation
+        Degrees by which the container asks to turn the pictures, as FFmpeg prints it; applied.
+    crop
+        Rows above and below, columns left and right, that the container asks to leave out; applied.
+    dolby_vision
+        Profile and compatibility of Dolby Vision, such as `8.1`; empty without.
+    sample_aspect
+        Width of a pixel by its height, such as `16:11`; empty if it is square or not stated.
+    alpha
+        Whether pixels may be transparent; they are laid over white.
+    other_streams
+        Further video streams of the file, which are not read.
+    parts
+        Parts that the file was joined from, by its times.
+    side_data
+        Names of all other data that the file states, of its stream and packets.
+    conversion
+        Version of the rule by which pixels become RGB: 1 or 2.
+    """
+
+    codec: str
+    pixels: str
+    bits: int = 8
+    matrix: int = UNTAGGED
+    transfer: int = UNTAGGED
+    primaries: int = UNTAGGED
+    full_range: bool | None = None
+    rotation: str = ""
+    crop: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dolby_vision: str = ""
+    sample_aspect: str = ""
+    alpha: bool = False
+    other_streams: int = 0
+    parts: int = 1
+    side_data: tuple[str, ...] = ()
+    conversion: int = 1
+
+    def record(self) -> dict[str, Any]:
+        """Return as plain JSON what differs from the plainest stream."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        told = {name: value for name, (value, default) in values.items() if value != default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> "Stream":
+        """Read what `record` returned."""
+        return cls(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        )
+
+
+def side_data_names(packet: Any) -> list[str]:
+    """List the side data of a packet, by PyAV's names."""
+    try:
+        return [each.data_type for each in packet.iter_sidedata()]
+    except (ValueError, KeyError):
+        return [UNKNOWN]
+
+
+def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[Stream, tuple[str, ...]]:
+    """Describe an opened stream; return what to note, too.
+
+    Parameters
+    ----------
+    source
+        The stream.
+    packet_data
+        Names of the side data of its packets.
+    parts
+        Parts that it was joined from.
+
+    Raises
+    ------
+    VideoError
+        The pictures are encrypted, or without meaning to an ordinary decoder.
+    """
+    pixels, ratio = source.context.pix_fmt or UNKNOWN, source.stream.sample_aspect_ratio
+    stated = _stream_data(source)
+    names = sorted({*stated, *packet_data})
+    refuse_encrypted(source, names)
+    disposition = [each.name or "" for each in Disposition if each in source.stream.disposition]
+    stream = Stream(
+        codec=source.codec,
+        pixels=pixels,
+        bits=source.context.format.components[0].bits if pixels != UNKNOWN else 8,
+        matrix=int(source.context.colorspace),
+        transfer=int(source.context.color_trc),
+        primaries=int(source.context.color_primaries),
+        full_range=RANGES.get(int(source.context.color_range)),
+        rotation=stated.get("display_matrix", "").removeprefix("rotation of "),
+        crop=_crop(stated.get("frame_cropping", "")),
+        dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source.path),
+        sample_aspect="" if not ratio or ratio == 1 else f"{ratio.numerator}:{ratio.denominator}",
+        alpha=has_alpha(source.context.format) if pixels != UNKNOWN else False,
+        other_streams=sum(
+            not each.disposition & Disposition.attached_pic for each in source.container.streams.video
+        )
+        - 1,
+        parts=parts,
+        side_data=tuple(names),
+        conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
+    )
+    fates = [PACKETS.get(name, STRANGE) for name in names]
+    fates += [DISPOSITIONS.get(name, STRANGE) for name in disposition]
+    said = [fate.sentence for fate in fates if fate.fate == "noted"]
+    return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *said))))
+
+
+def _remarks(source: Source, stream: Stream) -> Iterable[str]:
+    width, height = source.context.width, source.context.height
+    if stream.sample_aspect:
+        shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"
+        yield (
+            f"pixels are not square ({stream.sample_aspect}): the pictures are given as stored, "
+            f"{width}x{height}, and players show {shown}"
+        )
+    if stream.dolby_vision:
+        yield f"{DOLBY.sentence} (profile {stream.dolby_vision})"
+    if stream.other_streams:
+        yield f"the file has {stream.other_streams} more video streams, which are not read"
+
+
+def refuse_encrypted(source: Source, names: Iterable[str]) -> None:
+    """Raise if pictures are encrypted, by side data, the codec's tag, or what the container says."""
+    keys = {*source.stream.metadata, *source.container.metadata}
+    tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
+    if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
+        raise VideoError(ENCRYPTED.sentence, source.path)
+
+
+def _crop(text: str) -> tuple[int, int, int, int]:
+    """Read `left/right/top/bottom`."""
+    match = re.match(r"(\d+)/(\d+)/(\d+)/(\d+)", text)
+    left, right, above, below = map(int, match.groups()) if match else (0, 0, 0, 0)
+    return above, below, left, right
+
+
+def _dolby_vision(text: str, path: Path) -> str:
+    """Return profile and compatibility.
+
+    Raises
+    ------
+    VideoError
+        The base layer is made for Dolby Vision alone (profile 5, and any without compatibility).
+    """
+    match = re.search(r"profile: (\d+).*compatibility id: (\d+)", text)
+    if not match:
+        return ""
+    if match[2] == "0" or match[1] == "5":
+        raise VideoError(
+            f"its colours are those of Dolby Vision alone (profile {match[1]}), which cannot be read here: "
+            "convert it to HDR10 or BT.709, for instance with FFmpeg's filter libplacebo",
+            path,
+        )
+    return f"{match[1]}.{match[2]}"
+
+
+def _stream_data(source: Source) -> dict[str, str]:
+    """Read side data of the stream, by PyAV's names of packets' side data; FFmpeg prints what PyAV lacks."""
+    with _dumping:
+        level = av.logging.get_level()
+        av.logging.set_level(av.logging.INFO)  # else nothing is printed
+        try:
+            text = source.container.dumps_format()
+        finally:
+            av.logging.set_level(level)
+    found, here, inside = dict[str, str](), False, False
+    for line in text.splitlines():
+        if match := re.match(r"  Stream #\d+:(\d+)", line):
+            here, inside = int(match[1]) == source.stream.index, False
+        elif re.match(r" {0,4}\S", line):
+            inside = here and line == "    Side data:"
+        elif inside and (match := re.match(r" {6}(\S[^:]*(?::\d+ [^:]*)?): ?(.*)", line)):
+            found[STREAMS.get(match[1].strip().lower(), UNKNOWN)] = match[2]
+    return found
+
+
+def has_alpha(pixels: Any) -> bool:
+    """Return whether pixels of a format may be transparent."""
+    return bool(pixels.has_palette or any(part.is_alpha for part in pixels.components))
+
+
+def is_exact(pixels: Any) -> bool:
+    """Return whether pixels are converted to RGB within a level: all but 8 bits of planar 4:2:0 and 4:2:2.
+
+    Of those the usual conversion is kept, which rounds down (docs/decoding.md).
+    """
+    parts = pixels.components
+    if pixels.is_rgb or pixels.has_palette or len(parts) < 3:
+        return False
+    planes = {part.plane for part in parts}
+    wide, high = parts[1].width, parts[1].height
+    halved = 2 * wide - pixels.width in (0, 1)
+    usual = (halved and 2 * high - pixels.height in (0, 1)) or (
+        high == pixels.height and (halved or wide == pixels.width)
+    )
+    return parts[0].bits > 8 or len(planes) < len(parts) or not usual

@@ -1,0 +1,124 @@
+"""Pixels become RGB by arithmetic: held by an oracle in float64 on flat patches, and chroma at odd sizes."""
+
+import av
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from obygaze_features.video.picture import Converter
+
+WEIGHTS = {1: (0.2126, 0.0722), 4: (0.30, 0.11), 5: (0.299, 0.114), 7: (0.212, 0.087), 9: (0.2627, 0.0593)}
+"""Red's and blue's share of luma, by the number of the matrix in H.273."""
+
+USUAL = ["yuv420p", "yuv422p", "yuvj420p", "yuvj422p"]
+EXACT = [
+    *("yuv444p", "yuv411p", "yuv440p", "nv12", "nv21", "nv16", "nv24", "yuyv422", "uyvy422"),
+    *("yuv420p10le", "yuv422p10le", "yuv444p10le", "yuv420p12le", "yuv422p12le", "yuv444p12le"),
+    *("yuv420p9le", "yuv420p14le", "yuv420p16le", "p010le", "p210le", "p016le", "y210le"),
+]
+GREY = ["gray", "gray10le", "gray12le", "gray16le"]
+LEFT_ALIGNED = ("p0", "p2", "y2")
+
+
+def oracle(y: float, u: float, v: float, matrix: int, bits: int, *, full: bool) -> NDArray[np.float64]:
+    """Compute R, G, B of 0 to 255 (ITU-T H.273, 8.3), not rounded."""
+    red, blue = WEIGHTS[matrix]
+    unit, top = 1 << (bits - 8), (1 << bits) - 1
+    if full:
+        luma, cb, cr = y / top, (u - 128 * unit) / top, (v - 128 * unit) / top
+    else:
+        luma, cb, cr = (y / unit - 16) / 219, (u / unit - 128) / 224, (v / unit - 128) / 224
+    r, b = luma + 2 * (1 - red) * cr, luma + 2 * (1 - blue) * cb
+    return 255 * np.array([r, (luma - red * r - blue * b) / (1 - red - blue), b])
+
+
+def filled(name: str, planes: list[NDArray[np.int64]], width: int, height: int) -> av.VideoFrame:
+    """Make a frame of planes of samples [rows, samples of a row]."""
+    frame = av.VideoFrame(width, height, name)
+    bits = frame.format.components[0].bits
+    shift = 16 - bits if name.startswith(LEFT_ALIGNED) else 0
+    kind = np.dtype("<u2" if bits > 8 else "u1")
+    for plane, samples in zip(frame.planes, planes, strict=True):
+        rows = np.zeros((plane.height, plane.line_size // kind.itemsize), kind)
+        rows[:, : samples.shape[1]] = samples << shift
+        plane.update(rows.tobytes())
+    return frame
+
+
+def flat(name: str, y: int, u: int, v: int, *, matrix: int, full: bool) -> av.VideoFrame:
+    """Make a frame of one colour."""
+    rows = {
+        "nv21": ([y], [v, u]),
+        "yuyv422": ([y, u, y, v],),
+        "y210le": ([y, u, y, v],),
+        "uyvy422": ([u, y, v, y],),
+    }
+    usual = (
+        ([y], [u, v]) if name.startswith(("nv", "p0", "p2")) else ([y],) if name in GREY else ([y], [u], [v])
+    )
+    frame = av.VideoFrame(16, 16, name)
+    item = 2 if frame.format.components[0].bits > 8 else 1
+    samples = [
+        np.tile(np.resize(np.array(row), plane.line_size // item), (plane.height, 1))
+        for row, plane in zip(rows.get(name, usual), frame.planes, strict=True)
+    ]
+    made = filled(name, samples, 16, 16)
+    made.colorspace, made.color_range = matrix, 2 if full else 1
+    return made
+
+
+def errors(name: str, *, full: bool) -> NDArray[np.float64]:
+    """Compute the differences to the oracle for random colours that RGB can show, of all matrices."""
+    rng, convert = np.random.default_rng(0), Converter()
+    bits = av.VideoFormat(name, 16, 16).components[0].bits
+    found = []
+    for matrix in WEIGHTS:
+        for y, *chroma in rng.integers(16 << (bits - 8), 236 << (bits - 8), (60, 3)).tolist():
+            u, v = (128 << (bits - 8), 128 << (bits - 8)) if name in GREY else chroma
+            right = oracle(y, u, v, matrix, bits, full=full)
+            if right.min() > 0 and right.max() < 255:
+                rgb = convert(flat(name, y, u, v, matrix=matrix, full=full)).rgb
+                found.append(rgb[8, 8] - right)
+    assert len(found) > 50
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", [*EXACT, *GREY])
+@pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
+def test_conversion_is_right_to_a_level_and_without_bias(name, full):
+    found = errors(name, full=full)
+    deep = full and name not in GREY and av.VideoFormat(name, 16, 16).components[0].bits > 8
+    worst, bias = (1.5, 0.505) if deep else (0.6, 0.1)
+    assert np.abs(found).max() < worst
+    assert abs(found.mean()) < bias
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_eight_bits_of_halved_chroma_keep_the_usual_bits(name):
+    frame = flat(name, 100, 90, 160, matrix=1, full=False)
+    assert np.array_equal(Converter()(frame).rgb, frame.to_ndarray(format="rgb24"))
+
+
+@pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
+@pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
+def test_chroma_of_odd_sizes_is_stretched_over_the_picture(name, width, height):
+    """Each pixel takes the sample nearest to its centre: up to half a sample off at the far edge."""
+    bits = av.VideoFormat(name, 16, 16).components[0].bits
+    unit, wide, high = 1 << (bits - 8), -(-width // 2), -(-height // 2)
+    u, v = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, high, wide))
+    chroma = [np.stack([u, v], axis=-1).reshape(high, -1)] if name == "nv12" else [u, v]
+    frame = filled(name, [np.full((height, width), 126 * unit), *chroma], width, height)
+    frame.colorspace, frame.color_range = 5, 1
+    rows, columns = (
+        ((np.arange(count) + 0.5) * samples / count).astype(int)
+        for count, samples in ((height, high), (width, wide))
+    )
+    right = oracle(126 * unit, u[rows][:, columns], v[rows][:, columns], 5, bits, full=False)
+    assert np.abs(Converter()(frame).rgb - np.moveaxis(right, 0, -1)).max() < 1
+
+
+@pytest.mark.parametrize(("level", "right"), [(16, 0), (128, 130), (235, 255)])
+def test_limited_grey_is_expanded(level, right):
+    picture = Converter()(flat("gray", level, 0, 0, matrix=1, full=False))
+    assert (picture.rgb == right).all()
+    assert (picture.matrix, picture.full_range) == ("grey", False)

@@ -1,0 +1,233 @@
+"""Every fact that a file states of its pictures is used, noted, refused or listed: read from pixels."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import get_args
+
+import av
+import numpy as np
+import pytest
+from av.packet import PktSideDataT
+from av.sidedata.sidedata import Type
+from av.stream import Disposition
+from click.testing import CliRunner
+
+from obygaze.cli import table_of_contents
+from obygaze_features.errors import VideoError
+from obygaze_features.store import same_numerics
+from obygaze_features.video import at, decoder_versions, index, probe, read_frames, uniform
+from obygaze_features.video.stream import DISPOSITIONS, FRAMES, PACKETS, STREAMS, Stream
+from tests.video.conftest import draw
+from tests.video.encoding import encode
+from tests.video.joining import VPX, X264, numbers_of
+
+FATES = {"used", "noted", "refused", "listed"}
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        (PACKETS, set(get_args(PktSideDataT))),
+        (FRAMES, {each.name for each in Type}),
+        (DISPOSITIONS, {each.name for each in Disposition}),
+    ],
+    ids=["packets", "frames", "dispositions"],
+)
+def test_every_kind_that_pyav_names_has_a_fate_and_what_is_left_out_a_sentence(table, named):
+    assert set(table) == named
+    for fate in table.values():
+        assert fate.fate in FATES
+        assert bool(fate.sentence) == (fate.fate in {"noted", "refused"})
+    assert set(STREAMS.values()) <= set(PACKETS)
+
+
+def boxes_to(data: bytes, entry: bytes) -> list[int]:
+    """Find the boxes around a track's sample description, and its one entry."""
+    found, start, end = [], 0, len(data)
+    for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", entry):
+        while data[start + 4 : start + 8] != name:
+            start += int.from_bytes(data[start : start + 4], "big")
+            assert start < end
+        found.append(start)
+        start += {b"stsd": 16, entry: 86}.get(name, 8)
+    return found
+
+
+def with_box(path: Path, target: Path, entry: bytes, box: bytes) -> Path:
+    """Put a box into the description of a film's pictures, at its end; the index lies behind the pictures."""
+    data = bytearray(path.read_bytes())
+    around = boxes_to(bytes(data), entry)
+    end = around[-1] + int.from_bytes(data[around[-1] : around[-1] + 4], "big")
+    for start in around:
+        data[start : start + 4] = (int.from_bytes(data[start : start + 4], "big") + len(box)).to_bytes(
+            4, "big"
+        )
+    data[end:end] = box
+    target.write_bytes(data)
+    return target
+
+
+def box(kind: bytes, content: bytes) -> bytes:
+    return (8 + len(content)).to_bytes(4, "big") + kind + content
+
+
+def clap(width: int, height: int, right: int, down: int) -> bytes:
+    """Clean aperture: its size, and how far its centre lies from that of the picture."""
+    values = (width, 1, height, 1, right, 1, down, 1)
+    return box(b"clap", b"".join(value.to_bytes(4, "big", signed=True) for value in values))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("plain")
+    return encode(folder / "plain.mp4", map(draw, range(12)), options=X264)
+
+
+def test_a_crop_is_applied_at_its_place(plain, tmp_path):
+    whole = read_frames(plain, at([0, 5]))
+    path = with_box(plain, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
+    frames = read_frames(path, at([0, 5]))
+    assert (frames.width, frames.height) == (64, 40)
+    for mine, full in zip(frames.images, whole.images, strict=True):
+        assert np.array_equal(mine, full[6:46, 20:84])
+    assert frames.stream["crop"] == [6, 18, 20, 12]
+
+
+def dolby(profile: int, compatibility: int) -> bytes:
+    return box(b"dvcC", bytes([1, 0, profile << 1, 1 << 3 | 0b101, compatibility << 4]) + bytes(19))
+
+
+def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(tmp_path):
+    quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
+    film = encode(
+        tmp_path / "a.mp4",
+        map(draw, range(4)),
+        "libx265",
+        pix_fmt="yuv420p10le",
+        options=quiet,
+        codec_tag="hvc1",
+    )
+    for profile in (5, 10):
+        with pytest.raises(VideoError, match="Dolby Vision"):
+            read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(profile, 0)), uniform(1))
+    frames = read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(8, 1)), at(range(4)))
+    assert any("Dolby Vision" in note for note in frames.notes)
+    assert numbers_of(frames.images) == list(range(4))
+
+
+@pytest.mark.parametrize("key", range(0, 120, 10))
+def test_encrypted_pictures_are_refused_as_such(plain, tmp_path, key):
+    secret = {
+        "encryption_scheme": "cenc-aes-ctr",
+        "encryption_key": f"{key:032x}",
+        "encryption_kid": "0" * 32,
+    }
+    path = tmp_path / "secret.mp4"
+    with av.open(str(plain)) as film, av.open(str(path), "w", options=secret) as made:
+        stream = made.add_stream_from_template(film.streams.video[0])
+        for packet in film.demux(video=0):
+            if packet.size:
+                packet.stream = stream
+                made.mux(packet)
+    for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
+        with pytest.raises(VideoError, match="encrypted"):
+            read()
+
+
+HALF = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
+HALF[32:, :48, 3] = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "pixels"),
+    [
+        ("a.mov", "png", "rgba"),
+        ("a.mov", "qtrle", "argb"),
+        ("a.mkv", "ffv1", "bgra"),
+        ("a.mkv", "ffv1", "yuva420p"),
+        ("a.mov", "prores_ks", "yuva444p10le"),
+        ("a.avi", "utvideo", "gbrap"),
+    ],
+)
+def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec, pixels):
+    pictures = [av.VideoFrame.from_ndarray(HALF, format="rgba").reformat(format=pixels) for _ in range(3)]
+    frames = read_frames(encode(tmp_path / name, pictures, codec, pix_fmt=pixels), uniform(1))
+    (image,) = frames.images
+    assert image[36:60, 4:44].min() >= 253
+    assert numbers_of([image]) == [3]
+    assert np.abs(image[36:60, 56:92].astype(int) - HALF[36:60, 56:92, :3]).mean() < 6
+    assert any("white" in note for note in frames.notes)
+    assert frames.stream["alpha"] is True
+
+
+def test_what_is_opaque_is_not_said_to_be_transparent(tmp_path):
+    opaque = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
+    path = encode(
+        tmp_path / "a.mov", [av.VideoFrame.from_ndarray(opaque, format="rgba")] * 2, "png", pix_fmt="rgba"
+    )
+    frames = read_frames(path, uniform(1))
+    assert np.array_equal(frames.images[0], opaque[..., :3])
+    assert frames.notes == ()
+
+
+def test_more_video_streams_are_noted_and_covers_are_not(tmp_path):
+    with av.open(str(tmp_path / "two.mkv"), "w") as made:
+        streams = [made.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
+        for stream in streams:
+            stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for number in range(4):
+            for stream in streams:
+                made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(number))))
+        for stream in streams:
+            made.mux(stream.encode(None))
+    frames = read_frames(tmp_path / "two.mkv", uniform(2))
+    assert any("more video streams" in note for note in frames.notes)
+    assert frames.stream["other_streams"] == 1
+
+
+@pytest.mark.parametrize(("lost", "status"), [(6, "partial"), (14, "failed")])
+def test_a_clip_with_under_half_of_its_frames_has_failed(tmp_path, lost, status):
+    film = encode(tmp_path / "a.mkv", map(draw, range(24)), "mjpeg", pix_fmt="yuvj420p")
+    with av.open(str(film)) as container:
+        packets = [bytes(packet) for packet in container.demux(video=0) if packet.size]
+    data = bytearray(film.read_bytes())
+    for packet in packets[:lost]:
+        start = data.index(packet)
+        data[start : start + len(packet)] = bytes(len(packet))
+    film.write_bytes(data)
+    if status == "failed":
+        with pytest.raises(VideoError, match="half"):
+            read_frames(film, uniform(8))
+        assert numbers_of(read_frames(film, at([20, 23])).images) == [20, 23]
+    else:
+        frames = read_frames(film, uniform(8))
+        assert (frames.status, numbers_of(frames.images)[-1] > lost) == ("partial", True)
+
+
+def test_the_record_holds_the_stream_and_the_table_of_packets_keeps_it(plain, tmp_path):
+    result = CliRunner().invoke(table_of_contents(), ["frames", str(plain), "--n", "2", "--json"])
+    stream = json.loads(result.output)["stream"]
+    assert (stream["codec"], stream["pixels"]) == ("h264", "yuv420p")
+    path = with_box(plain, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
+    table = index.index_packets(path)
+    assert type(table).from_bytes(table.to_bytes()).stream == table.stream
+    assert Stream.from_record(json.loads(json.dumps(table.stream.record()))) == table.stream
+
+
+def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
+    path = tmp_path / "named.mkv"
+    with av.open(str(path), "w") as made:
+        made.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+        stream = made.add_stream("libvpx", rate=Fraction(25), options=VPX)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+        made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
+        made.mux(stream.encode(None))
+    assert "crop" not in read_frames(path, uniform(1)).stream
+
+
+def test_a_change_of_the_conversion_is_a_change_of_the_decoder_in_the_record():
+    record = {"decoder": decoder_versions() | {"on_damage": "partial"}}
+    before = {"decoder": {**record["decoder"], "pixels": "1"}}
+    assert same_numerics(before, record) == ["decoder.pixels"]
