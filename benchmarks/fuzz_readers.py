@@ -4,6 +4,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +21,9 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.commands.store_exchange import read_pth
 from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.import_tables import read_ids, table_items
-from obygaze_features.manifest import load_codebook
-from obygaze_features.manifest.importers.eaf import import_eaf
+from obygaze_features.manifest import import_spans, load_codebook
 from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
-from obygaze_film import import_judgements
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
 from obygaze_studies.caption_words import read_captions
@@ -65,18 +65,6 @@ LEVELS = (
     'name = "violence"\nversion = "1"\n[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
     '[[concepts]]\nname = "Gun"\nvisual = true\nsynonyms = ["gun", "pistol"]\n'
     '[tasks.calm_violent]\nnegative = ["calm"]\npositive = ["violent"]\n'
-)
-MARK = (
-    '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{0}" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">'
-    "<ANNOTATION_VALUE>{1}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
-)
-EAF = (
-    '<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">'
-    '<HEADER TIME_UNITS="milliseconds"/><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/>'
-    '<TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="500"/></TIME_ORDER>'
-    f'<TIER TIER_ID="human: level@Ann" LINGUISTIC_TYPE_REF="level">{MARK.format(1, "sure")}</TIER>'
-    f'<TIER TIER_ID="human: concepts@Ann" LINGUISTIC_TYPE_REF="level">{MARK.format(2, "body")}</TIER>'
-    "</ANNOTATION_DOCUMENT>"
 )
 PREDICTIONS = "model,task,fold,seed,clip_id,movie,label,score,threshold,store\n" + "".join(
     f"linear,a > b,{fold},0,c{fold},m{fold},{fold % 2},0.{fold}5,0.5,{'f' * 64}\n" for fold in range(4)
@@ -144,6 +132,29 @@ def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
 
 
+def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
+    """Give a file of each kind that `import_spans` reads, told by its content and read as that kind."""
+    from tests.manifest.spans.files import EXAMPLES, sheet
+
+    def read(kind: str, path: Path) -> None:
+        for said in (kind, ""):
+            with suppress(ObygazeError):
+                made = import_spans([path], path.parent, said, movie="m", annotator="a", rate=Fraction(25))
+                (account,) = made.accounts
+                assert account.seen == account.used + len(account.left_out)
+
+    contents = {kind: example.content for kind, example in EXAMPLES.items()}
+    contents["table.xlsx"] = sheet([["movie", "start_s", "end_s"], ["m", 1.0, ("time", 0.01)]])
+    return {
+        f"spans {kind}": (
+            kind.rpartition(".")[2],
+            content.encode() if isinstance(content, str) else content,
+            partial(read, kind.partition(".")[0]),
+        )
+        for kind, content in contents.items()
+    }
+
+
 def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give name -> (suffix, a good file, what reads it) of tables and documents."""
 
@@ -162,14 +173,8 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
     np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))
     torch.save(torch.ones(4), tensor)
-    judged = (
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
-        "a-1,a,,0.0,1.5,S,Body,Ann,0\na-2,a,,1.5,3.0,EN,,Ann,1\n"
-    )
     texts: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         "codebook": ("toml", LEVELS, load_codebook),
-        "eaf": ("eaf", EAF, lambda path: import_eaf([path], path.parent, movie="m")),
-        "judgements": ("csv", judged, lambda path: import_judgements([path], path.parent)),
         "parts": ("csv", "movie,start_s,end_s,flags\nm,0,1.5,\nm,1.5,00:00:03.5,\n", read_parts),
         "predictions": ("csv", PREDICTIONS, Predictions.read),
         "list of ids": ("csv", "clip_id,note\na,x\nb,\n", read_ids),
@@ -180,6 +185,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "association tests": ("json", EAT, read_tests),
     }
     return {
+        **foreign_spans(),
         **{name: (suffix, text.encode(), read) for name, (suffix, text, read) in texts.items()},
         "hdf5 table": ("h5", matrix.getvalue(), read_table),
         "anndata": ("h5ad", annotated.getvalue(), read_table),

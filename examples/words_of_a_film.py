@@ -15,7 +15,7 @@ import pandas as pd
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.backbones import load_text_backbone
-from obygaze_features.video.subtitles import read_subtitles
+from obygaze_film.rows import read_words
 from obygaze_models.persistence.sharing import describe_model
 
 SECONDS = 30
@@ -24,10 +24,10 @@ SECONDS = 30
 def said_in_windows(subtitles: Path) -> pd.DataFrame:
     """Gather what is said in each window of 30 s; each line's words are spread evenly over its time."""
     said = defaultdict(list)
-    for line in read_subtitles(subtitles):
-        words = line.text.split()
+    for start_s, end_s, text in read_words(subtitles)[0]:
+        words = text.split()
         for number, word in enumerate(words):
-            at = line.start_s + (number + 0.5) / len(words) * (line.end_s - line.start_s)
+            at = start_s + (number + 0.5) / len(words) * (end_s - start_s)
             said[int(at // SECONDS)].append(word)
     rows = [(f"{window:05}", " ".join(words)) for window, words in sorted(said.items())]
     return pd.DataFrame(rows, columns=["text_id", "text"])

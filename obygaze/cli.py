@@ -24,11 +24,10 @@ manifest import | | Make a manifest from annotations or videos.
   obygaze manifest import folder films --out films.csv
   obygaze manifest import film film.mkv --window 46 --out windows.csv
   obygaze manifest import obygaze12 ObyGaze12 --out obygaze12.csv
-manifest import folder | features.manifest_import:import_folder_ | Import a folder of videos, or spans of it.
+manifest import folder | features.manifest_import:import_folder_ | Import a folder of videos.
 manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
-manifest import eaf | features.manifest_import:eaf | Import annotations made in ELAN.
-manifest import judgements | film.film_judgements:judgements | Import judgements of scored films.
+manifest import spans | features.manifest_import:spans | Import annotations, judgements, subtitles, tables.
 manifest import obygaze12 | studies.corpora:obygaze12 | Import ObyGaze12's annotations.
 manifest import mobygaze | studies.corpora:mobygaze | Import MObyGaze's segments.
 manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.

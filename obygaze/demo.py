@@ -66,7 +66,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     manifest, store = out / "manifest.csv", out / "store"
     sealed = out / "store-1.0.0"
     run = out / "run"
-    _run(ctx, "manifest", "import", "folder", out / "films", "--spans", labels, "--out", manifest)
+    _run(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
     named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
     _run(ctx, "extract", manifest, store, *named, "--workers", workers, expected=3)
     _run(ctx, "store", "verify", sealed, "--full")

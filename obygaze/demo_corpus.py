@@ -161,7 +161,7 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
 
     Returns
     -------
-    The table of labels, `folder/labels.csv`, in the form that `obygaze manifest import folder --spans` reads.
+    The table of labels, `folder/labels.csv`, in the form that `obygaze manifest import spans` reads.
     What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
     movies = plan_corpus()

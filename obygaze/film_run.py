@@ -249,12 +249,12 @@ def _features(
 
 def _subtitles_of(film: Path) -> list[object]:
     """Say in options of `film score` where the subtitles of a film are; nowhere if it has none."""
-    from obygaze_features.errors import VideoError
-    from obygaze_features.video import read_subtitles
+    from obygaze_features.errors import ManifestError, VideoError
+    from obygaze_film.rows import read_words
 
     for path in (*(film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")), film):
-        with contextlib.suppress(VideoError):
-            read_subtitles(path)
+        with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
+            read_words(path)
             return ["--subtitles", path]
     click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
     return []

@@ -1,6 +1,5 @@
 from .evaluation import evaluate_films as evaluate_films
 from .film_groups import compare_films as compare_films
-from .judgements import import_judgements as import_judgements
 from .learning import learn_from_judgements as learn_from_judgements
 from .score import score_film as score_film
 from .score import score_films as score_films

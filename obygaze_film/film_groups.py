@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, counted, delimiter_of, read_table
+from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
@@ -108,6 +109,8 @@ class FilmComparison:
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
     """Read a table of films and match its rows by the column `movie`, or else by `title`.
 
+    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file.
+
     Returns
     -------
     facts : mapping
@@ -118,20 +121,26 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
     Raises
     ------
     FilmError
-        It has neither column, or two rows are of one film.
+        It has neither column, two rows are of one film, or a title is that of two films.
     """
     path = local_path(path)
-    table = read_table(path, (), delimiter_of(path))
+    table = read_table(path, ())
     key = next((name for name in ("movie", "title") if name in table.columns), None)
     if key is None:
         raise FilmError(f"{path}: no column movie or title: one of them says which film a row is of")
-    movies = {film.movie if key == "movie" else film.record.title: film.movie for film in films}
+    titles = {film.movie: film.record.title for film in films}
     facts: dict[str, Mapping[str, str]] = {}
     unmatched = []
     for row in table.rows:
-        movie = movies.get(row.cells[key].strip())
+        if row.is_empty:
+            continue
+        text = row.cells[key]
+        try:
+            movie = find_film(text, titles, titles if key == "title" else None)
+        except ManifestError as error:
+            raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
         if movie is None:
-            unmatched.append(row.cells[key])
+            unmatched.append(f"{text}{name_hint(text, titles if key == 'movie' else titles.values())}")
         elif movie in facts:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:

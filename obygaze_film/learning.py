@@ -132,7 +132,7 @@ def learn_from_judgements(
     ----------
     films : sequence of Timeline
     judgements : Manifest
-        As `import_judgements` reads them; those of other films are left out and counted.
+        As `import_spans` reads them; those of other films are left out and counted.
     windows : sequence of Store
         The stores that the films were scored from.
     manifest, store : Manifest, Store

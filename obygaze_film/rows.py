@@ -1,6 +1,6 @@
 """Cut films into rows (shots or steps), and average a model's predictions of windows over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from obygaze_features.manifest import FilmPart, read_parts
+from obygaze_features.manifest import Account, FilmPart, find_film, name_hint, read_parts, read_subtitles
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
@@ -35,6 +35,9 @@ from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
 from obygaze_models.prediction import Model, Predicted
 
 Floats = NDArray[np.float64]
+
+SUBTITLE_SUFFIXES = (".srt", ".vtt", ".ass", ".ssa", ".sub", ".txt")
+"""Files of subtitles; whatever else is given is a film with a track of them."""
 
 SLACK_S = 0.001
 """Times that differ by less are equal: manifests round to milliseconds."""
@@ -332,25 +335,52 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
     return shots
 
 
-def read_said(files: Sequence[Path], movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+def read_said(
+    files: Sequence[Path],
+    movies: Sequence[str],
+    encoding: str = "",
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, pd.DataFrame]:
     """Read the subtitles of films, each from a file that is named as its film's id, or is the only one.
+
+    `tell` gets a line for each file: what was read and left out.
 
     Raises
     ------
     FilmError
         A file's name is no film's id.
-    VideoError
+    ManifestError, VideoError
         A file has no subtitles.
     """
-    from obygaze_features.video import read_subtitles  # noqa: PLC0415 - scores alone need no FFmpeg
-
     tables = {}
     for path in files:
-        movie = movies[0] if len(movies) == len(files) == 1 else path.name.partition(".")[0]
-        if movie not in movies:
-            raise FilmError(f"{path}: film {movie} is not scored here; a file is named by its film's id")
-        tables[movie] = pd.DataFrame(read_subtitles(path), columns=list(TEXT_COLUMNS))
+        name = path.name.partition(".")[0]
+        movie = movies[0] if len(movies) == len(files) == 1 else find_film(name, movies)
+        if movie is None:
+            hint = name_hint(name, movies)
+            raise FilmError(f"{path}: film {name} is not scored here{hint}; a file is named by its film's id")
+        lines, notice = read_words(path, encoding)
+        tell(notice)
+        tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
+
+
+def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:
+    """Read what is said in a film, of a file of subtitles or of the film's own track; say what was read.
+
+    Raises
+    ------
+    ManifestError, VideoError
+        It has no subtitles that are text.
+    """
+    if path.suffix.lower() in SUBTITLE_SUFFIXES:
+        account = Account(path)
+        said = read_subtitles(path, encoding=encoding, account=account)
+        return [(line.start_s, line.end_s, line.text) for line in said], account.line()
+    from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
+
+    lines = read_subtitle_track(path)
+    return lines, f"{path.name}: {len(lines):,} subtitles of its first text track"
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

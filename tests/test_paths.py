@@ -35,7 +35,7 @@ def searched():
 
 CALLS = {
     "extract": lambda: of.extract("~/clip.csv", "~/out/clip", ["descriptors"], workers=1, licence="CC0-1.0"),
-    "import_folder": lambda: of.import_folder("~/videos", "~/", "~/spans.csv"),
+    "import_folder": lambda: of.import_folder("~/videos", "~/"),
     "load_codebook": lambda: of.load_codebook("~/mine.codebook.toml"),
     "merge": lambda: of.merge([STORE, "~/stores/more"], "~/out/merged"),
     "open_store": lambda: of.open_store(STORE),
@@ -75,7 +75,6 @@ CALLS = {
     "Timeline.to_html": lambda: scored().to_html("~/out/film.html"),
     "Timeline.export": lambda: scored().export("srt", "~/out/film.srt"),
     "read_films": lambda: obygaze_film.read_films(["~/out/film"]),
-    "import_judgements": lambda: obygaze_film.import_judgements(["~/judged.csv"], "~/"),
 }
 
 

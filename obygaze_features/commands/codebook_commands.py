@@ -124,13 +124,13 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
     """Write a blank ELAN document for each film, to annotate without a model's opinion in sight.
 
     It offers the codebook's levels and lists its concepts; each annotator has tiers of their own. 'manifest
-    import eaf' reads it back.
+    import spans' reads it back.
 
     \b
     Examples:
       obygaze codebook template obygaze12 films/*.mkv --annotator AB \\
           --annotator CD --out blank
-      obygaze manifest import eaf blank/*.eaf --out annotated.csv
+      obygaze manifest import spans blank/*.eaf --out annotated.csv
     """
     codebook = _codebook_of(what)
     documents = {

@@ -1,10 +1,7 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
-from contextlib import suppress
-from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,117 +11,157 @@ from obygaze_features.commands.manifest_file import (
     complete_codebook,
     folder_for,
     manifest_output,
+    videos_option,
     write_imported,
 )
-from obygaze_features.options import PATH, Output
+from obygaze_features.options import PATH, Output, completed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-    from obygaze_features.manifest import Manifest
+
+def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Parse NAME=levels and NAME=concepts; a tier's name may hold "="."""
+    roles = {}
+    for value in values:
+        name, _, role = value.rpartition("=")
+        if not name or role not in {"levels", "concepts"}:
+            raise click.BadParameter(f"{value!r}: expected NAME=levels or NAME=concepts", ctx, param)
+        roles[name] = role
+    return roles
 
 
 @click.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.eaf...")
-@click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
-@click.option("--annotator", default="", show_default=False, help="Who wrote on tiers that do not say it.")
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--as",
+    "kind",
+    default="",
+    metavar="KIND",
+    shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
+    help="Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
+    "labelstudio, cvat, vian, via, activitynet, srt, vtt, ass, judgements, table.",
+)
+@click.option(
+    "--tier",
+    "tiers",
+    multiple=True,
+    callback=_roles,
+    metavar="NAME=levels|concepts",
+    help="Read this tier (track, category, attribute) and no other that is not named; repeatable.",
+)
 @click.option(
     "--decisions",
     is_flag=True,
     help="Read what was decided in documents of 'manifest disagreements --out', with who signed it and when.",
 )
+@click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
+@click.option(
+    "--annotator", default="", show_default=False, help="Who annotated, where a file does not say it."
+)
+@click.option(
+    "--rate", metavar="FPS", help="Frame rate of times that are, or end in, frames, such as 25 or 23.976."
+)
+@click.option(
+    "--encoding",
+    default="",
+    show_default=False,
+    help="Of texts that are not UTF-8, such as cp1251 or gb18030.",
+)
+@videos_option
 @codebook_option
 @manifest_output
-def eaf(
+def spans(
     files: tuple[Path, ...],
-    movie: str,
-    annotator: str,
+    tiers: dict[str, str],
     decisions: bool,
+    rate: str | None,
     codebook: str | None,
     output: Output,
+    **given: Any,
 ) -> None:
-    """Import annotations made in ELAN.
+    """Import spans of films: annotations, judgements, subtitles, tables.
 
-    Only tiers whose names begin with "human:" are read, so that a model's output never comes back as
-    a label: an export of `obygaze film export --as eaf` that nobody wrote on gives no clips, and exit code 3.
-    The annotator is the tier's attribute, or follows an @ in its name ("human: level@AB"). Annotations in
-    a file with a model's tiers are marked seen_score=1: they were made with the score in sight.
+    Reads ELAN (.eaf and tab-delimited text), BORIS (tabular or aggregated events), Praat TextGrid, RTTM,
+    Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet (JSON), SRT, WebVTT, ASS, judgements of
+    `film open` and `film next`, and tables (CSV, .xlsx) with the columns start_s, end_s, and video or movie,
+    and if you have them clip_id, level, concepts, annotator. Each file prints one line: how many spans were
+    read, which were left out and why. Without any span the exit code is 3.
+
+    In ELAN the tiers "human: level" and "human: concepts" are read, unless --tier names others; the annotator
+    is the tier's attribute, or follows an @ in its name. A model's tiers never become labels; what was made
+    in their sight is marked seen_score=1. Elsewhere a label that the codebook has becomes a level or concept,
+    and any other stands in the column text. Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate.
 
     \b
     Examples:
-      obygaze manifest import eaf film.eaf --annotator AB --out film.csv
-      obygaze manifest import eaf film.eaf --movie tt0118715 --out film.csv
+      obygaze manifest import spans film.eaf --annotator AB --out film.csv
+      obygaze manifest import spans scenes.csv --videos films --out scenes-in.csv
+      obygaze manifest import spans events.tsv --codebook violence.toml \\
+          --tier violence=levels --out fights.csv
+      obygaze manifest import spans tt0118715-ab.csv blind-*.csv --out judged.csv
     """
-    from obygaze_features.manifest.importers.eaf import DECIDED_CONCEPTS, DECIDED_LEVEL
+    from obygaze_features.manifest.spans.eaf import DECIDED
 
+    if decisions and tiers:
+        raise click.UsageError("--decisions names its tiers: give no --tier with it")
+    fps = None if rate is None else manifests.frame_rate(rate)
     labels = manifests.find_codebook(codebook) if codebook else None
-    tiers = {"level_tier": DECIDED_LEVEL, "concept_tier": DECIDED_CONCEPTS} if decisions else {}
-    imported = manifests.import_eaf(
-        files, folder_for(output, labels), movie=movie, annotator=annotator, codebook=labels, **tiers
+    imported = manifests.import_spans(
+        files,
+        folder_for(output, labels),
+        tiers=dict(DECIDED) if decisions else tiers,
+        codebook=labels,
+        rate=fps,
+        length_of=_length_of(),
+        **given,
     )
-    write_imported(imported, output, empty_is_3=True)
+    more = {"accounts": [account.record() for account in imported.accounts]}
+    write_imported(imported, output, empty_is_3=True, more=more)
+
+
+def _length_of() -> "Callable[[Path], float | None] | None":
+    """Return what reads a video's length of its header, where PyAV is installed."""
+    from obygaze_features.errors import VideoError
+
+    try:
+        from obygaze_features.video.source import opened
+    except ModuleNotFoundError:
+        return None
+
+    def length_of(path: Path) -> float | None:
+        try:
+            with opened(path) as source:
+                return source.container.duration / 1e6 if source.container.duration else None
+        except (VideoError, OSError):
+            return None
+
+    return length_of
 
 
 @click.command("folder")
 @click.argument("source", type=PATH)
 @manifest_output
 @click.option(
-    "--spans",
-    type=PATH,
-    help="CSV of spans: video, start_s, end_s, and optionally clip_id, movie, level, concepts.",
-)
-@click.option(
     "--codebook",
     default="obygaze12",
     metavar="NAME|FILE",
     shell_complete=complete_codebook,
-    help="Codebook of the spans' levels and concepts: a built-in name or your own file.",
+    help="Codebook of the levels and concepts that the clips may get: a built-in name or your own file.",
 )
-@click.option(
-    "--rate", metavar="FPS", help="Frame rate of times given with frames (hh:mm:ss:ff), such as 25 or 23.976."
-)
-def import_folder_(source: Path, spans: Path | None, codebook: str, rate: str | None, output: Output) -> None:
-    """Import a folder of videos, whole or cut into spans.
+def import_folder_(source: Path, codebook: str, output: Output) -> None:
+    """Import a folder of videos.
 
-    Makes one clip per file below SOURCE, or per span of the CSV. A clip's id is its path without
-    suffix (and its span), separators turned into "-"; its movie is the first sub-folder, or the file's name.
-    In the CSV, videos are named relative to SOURCE; an empty start_s and end_s stand for the whole file.
-    Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate. Excel's CSV with semicolons and decimal commas
-    is read as well.
-    Levels and concepts may be spelled by the codebook's titles and synonyms. A codebook of your own is kept
-    beside the manifest (films.csv: films.codebook.toml).
+    Makes one clip per file below SOURCE. A clip's id is its path without suffix, separators turned into "-";
+    its movie is the first sub-folder, or the file's name. A codebook of your own is kept beside the manifest
+    (films.csv: films.codebook.toml). Spans of the videos are read by 'manifest import spans --videos'.
 
     \b
     Examples:
       obygaze manifest import folder films --out films.csv
-      obygaze manifest import folder films --spans scenes.csv \\
-          --out scenes-of-films.csv
-      obygaze manifest import folder films --spans fights.csv \\
-          --codebook violence.toml --out fights-in.csv
     """
-    from obygaze_features.manifest.clip import frame_rate
-
-    fps = None if rate is None else frame_rate(rate)
     labels = manifests.find_codebook(codebook)
-    imported = manifests.import_folder(source, folder_for(output, labels), spans, labels, fps)
-    behind = _behind_the_end(imported.manifest)
-    write_imported(replace(imported, notices=(*imported.notices, *behind)), output)
-
-
-def _behind_the_end(manifest: "Manifest") -> "Iterator[str]":
-    """Name the spans of no picture, as far as the headers of videos tell, where PyAV is installed."""
-    from obygaze_features.errors import VideoError
-
-    with suppress(ModuleNotFoundError):
-        from obygaze_features.video.source import opened
-
-        spans = (clip for clip in manifest if clip.start_s is not None)
-        for path, clips in groupby(spans, manifest.video_path):
-            with suppress(VideoError), opened(path or Path()) as source:
-                end_s = (source.container.duration or float("inf")) / 1e6
-                for clip in clips:
-                    if (start_s := clip.start_s or 0.0) >= end_s:
-                        yield f"{clip.clip_id} begins at {start_s:g} s, but its video ends at {end_s:g} s"
+    write_imported(manifests.import_folder(source, folder_for(output, labels), labels), output)
 
 
 @click.command("images")

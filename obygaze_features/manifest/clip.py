@@ -2,21 +2,18 @@
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
+from obygaze_features.manifest.spans.instant import seconds
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Row
 from obygaze_features.text import unsuitable
 
 CONCEPT_SEPARATOR = ";"
-CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:\.\d{0,30})?)", re.ASCII)
-FRAME_CODE = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +108,10 @@ class Clip:
                 "is empty: give both ends of the span, or neither for the whole file",
             )
             return
-        for column, seconds in (("start_s", start), ("end_s", end)):
-            self._check(math.isfinite(seconds), column, f"{seconds} is not a finite number of seconds")
-            self._check(seconds >= 0, column, f"{seconds} is negative")
-            object.__setattr__(self, column, float(seconds) + 0.0)  # + 0.0: minus zero is zero
+        for column, time_s in (("start_s", start), ("end_s", end)):
+            self._check(math.isfinite(time_s), column, f"{time_s} is not a finite number of seconds")
+            self._check(time_s >= 0, column, f"{time_s} is negative")
+            object.__setattr__(self, column, float(time_s) + 0.0)  # + 0.0: minus zero is zero
         self._check(start < end, "end_s", f"{end} is not after start_s {start}")
 
     def _check(self, holds: bool, column: str, what: str) -> None:
@@ -230,82 +227,9 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     )
 
 
-def seconds(text: str) -> float | None:
-    """Read a number of seconds; None if the cell is empty."""
-    if not text:
-        return None
-    try:
-        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten, other programs do not
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ManifestError(f"{text!r} is not a finite number of seconds")
-    return value
-
-
-def time_code(text: str, rate: Fraction | None = None) -> float | None:
-    """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
-
-    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames it drops
-    numbers: two (at 60 fps four) at each minute but the tenth. Source: SMPTE ST 12-1.
-
-    Parameters
-    ----------
-    rate
-        Frames per second of hh:mm:ss:ff.
-
-    Raises
-    ------
-    ManifestError
-        If it is none of these, or has frames and no rate is known.
-
-    Examples
-    --------
-    >>> time_code("00:01:30.5"), time_code("00:01:30:12", Fraction(24))
-    (90.5, 90.5)
-    """
-    if ":" not in text:
-        return seconds(text)
-    if clock := CLOCK.fullmatch(text):
-        hours, minutes, rest = int(clock[1] or 0), int(clock[2]), Fraction(clock[3].rstrip("."))
-        if rest < 60 and (minutes < 60 or clock[1] is None):
-            return float(hours * 3600 + minutes * 60 + rest)
-    elif code := FRAME_CODE.fullmatch(text):
-        if rate is None:
-            raise ManifestError(f"{text!r} ends in frames; give their rate, as in --rate 25")
-        hours, minutes, whole, frames = (int(code[group]) for group in (1, 2, 3, 5))
-        labels = round(rate)
-        if minutes < 60 and whole < 60 and frames < labels:
-            passed = hours * 60 + minutes
-            count = (passed * 60 + whole) * labels + frames
-            if code[4] == ";":
-                count -= labels // 15 * (passed - passed // 10)  # 2 of 30, 4 of 60
-            return float(count / rate)
-        raise ManifestError(f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second")
-    raise ManifestError(f"{text!r} is no time: expected seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate")
-
-
-def frame_rate(text: str) -> Fraction:
-    """Read a frame rate; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
-
-    Raises
-    ------
-    ManifestError
-        If it is no number between 1 and 1000.
-    """
-    try:
-        rate = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
-    if not 1 <= rate <= 1000:
-        raise ManifestError(f"rate {text!r}: expected frames per second, such as 25 or 23.976")
-    broadcast = Fraction(round(rate) * 1000, 1001)
-    return broadcast if rate.denominator > 1 and abs(rate - broadcast) < Fraction(1, 100) else rate
-
-
 def split_concepts(text: str) -> tuple[str, ...]:
-    """Split concepts joined by semicolons."""
-    return tuple(text.split(CONCEPT_SEPARATOR)) if text else ()
+    """Split concepts joined by semicolons; one that stands at the end separates nothing."""
+    return tuple(text.removesuffix(CONCEPT_SEPARATOR).split(CONCEPT_SEPARATOR)) if text else ()
 
 
 def _cells(clip: Clip) -> tuple[str, ...]:

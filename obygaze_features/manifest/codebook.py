@@ -26,11 +26,11 @@ from obygaze_features.manifest.codebook_parts import (
     check_scale,
     check_text,
     check_word,
-    plain,
     spellings_of,
-    suggestion,
 )
+from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import text_of
+from obygaze_features.text import composed
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""
@@ -158,7 +158,7 @@ class Codebook:
         ManifestError
             If no level has this name; the message suggests the nearest one.
         """
-        if name not in self.level_names:
+        if (name := composed(name)) not in self.level_names:
             raise self._unknown("level", name, self._level_spellings, "level")
         return name
 
@@ -175,7 +175,7 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        if name not in self.concept_names:
+        if (name := composed(name)) not in self.concept_names:
             raise self._unknown("concept", name, self._concept_spellings, "concepts")
         return name
 
@@ -324,7 +324,7 @@ def load_codebook(path: str | Path) -> Codebook:
     path = local_path(path)
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ManifestError(f"{path}: more than the {MOST_BYTES >> 10} KB that a codebook may have")
-    text = text_of(path)
+    text = composed(text_of(path))
     try:
         codebook = Codebook(**parts_of(text))
     except ManifestError as error:

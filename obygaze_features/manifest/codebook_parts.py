@@ -1,9 +1,8 @@
 """Define and check the parts of a codebook: levels, concepts with their instances, scales and tasks."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Literal
 
@@ -12,6 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.text import unsuitable
 
@@ -170,30 +170,9 @@ class Task:
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
 
 
-def plain(text: str) -> str:
-    """Fold case and blanks, which spellings may differ in."""
-    return " ".join(text.split()).casefold()
-
-
 def spellings_of(named: Sequence[Level | Concept]) -> dict[str, str]:
     """Map every folded spelling to the name it stands for."""
     return {plain(spelling): part.name for part in named for spelling in part.spellings}
-
-
-def suggestion(text: str, known: Mapping[str, str]) -> str:
-    """Propose the nearest name, or else list all.
-
-    Parameters
-    ----------
-    text
-        What was written.
-    known
-        Names by folded spelling.
-    """
-    near = get_close_matches(plain(text), list(known), n=1)
-    if near:
-        return f" (did you mean {known[near[0]]!r}?)"
-    return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
 
 
 def check_named(named: Sequence[Level | Concept], key: str) -> None:

@@ -1,7 +1,7 @@
 """Write documents of ELAN (EAF 3.0): for annotators, blank; for two of them, with what they differ on.
 
-People write on tiers that begin with "human:" (`import_eaf` reads those alone). A tier of concepts refers to
-the spans of the tier of levels above it.
+People write on tiers that begin with "human:", which `import_spans` reads. A tier of concepts refers to the
+spans of the tier of levels above it.
 """
 
 import re
@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.importers.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.spans.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
 
 SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 NO_DATE: Final = "1970-01-01T00:00:00+00:00"
@@ -200,7 +200,7 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
 def conflicts_document(manifest: Manifest, movie: str) -> str:
     """Write both annotators' tiers of a film, what they differ on, and an empty tier for decisions.
 
-    People decide on the tiers "human: decision level" and "human: decision concepts", which `import_eaf`
+    People decide on the tiers "human: decision level" and "human: decision concepts", which `import_spans`
     reads with who signed them and when.
     """
     clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]

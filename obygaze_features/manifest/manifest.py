@@ -20,13 +20,12 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
-from obygaze_features.manifest.codebook_parts import suggestion
+from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
     Problems,
     Table,
-    delimiter_of,
     read_table,
 )
 
@@ -183,8 +182,8 @@ class Manifest:
 
 
 ADVICE = (
-    "make a manifest of it with 'obygaze manifest import' (annotations: obygaze12, mobygaze, mediaeval15, "
-    "eaf; a table of spans: folder FOLDER --spans FILE)"
+    "make a manifest of it with 'obygaze manifest import' (corpora: obygaze12, mobygaze, mediaeval15; "
+    "annotations, subtitles and tables: spans FILE)"
 )
 
 
@@ -192,9 +191,10 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     """Read and check a manifest file, and its codebook.
 
     The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`. With `spreadsheet_safe`, a spreadsheet may have saved
-    the table: commas, semicolons or tabs between cells, decimal commas in seconds, levels and concepts in any
-    case or by their titles, and apostrophes before cells that a spreadsheet would run.
+    that the column `codebook` names, else `obygaze12`. A spreadsheet may have saved the table, with
+    semicolons or tabs between cells and decimal commas in seconds, or as a workbook. With `spreadsheet_safe`,
+    a person may have filled it in: levels and concepts in any case or by their titles, times as clock, and
+    apostrophes before cells that a spreadsheet would run.
 
     Raises
     ------
@@ -213,14 +213,13 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     'obygaze12'
     """
     path = local_path(path)
-    delimiter = delimiter_of(path) if spreadsheet_safe else ","
-    table = read_table(path, FIELDS, delimiter, advice=ADVICE)
+    table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
     problems = Problems(path)
     collected = Collected(problems)
-    for row in table.rows:
-        read = row.as_written() if spreadsheet_safe else row
-        collected.add(clip_of(read, problems, codebook, spelled=spreadsheet_safe), row.line)
+    from_sheet = spreadsheet_safe or table.delimiter != ","
+    for row in table.timed(problems) if from_sheet else table.rows:
+        collected.add(clip_of(row, problems, codebook, spelled=spreadsheet_safe), row.line)
     problems.refuse()
     return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
@@ -295,12 +294,12 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
 def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:
     """Check a clip's level and concepts, and put the concepts in order."""
     try:
-        if clip.level is not None:
-            codebook.level_named(clip.level)
+        level = None if clip.level is None else codebook.level_named(clip.level)
         concepts = codebook.in_order(clip.concepts)
     except ManifestError as error:
         raise ManifestError(f"clip {clip.clip_id!r}: {error}", error.column) from None
-    return clip if concepts == clip.concepts else replace(clip, concepts=concepts)
+    same = (level, concepts) == (clip.level, clip.concepts)
+    return clip if same else replace(clip, level=level, concepts=concepts)
 
 
 def _codebook_of(table: Table) -> Codebook:

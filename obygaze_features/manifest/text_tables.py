@@ -1,11 +1,13 @@
 """Read tables and lists of texts from text files; errors name the line and column."""
 
-import codecs
 import csv
 import hashlib
 import io
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -13,7 +15,10 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path, read_bytes
 from obygaze_features.lines import csv_line
-from obygaze_features.text import as_written, unsuitable
+from obygaze_features.manifest.spans.encodings import marked_encoding
+from obygaze_features.manifest.spans.instant import instants
+from obygaze_features.manifest.spans.workbook import is_workbook, read_sheet
+from obygaze_features.text import as_written, composed, unsuitable
 
 FIELDS: tuple[str, ...] = (
     "clip_id",
@@ -40,9 +45,22 @@ LINE_DIGITS = 6
 """Digits of a line's number, so that ids stay the same when lines are added below."""
 
 SHOWN_PROBLEMS = 3
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+Records = list[tuple[int, list[str]]]
+"""Line (from 1) and cells of each record that is not empty."""
+
+TIMES = ("start_s", "end_s")
+"""Columns of times, in every table of ours."""
+
+DELIMITERS = ",;\t"
+HEADER_ROWS = 40
+"""Rows among which the header is looked for: tools and people write titles above it."""
+
+SAMPLE = 1 << 16
+"""Characters in which the delimiter is looked for."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +76,51 @@ class Row:
         return not any(self.cells.values())
 
     def as_written(self) -> "Row":
-        """Remove apostrophes that keep a spreadsheet from running cells, and decimal commas of seconds."""
-        cells = {as_written(column): as_written(cell) for column, cell in self.cells.items()}
-        for name in {"start_s", "end_s"} & set(cells):
-            cells[name] = cells[name].replace(",", ".")
-        return Row(self.line, cells)
+        """Remove the apostrophes that keep a spreadsheet from running cells."""
+        return Row(self.line, {as_written(name): as_written(cell) for name, cell in self.cells.items()})
 
 
 @dataclass(frozen=True)
 class Table:
-    """A text file's columns and records."""
+    """A table's columns and records; `delimiter` stands between its cells, and is empty in a workbook."""
 
     path: Path
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+    delimiter: str = ","
+    notes: tuple[str, ...] = ()
+
+    def timed(
+        self, problems: "Problems", *, rate: Fraction | None = None, usual: str | None = None
+    ) -> Iterator[Row]:
+        """Yield the rows that are not empty, times written as seconds; note those with a wrong one.
+
+        Parameters
+        ----------
+        problems
+            Collects what is wrong.
+        rate
+            Frames per second of times that end in frames.
+        usual
+            Decimal sign of such tables; by default either may be one, where semicolons or tabs are between
+            cells.
+        """
+        columns = [name for name in TIMES if name in self.columns]
+        rows = [row.as_written() for row in self.rows if not row.is_empty]
+        if usual is None:
+            usual = "" if self.delimiter in {";", "\t"} else "."
+        try:
+            values = instants([row.cells[name] for name in columns for row in rows], usual, rate)
+        except ManifestError as error:
+            raise ManifestError(f"{self.path}: column {' or '.join(columns)}: {error}") from None
+        for place, row in enumerate(rows):
+            found = dict(zip(columns, values[place :: len(rows)], strict=True))
+            wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
+            for name, problem in wrong.items():
+                problems.add(row.line, str(problem), name)
+            if not wrong:
+                told = {name: "" if value is None else repr(value) for name, value in found.items()}
+                yield Row(row.line, {**row.cells, **told})
 
 
 class Problems:
@@ -108,9 +157,12 @@ class Problems:
 
 
 def read_table(
-    path: Path, needed: Sequence[str], delimiter: str = ",", *, named: bool = True, advice: str = ""
+    path: Path, needed: Sequence[str], delimiter: str = "", *, named: bool = True, advice: str = ""
 ) -> Table:
-    """Read a UTF-8 text table with a header.
+    """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
+
+    Spreadsheets' own forms are read: a line `sep=;`, title rows above the header, empty columns and cells at
+    the right.
 
     Parameters
     ----------
@@ -119,7 +171,7 @@ def read_table(
     needed
         Columns that must be there.
     delimiter
-        What stands between cells.
+        What stands between cells; "" to find it: a comma, a semicolon or a tab.
     named
         Whether every column must have a name (a pandas index has none).
     advice
@@ -131,55 +183,117 @@ def read_table(
         If the file is a folder, empty, not UTF-8, holds a quote never closed, lacks a column,
         names one twice, or has a row of another length; with the line.
     """
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), delimiter=delimiter, strict=True)
-    records: list[tuple[int, list[str]]] = []
-    line = 1
-    try:
-        for record in reader:
-            if record:
-                records.append((line, record))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise ManifestError(f"{path}: line {line}: not a well-formed table ({error})") from None
+    path = local_path(path)
+    content = _content(path)
+    if is_workbook(content):
+        records, notes = read_sheet(path, content)
+        delimiter = ""
+    else:
+        (records, delimiter), notes = split_records(path, text_of(path), needed, delimiter), ()
+    return table_of(path, records, needed, delimiter, named=named, advice=advice, notes=notes)
+
+
+def table_of(
+    path: Path,
+    records: Records,
+    needed: Sequence[str],
+    delimiter: str,
+    *,
+    named: bool = True,
+    advice: str = "",
+    notes: Sequence[str] = (),
+) -> Table:
+    """Make a table of records; see `read_table`."""
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    (first_line, header), *body = records
+    first = _header_row(records, needed)
+    (first_line, header), *body = records[first:]
+    header = [clean if (clean := composed(cell.strip())) in needed else cell for cell in header]
+    while header and not header[-1] and not any(any(record[len(header) - 1 :]) for _, record in body):
+        header.pop()
     _check_header(path, first_line, header, needed, delimiter, named=named, advice=advice)
     problems = Problems(path)
     rows = []
     for line, record in body:
+        while len(record) > len(header) and not record[-1]:
+            record.pop()
         if len(record) != len(header):
             problems.add(line, f"{len(record)} cells where the header has {len(header)}")
         else:
             rows.append(Row(line, dict(zip(header, record, strict=True))))
     problems.refuse()
-    return Table(path, tuple(header), tuple(rows))
+    if first:
+        notes = (*notes, f"{counted(first, 'row')} above the header left out")
+    return Table(path, tuple(header), tuple(rows), delimiter, tuple(notes))
 
 
-def delimiter_of(path: Path) -> str:
-    """Find what stands between a table's cells; Excel writes semicolons where the comma is the decimal sign.
-
-    Raises
-    ------
-    ManifestError
-        If the file is no text.
-    """
-    header = text_of(path).lstrip().partition("\n")[0]
-    return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
+def counted(number: int, singular: str, many: str = "") -> str:
+    """Write a number with its noun."""
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
-def text_of(path: Path) -> str:
-    """Read a text file: UTF-8, or UTF-16 as Excel's Unicode text; a ManifestError names what is wrong."""
+def _header_row(records: Records, needed: Sequence[str]) -> int:
+    """Find the row that names all columns that must be there; the first one if none does."""
+    for place, (_, record) in enumerate(records[:HEADER_ROWS]):
+        if set(needed) <= {composed(cell.strip()) for cell in record}:
+            return place
+    return 0
+
+
+def split_records(path: Path, text: str, needed: Sequence[str], delimiter: str) -> tuple[Records, str]:
+    """Split a text into records, by a delimiter that it names, is given, or is found."""
+    line = 1
+    if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
+        delimiter, line, text = said[1], 2, text[said.end() :]
+    if not delimiter:
+        delimiter = _delimiter(text[:SAMPLE], needed)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    records: Records = []
+    offset = line - 1
+    try:
+        for record in reader:
+            if record:
+                records.append((line, record))
+            line = reader.line_num + 1 + offset
+    except csv.Error as error:
+        raise ManifestError(f"{path}: line {line}: not a well-formed table ({error})") from None
+    return records, delimiter
+
+
+def _delimiter(head: str, needed: Sequence[str]) -> str:
+    """Find what stands between cells: what gives the columns needed, else most cells in the first line."""
+    best, most = ",", 0
+    for sign in DELIMITERS:
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=sign)
+        try:
+            first = [(0, row) for row in islice(rows, HEADER_ROWS) if row]
+        except csv.Error:
+            continue
+        place = _header_row(first, needed)
+        cells = first[place][1] if first else []
+        have = (set(needed) <= {composed(cell.strip()) for cell in cells}) * 1000 + len(cells)
+        if have > most:
+            best, most = sign, have
+    return best
+
+
+def _content(path: Path) -> bytes:
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a text file was expected")
     content = read_bytes(path)
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
+    return content
+
+
+def text_of(path: Path) -> str:
+    """Read a text file: UTF-8, or UTF-16 or 32 with their marks; a ManifestError names what is wrong."""
+    content = _content(path)
     if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
         raise ManifestError(f"{path}: {why_not(content, TEXT)}")
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
-        return content.decode("utf-16" if content[:2] in UTF16_MARKS else "utf-8-sig")
+        return content.decode(marked_encoding(content) or "utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ManifestError(

@@ -26,5 +26,4 @@ from .stills import is_still as is_still
 from .stretches import Rest as Rest
 from .stretches import read_stretch as read_stretch
 from .stretches import why_not_in_stretches as why_not_in_stretches
-from .subtitles import Subtitle as Subtitle
-from .subtitles import read_subtitles as read_subtitles
+from .subtitles import read_subtitle_track as read_subtitle_track

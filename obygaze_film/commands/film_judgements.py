@@ -8,7 +8,7 @@ import click
 
 import obygaze_features as of
 import obygaze_film
-from obygaze_features.commands import codebook_option, folder_for, manifest_output, write_imported
+from obygaze_features.commands import codebook_option
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
 from obygaze_film.commands.film_score import folders, model_option
@@ -152,29 +152,6 @@ def _agreement_line(pair: "JudgesAgreement") -> str:
 
 
 @click.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE.csv...")
-@codebook_option
-@manifest_output
-def judgements(files: tuple[Path, ...], codebook: str | None, output: Output) -> None:
-    """Import judgements of scored films, of one or more annotators.
-
-    FILEs are what `obygaze film open` wrote, or what `obygaze film next` did, filled in. Rows without a level
-    are left out and counted; where somebody judged a span twice, the last judgement counts. Without any
-    judgement the exit code is 3.
-
-    \b
-    Examples:
-      obygaze manifest import judgements tt0118715-ab.csv --out judged.csv
-      obygaze manifest import judgements blind-*.csv --out blind.csv
-    """
-    from obygaze_features.manifest import find_codebook
-
-    labels = find_codebook(codebook) if codebook else None
-    imported = obygaze_film.import_judgements(files, folder_for(output, labels), labels)
-    write_imported(imported, output, empty_is_3=True)
-
-
-@click.command()
 @folders
 @click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
 @click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
@@ -209,7 +186,7 @@ def compare(
       obygaze film compare scored --films films.csv --by genre --trend year \\
           --out genres
     """
-    from obygaze_features.manifest import find_codebook
+    from obygaze_features.manifest import find_codebook, import_spans
     from obygaze_film.film_groups import comparison_report, read_facts
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS, judged_files
@@ -223,7 +200,7 @@ def compare(
     timelines, facts = [*by_folder.values()], None
     labels = find_codebook(codebook) if codebook else None
     files = judged_files(by_folder, JUDGEMENTS)
-    imported = obygaze_film.import_judgements([*files, *judged], Path(), labels)
+    imported = import_spans([*files, *judged], Path(), "judgements", codebook=labels)
     notes = [*imported.notices]
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
@@ -277,6 +254,7 @@ def learn(
       obygaze film learn scored/* --manifest films.csv --store stores/films \\
           --judged blind.csv --save pcbm_lr --out learnt
     """
+    from obygaze_features.manifest import import_spans
     from obygaze_features.screen import progress_bar
     from obygaze_film.learning import learning_report, stores_near
     from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, judged_files
@@ -287,7 +265,7 @@ def learn(
     films = found_films(folders)
     clips, (corpus,) = read_inputs(manifest, [store])
     files = judged_files(films, JUDGEMENTS, PASSAGES)
-    imported = obygaze_film.import_judgements([*files, *judged], clips.root, clips.codebook)
+    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
     labelled, notices = under_policy(clips, how["policy"])
     stores = [of.open_store(path) for path in windows]
     stores += [found for folder, film in films.items() for found in stores_near(folder, film)]

@@ -46,6 +46,7 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
+    from obygaze_features.manifest import import_spans
     from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS, judged_files
@@ -72,7 +73,7 @@ def open_(
 
     def compared() -> str:
         files = judged_files(found, JUDGEMENTS)
-        judged = obygaze_film.import_judgements(files, Path(), book).manifest
+        judged = import_spans(files, Path(), "judgements", codebook=book).manifest
         return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
 
     compared()  # so is what can't be compared

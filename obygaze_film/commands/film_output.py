@@ -95,6 +95,9 @@ def report(
     "fcpxml7, jsonld, iiif; segments for the others]",
 )
 @click.option("--fps", default="24", help="Frames per second, for otio, fcpxml7 and edl.")
+@click.option(
+    "--start", default="", metavar="hh:mm:ss:ff", help="Time code of the film's first frame, for edl."
+)
 @click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
 @click.option(
     "--top",
@@ -109,11 +112,12 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
 
-    eaf: ELAN 3.0, with empty tiers for people to write on (`obygaze manifest import eaf` reads those alone).
-    vtt, srt: subtitles for any player. otio, fcpxml7, edl: markers for video editors; needs the extra
-    `interchange`. jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0).
-    csv: a table for spreadsheets. Every file says that a model wrote it, and what its scores are not. What a
-    format loses is printed on stderr.
+    eaf: ELAN 3.0, with empty tiers for people to write on, which `obygaze manifest import spans` reads. vtt,
+    srt: subtitles for any player. textgrid: Praat. rttm: turns, for pyannote and others. edl: markers with
+    their lengths for DaVinci Resolve (Import, Timeline Markers from EDL), whose timelines begin at --start
+    01:00:00:00. otio, fcpxml7: markers for video editors; needs the extra `interchange`. jsonld: W3C Web
+    Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for spreadsheets. Every
+    file says that a model wrote it, and what its scores are not. What a format loses is printed on stderr.
 
     \b
     Examples:

@@ -40,6 +40,7 @@ model_option = click.option(
     help="Keep what is said for page and exports: a file of subtitles (SRT, WebVTT, ASS), or the film if it "
     "holds them as text. Of several films, one for each, named by the film's id.",
 )
+@click.option("--encoding", default="", show_default=False, help="Of subtitles that are not UTF-8: cp1251.")
 @click.option(
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
@@ -52,6 +53,7 @@ def score(
     shots: Path | None,
     flags: Path | None,
     subtitles: tuple[Path, ...],
+    encoding: str,
     films: Path | None,
     title: str | None,
     output: Output,
@@ -104,7 +106,7 @@ def score(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies),
+        subtitles=read_said(subtitles, movies, encoding, lambda line: click.echo(line, err=True)),
         facts=facts,
     )
     write_films(scored, out)

@@ -1,14 +1,15 @@
 """List the formats that scored films are exported in, and write a film in one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import write_whole
+from obygaze_features.manifest import time_code
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_srt, to_vtt
+from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
 from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
 from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
@@ -41,7 +42,14 @@ FORMATS: Final[Mapping[str, Format]] = {
         to_edl,
         ".edl",
         ("segments",),
-        "a CMX-3600 list holds points: ends are lost, starts are rounded to frames",
+        "times are rounded to frames, and texts are ASCII; ends are read by Resolve alone",
+    ),
+    "textgrid": Format(to_textgrid, ".TextGrid", KINDS, "times are rounded to microseconds"),
+    "rttm": Format(
+        to_rttm,
+        ".rttm",
+        ("segments", "concepts"),
+        "labels are names of tiers; times are rounded to milliseconds",
     ),
     "jsonld": Format(to_jsonld, ".jsonld", ("segments", "concepts")),
     "iiif": Format(to_iiif, ".iiif.json", ("segments", "concepts"), "the film is not part of it"),
@@ -57,6 +65,7 @@ def collect(
     rate: Fraction = DEFAULT_RATE,
     top: int = 0,
     model: str | None = None,
+    start: str = "",
 ) -> Exported:
     """Collect what a format writes of a scored film, with its caveats.
 
@@ -73,18 +82,24 @@ def collect(
         Passages to write at least: where fewer reach the threshold, the highest others are added and marked.
     model : str, optional
         Key of the model; by default the first with logits.
+    start : str
+        Time code of the film's first frame, for edl: hh:mm:ss:ff, or hh:mm:ss;ff for drop frame.
 
     Raises
     ------
     FilmError
         The format, tier or model is unknown.
+    ManifestError
+        The start is no time code at the rate, or the rate has none.
     """
     refuse_texts(film.record)
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     if unknown := [name for name in tiers if name not in KINDS]:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    return exported(film, tuple(tiers) or FORMATS[kind].tiers, rate=rate, top=top, model=model)
+    made = exported(film, tuple(tiers) or FORMATS[kind].tiers, rate=rate, top=top, model=model)
+    first = round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
+    return replace(made, start=(";" in start, first))
 
 
 def export(film: "Timeline", kind: str, **options: Any) -> str:

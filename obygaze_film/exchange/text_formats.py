@@ -1,10 +1,19 @@
-"""Write WebVTT (W3C), SubRip, CSV and ELAN's annotation format 3.0 (Max Planck Institute, EAFv3.0.xsd)."""
+"""Write WebVTT (W3C), SubRip, TextGrid (Praat), RTTM (NIST), CSV and EAF 3.0 (ELAN)."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from obygaze_features.lines import sheet_line
-from obygaze_features.manifest import EafTier, eaf_document
-from obygaze_film.exchange.tiers import Exported, TierSpan
+from obygaze_features.manifest import (
+    EafTier,
+    Subtitle,
+    eaf_document,
+    write_rttm,
+    write_srt,
+    write_textgrid,
+    write_vtt,
+)
+from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 CSV_COLUMNS = (
     "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
@@ -12,27 +21,29 @@ CSV_COLUMNS = (
 )  # fmt: skip
 """contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``."""
 
-NO_MARKUP = str.maketrans("<>{}", "‹›()")
-"""SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
-
 
 def to_vtt(made: Exported) -> str:
     """Write cues in time order; the caveats are a NOTE at the top."""
-    notes = "\n".join(_plain(line) for line in made.caveats)
-    lines = [f"WEBVTT {_plain(made.film.heading)}", "", f"NOTE\n{notes}", ""]
-    for span in _cues(made):
-        lines += [f"{_time(span.start_s, '.')} --> {_time(span.end_s, '.')}", _escaped(span.text), ""]
-    return "\n".join(lines)
+    return write_vtt(_cues(made), made.film.heading, made.caveats)
 
 
 def to_srt(made: Exported) -> str:
     """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
-    first = TierSpan(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
-    lines = []
-    for number, span in enumerate((first, *_cues(made)), start=1):
-        text = _plain(span.text).translate(NO_MARKUP)
-        lines += [str(number), f"{_time(span.start_s, ',')} --> {_time(span.end_s, ',')}", text, ""]
-    return "\n".join(lines)
+    first = Subtitle(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
+    return write_srt([first, *_cues(made)])
+
+
+def to_textgrid(made: Exported) -> str:
+    """Write a TextGrid of Praat: a tier of intervals for each tier, and one with the caveats."""
+    end_s = made.film.record.duration_s
+    caveats = {"obygaze: caveats": [Subtitle(0.0, end_s, " ".join(made.caveats))]}
+    return write_textgrid({tier.name: _subtitles(tier) for tier in made.tiers} | caveats, end_s)
+
+
+def to_rttm(made: Exported) -> str:
+    """Write turns of RTTM, each labelled by its tier; the caveats are comments at the top."""
+    spans = [(tier.name, span) for tier in made.tiers for span in _subtitles(tier)]
+    return "".join(f";; {line}\n" for line in made.caveats) + write_rttm(spans, made.film.movie)
 
 
 def to_csv(made: Exported) -> str:
@@ -49,24 +60,12 @@ def to_csv(made: Exported) -> str:
     return "".join(lines)
 
 
-def _cues(made: Exported) -> list[TierSpan]:
-    return sorted((span for _, span in made.spans), key=lambda span: (span.start_s, span.end_s))
+def _cues(made: Exported) -> list[Subtitle]:
+    return [line for tier in made.tiers for line in _subtitles(tier)]
 
 
-def _time(seconds: float, point: str) -> str:
-    """Write hh:mm:ss and milliseconds."""
-    whole, rest = divmod(round(1000 * seconds), 1000)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
-
-
-def _plain(text: str) -> str:
-    """Write a text on one line, without the marks that end a comment or begin a cue."""
-    return " ".join(text.split()).replace("-->", "→")
-
-
-def _escaped(text: str) -> str:
-    """Write a cue's text with markup escaped."""
-    return _plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _subtitles(tier: Tier) -> list[Subtitle]:
+    return [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
 
 
 # --- ELAN
@@ -83,16 +82,22 @@ def to_eaf(made: Exported) -> str:
 
     Tiers that begin with "obygaze: " are the model's. People write on "human: level", which offers the
     codebook's levels, and on "human: concepts" below it, names joined by semicolons. `obygaze manifest import
-    eaf` reads those two alone.
+    spans` reads those two alone.
     """
     tiers = []
     for tier in made.tiers:
         is_probability = tier.kind in {"level", "concepts"}
-        spans = [
-            (span.start_s, span.end_s, _bin(span.p) if is_probability and span.p is not None else span.text)
-            for span in tier.spans
-        ]
-        tiers.append(EafTier(tier.name, "probability" if is_probability else "model", spans))
+        for number, part in enumerate(_apart(tier.spans), start=1):
+            spans = [
+                (
+                    span.start_s,
+                    span.end_s,
+                    _bin(span.p) if is_probability and span.p is not None else span.text,
+                )
+                for span in part
+            ]
+            name = f"{tier.name} ({number})" if number > 1 else tier.name
+            tiers.append(EafTier(name, "probability" if is_probability else "model", spans))
     tiers += [EafTier(HUMAN_LEVEL, "level"), EafTier(HUMAN_CONCEPTS, "concepts", parent=HUMAN_LEVEL)]
     properties = {
         "obygaze caveats": " ".join(made.caveats),
@@ -105,6 +110,17 @@ def to_eaf(made: Exported) -> str:
         "probabilities": ("probability that the model gives", BINS),
     }
     return eaf_document(tiers, properties, vocabularies, licence=made.licence)
+
+
+def _apart(spans: Sequence[TierSpan]) -> list[list[TierSpan]]:
+    """Deal spans that overlap, as subtitles may, to further tiers: ELAN's have no overlaps."""
+    parts: list[list[TierSpan]] = [[]]
+    for span in spans:
+        part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
+        if part is None:
+            parts.append(part := [])
+        part.append(span)
+    return parts
 
 
 def _bin(p: float) -> str:

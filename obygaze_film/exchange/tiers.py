@@ -55,7 +55,7 @@ class TierSpan:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A named list of disjoint spans in time order."""
+    """A named list of spans in time order, disjoint but for those of subtitles."""
 
     kind: str
     name: str
@@ -78,6 +78,8 @@ class Exported:
         Frames per second.
     notice : str
         Why there is nothing, or no passage that reaches the threshold; empty if there is.
+    start : (bool, int)
+        Of time codes: whether they drop numbers, and the frame that the film begins with.
     """
 
     film: "Timeline"
@@ -86,6 +88,7 @@ class Exported:
     levels: tuple[str, ...]
     rate: Fraction
     notice: str
+    start: tuple[bool, int] = (False, 0)
 
     @property
     def spans(self) -> list[tuple[Tier, TierSpan]]:

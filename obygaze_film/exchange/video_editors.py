@@ -4,11 +4,16 @@ from fractions import Fraction
 from typing import Any
 
 from obygaze_features.errors import install_command
+from obygaze_features.manifest import frame_label
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import KINDS, Exported, TierSpan
 
 COLOURS = dict.fromkeys(KINDS, "WHITE") | {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN"}
 """Marker colours that both formats and editors support; the text gives the same information."""
+
+
+RESOLVE = {"White": "Cream", "Orange": "Sand"}
+"""Resolve's names of colours where they are others."""
 
 
 def to_otio(made: Exported) -> str:
@@ -22,17 +27,22 @@ def to_fcpxml7(made: Exported) -> str:
 
 
 def to_edl(made: Exported) -> str:
-    """Write a CMX-3600 list: one event, with a `* LOC` line at the start of each span; it has no ends."""
-    whole = _frames(made.film.record.duration_s, made.rate)
-    start, end = _timecode(0, made.rate), _timecode(whole, made.rate)
-    lines = [f"TITLE: {_ascii(made.film.record.title)[:70]}", "FCM: NON-DROP FRAME"]
-    lines += [f"* {_ascii(line)}" for line in made.caveats]
-    lines += ["", f"001  AX       V     C        {start} {end} {start} {end}"]
-    lines.append(f"* FROM CLIP NAME: {_ascii(made.film.movie)}")
-    for span in sorted((span for _, span in made.spans), key=lambda span: span.start_s):
-        lines.append(
-            f"* LOC: {_timecode(_frames(span.start_s, made.rate), made.rate)} BLUE    {_ascii(span.text)}"
-        )
+    """Write a CMX-3600 list of markers as DaVinci Resolve does: an event of a frame for each span.
+
+    Resolve reads colour, text and length in frames (`|C:... |M:... |D:...`); `* LOC` lines are Avid's, which
+    have no ends. Time codes count from the film's start time code.
+    """
+    drop, first = made.start
+    fcm = "DROP FRAME" if drop else "NON-DROP FRAME"
+    lines = [f"TITLE: {_ascii(made.film.record.title)[:70]}", f"FCM: {fcm}"]
+    lines += [f"* {_ascii(line)}" for line in [*made.caveats, f"FROM CLIP NAME: {made.film.movie}"]] + [""]
+    for number, (tier, span) in enumerate(sorted(made.spans, key=lambda each: each[1].start_s), start=1):
+        start, end = _frames(span.start_s, made.rate), _frames(span.end_s, made.rate)
+        ends = [frame_label(first + frame, made.rate, drop=drop) for frame in (start, start + 1)]
+        text, colour = _ascii(span.text).replace("|", "/"), COLOURS[tier.kind].title()
+        lines.append(f"{number:03d}  001      V     C        {' '.join(ends * 2)}  ")
+        lines.append(f" |C:ResolveColor{RESOLVE.get(colour, colour)} |M:{text} |D:{max(end - start, 1)}")
+        lines += [f"* LOC: {ends[0]} {colour.upper():7} {text}", ""]
     return "\n".join(lines) + "\n"
 
 
@@ -81,13 +91,6 @@ def _metadata(tier: str, span: TierSpan, caveat: str) -> dict[str, Any]:
 def _frames(seconds: float, rate: Fraction) -> int:
     """Round a time to a frame."""
     return round(Fraction(seconds) * rate)
-
-
-def _timecode(frames: int, rate: Fraction) -> str:
-    """Count frames as non-drop time code hh:mm:ss:ff, at the whole rate."""
-    base = round(rate)
-    seconds, rest = divmod(frames, base)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{rest:02d}"
 
 
 def _ascii(text: str) -> str:

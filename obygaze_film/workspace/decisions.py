@@ -13,12 +13,12 @@ from obygaze_features.manifest import (
     FIELDS,
     SEEN_SCORE,
     Codebook,
-    delimiter_of,
+    Problems,
     read_table,
+    repeated_concepts,
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
-from obygaze_film.judgements import repeated_concepts
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import DRAW, RANDOM
@@ -70,10 +70,12 @@ class Decisions:
             self.rows[name] = []
             if path.is_file():
                 needed = [column for column in (*FIELDS, SEEN_SCORE) if column in columns]
-                table = read_table(path, needed or columns, delimiter_of(path))
+                table = read_table(path, needed or columns)
                 given = [*table.columns]
-                rows = [row.as_written() for row in table.rows if not row.is_empty]
-                self.rows[name] = [dict(row.cells) for row in rows]
+                problems = Problems(path)
+                rows = [*table.timed(problems)]
+                problems.refuse()
+                self.rows[name] = [_as_here(row.cells) for row in rows]
                 read += [(path, row.line, row.cells) for row in rows]
             own = [CODEBOOK_COLUMN] if name == JUDGEMENTS and codebook.name != BUILTIN[0] else []
             self._columns[name] = [*dict.fromkeys((*given, *columns, *own))]
@@ -184,6 +186,11 @@ class Decisions:
         ]
         write_whole(self.folder / name, "".join(lines))
         self.rows[name] = rows
+
+
+def _as_here(cells: Mapping[str, str]) -> Row:
+    """Write the times of a row as this module does, so that spans compare."""
+    return {**cells, **{name: f"{float(cells[name]):.10g}" for name in ("start_s", "end_s") if cells[name]}}
 
 
 def _now() -> str:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from obygaze_features.manifest import SEEN_SCORE
+from obygaze_features.manifest import SEEN_SCORE, import_spans
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE, correct_rate, judged_cells, least_judged, votes
-from obygaze_film.judgements import import_judgements
 from obygaze_film.page import charts
 from obygaze_film.page.cards import timeline_position
 from obygaze_film.page.phrases import SCRIPT, Words, clock
@@ -210,7 +209,9 @@ def _estimates(film: OpenFilm, *, whole: bool) -> dict[str, str]:
     path = film.decisions.folder / JUDGEMENTS
     if not path.is_file():
         return {}
-    judgements = import_judgements([path], film.decisions.folder, film.decisions.codebook).manifest
+    judgements = import_spans(
+        [path], film.decisions.folder, "judgements", codebook=film.decisions.codebook
+    ).manifest
     cells, by_cell, _ = judged_cells(film.timeline, judgements)
     if len(by_cell) < least_judged(cells):
         return {}

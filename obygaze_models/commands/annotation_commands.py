@@ -168,7 +168,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
       obygaze manifest disagreements segments.csv
       obygaze manifest disagreements segments.csv --window 30 --json
       obygaze manifest disagreements segments.csv --out to-decide
-      obygaze manifest import eaf to-decide/*.eaf --decisions --out decided.csv
+      obygaze manifest import spans to-decide/*.eaf --decisions --out decided.csv
     """
     given = manifests.read_manifest(manifest)
     if output.out is not None:

@@ -34,10 +34,10 @@ LINES = {
     "manifests": f"""
 manifest import folder in/videos --out out/videos.csv
     0 out/videos.csv | out/videos.csv: 1 clip of 1 movie (1 without level)
-manifest import folder in/videos --spans in/spans.csv --out out/spans.csv
+manifest import spans in/spans.csv --videos in/videos --out out/spans.csv
     0 | read 'Sure' as S (1 row)
-manifest import folder in/videos --spans in/codes.csv --rate 24 --out out/codes.csv
-manifest import folder in/videos --spans in/fights.csv --codebook {BOOK} --out out/fights.csv
+manifest import spans in/codes.csv --videos in/videos --rate 24 --out out/codes.csv
+manifest import spans in/fights.csv --videos in/videos --codebook {BOOK} --out out/fights.csv
     0 out/fights.codebook.toml | out/fights.csv: 2 clips of 1 movie (1 unsure, 1 violent)
 manifest import images in/stills --out out/stills.csv --json
     0 | "clips": 2
@@ -66,8 +66,8 @@ manifest disagreements in/segments.csv --out out/conflicts
     0 | documents for ELAN in out/conflicts
 codebook template obygaze12 in/video.mp4 --annotator AB --out out/blank
     0 out/blank/video.eaf | 1 blank document of codebook obygaze12
-manifest import eaf out/blank/video.eaf --decisions --out out/decided.csv
-    3 | 2 tiers that hold no decisions
+manifest import spans out/blank/video.eaf --decisions --out out/decided.csv
+    3 | left out 2 tiers
 manifest disagreements in/segments.csv
     0 | first / second | differ; in
 manifest disagreements in/same.csv --json
@@ -342,15 +342,15 @@ film learn in/scored {LEARN} --out out/learnt-json --json
     0 out/film.vtt | vtt: times are rounded to milliseconds
 =film evaluate out/scored --truth in/truth.csv --collar 5 --out out/agreement --html out/agreement.html
     0 out/agreement.html
-manifest import eaf out/film.eaf --out out/eaf.csv
+manifest import spans out/film.eaf --out out/eaf.csv
     1
 film export out/scored --as eaf --out out/film.eaf
-manifest import eaf out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
+manifest import spans out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
     3
-manifest import judgements out/next.csv --codebook {BOOK} --out out/judged-json.csv --json
+manifest import spans out/next.csv --codebook {BOOK} --out out/judged-json.csv --json
     3
-manifest import judgements out/next.csv --codebook {BOOK} --out out/judged.csv
-    3 | 4 rows without a level
+manifest import spans out/next.csv --codebook {BOOK} --out out/judged.csv
+    3 | 4 left out: without a level
 """,
     "audits": f"""
 =audit eat {EAT} --published "CLIP RN50" --out out/eat.csv --figure out/eat.svg

@@ -42,7 +42,7 @@ def test_a_manifest_goes_through_a_pipe_and_what_is_said_of_it_goes_to_stderr(pi
     (tmp_path / "films").mkdir()
     (tmp_path / "films/a.mp4").touch()
     spans = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
-    code, manifest, said = piped("manifest import folder films --spans - --out -", spans)
+    code, manifest, said = piped("manifest import spans - --videos films --out -", spans)
     assert (code, manifest.partition("\n")[0].split(",")[:3]) == (0, ["clip_id", "movie", "video"])
     assert "2 clips of 1 movie" in said
     code, shown, _ = piped("manifest inspect - --json", manifest)

@@ -32,6 +32,8 @@ MISTAKES = f"""
     late.staging: 2 of 3 clips are still to do, the first is b
 1 store seal in/films-1.0.0 --licence MIT
     films-1.0.0 is sealed; the name is
+2 manifest import spans in/a.eaf --tier levels --out out/a.csv
+    expected NAME=levels or NAME=concepts
 2 film score in/m --out out/x
     give one or more MODEL files, then the STORE
 1 film score in/m in/models/linear.model --out out/x
@@ -134,7 +136,7 @@ MISTAKES = f"""
     make a manifest of it with 'obygaze manifest import'
 1 manifest import folder in/videos --out in/segments.csv
     in/segments.csv is there already; choose another --out, or replace it with --force
-1 manifest import folder in/videos --spans in/codes.csv --out out/codes.csv
+1 manifest import spans in/codes.csv --videos in/videos --out out/codes.csv
     '00:00:01:00' ends in frames; give their rate, as in --rate 25
 1 manifest import folder in/videos --codebook mobygase --out out/a.csv
     mobygase: neither a file nor a built-in codebook (did you mean 'mobygaze'?)
@@ -143,9 +145,9 @@ MISTAKES = f"""
 1 manifest import folder in/videos --codebook in/violence.codebook.toml --out in/fights-2.csv
     in/fights-2.codebook.toml would be taken for the codebook of fights-2.csv, and it is another one
 1 manifest inspect in/oby.csv
-    make a manifest of it with 'obygaze manifest import' (annotations: obygaze12,
+    make a manifest of it with 'obygaze manifest import' (corpora: obygaze12,
 1 manifest inspect in/codes.csv
-    a table of spans: folder FOLDER --spans FILE
+    annotations, subtitles and tables: spans FILE
 2 manifest project in/segments.csv --out out/out.csv
     either --onto CLIPS or --window SECONDS
 2 manifest agreement in/segments.csv --alpha 1 --window 46

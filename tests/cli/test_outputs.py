@@ -323,7 +323,7 @@ def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys
     Path("films").mkdir()
     for name in ("one.mp4", "two.mp4"):
         (Path("films") / name).touch()
-    words = "manifest import folder films --spans fights.csv --codebook violence.toml --out films.csv --force"
+    words = "manifest import spans fights.csv --videos films --codebook violence.toml --out films.csv --force"
     for spans, code in ((blocks["text"], 0), (blocks["text"].replace("violent", "vilent"), 1)):
         Path("fights.csv").write_text(spans, encoding="utf-8")
         assert obygaze(*words.split()) == code
@@ -372,8 +372,8 @@ def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_
     spans = tmp_path / "spans.csv"
     spans.write_text("video,start_s,end_s\nnasa_13013.mp4,1,2\nnasa_13013.mp4,830.5,840\n", encoding="utf-8")
     out = tmp_path / "clips.csv"
-    words = ("manifest", "import", "folder", shared_data / "videos")
-    assert obygaze(*words, "--spans", spans, "--out", out) == 0
+    words = ("manifest", "import", "spans", spans, "--videos", shared_data / "videos")
+    assert obygaze(*words, "--out", out) == 0
     said = capsys.readouterr().err
     assert "begins at 830.5 s" in said
     assert "begins at 1 s" not in said

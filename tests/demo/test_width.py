@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long  # what commands print of the demo, in a terminal
 
 COMMANDS = (
     "--help",
-    "manifest import folder demo/films --spans demo/labels.csv --out mine.csv --force",
+    "manifest import spans demo/labels.csv --videos demo/films --out mine.csv --force",
     "manifest inspect mine.csv",
     "extract demo/manifest.csv demo/store --corpus obygaze-demo --licence CC0-1.0",
     "store ls demo",

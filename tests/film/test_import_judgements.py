@@ -1,10 +1,13 @@
 """Judgements of several people become one manifest; what is left out is counted."""
 
+from functools import partial
+
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import builtin_codebook, read_manifest, write_manifest
-from obygaze_film import import_judgements
+from obygaze_features.manifest import builtin_codebook, import_spans, read_manifest, write_manifest
+
+import_judgements = partial(import_spans, kind="judgements")
 
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,judgement\n"
 
@@ -26,8 +29,10 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
     assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
     assert first.extras == {"seen_score": "1", "judgement": "disagree"}
-    assert "one.csv: left out 1 row without a level" in imported.notices
-    assert "one.csv: 1 span was judged again: the last counts" in imported.notices
+    one, two = imported.accounts
+    assert (one.seen, one.used, one.left_out) == (3, 2, [("line 3", "without a level")])
+    assert (two.seen, two.used) == (2, 2)
+    assert any("judged again" in note for note in one.notes)
     assert any("1 judgement made with the score in sight" in line for line in imported.notices)
     assert len(import_judgements([ab_file, cd_file], tmp_path).notices) == 3
     write_manifest(imported.manifest, tmp_path / "m.csv")
@@ -62,7 +67,7 @@ def test_another_codebook_must_be_given(tmp_path):
     with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
         import_judgements([path], tmp_path)
     assert (
-        import_judgements([path], tmp_path, builtin_codebook("mediaeval15")).manifest.clips[0].level
+        import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15")).manifest.clips[0].level
         == "violent"
     )
 

@@ -11,10 +11,10 @@ from obygaze_features.manifest import (
     blank_document,
     builtin_codebook,
     conflicts_document,
-    import_eaf,
+    import_spans,
 )
 from obygaze_features.manifest.eaf_document import conflicts
-from obygaze_features.manifest.importers.eaf import DECIDED_CONCEPTS, DECIDED_LEVEL
+from obygaze_features.manifest.spans.eaf import DECIDED, DECIDED_LEVEL
 
 CODEBOOK = builtin_codebook("mobygaze")
 
@@ -52,7 +52,7 @@ def test_a_blank_document_is_valid_and_holds_no_annotation(tmp_path, annotators)
     for word in (*CODEBOOK.level_names, "Type of shot", "Soundtrack"):
         assert f">{word}<" in text
     (tmp_path / "blank.eaf").write_text(text, encoding="utf-8")
-    assert not import_eaf([tmp_path / "blank.eaf"], tmp_path).manifest.clips
+    assert not import_spans([tmp_path / "blank.eaf"], tmp_path).manifest.clips
 
 
 def test_conflicts_are_the_spans_in_which_levels_differ(marked):
@@ -66,7 +66,7 @@ def test_both_annotators_come_back_as_they_are(marked, tmp_path):
     text = conflicts_document(marked, "f")
     schema().validate(text)
     (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
-    read = import_eaf([tmp_path / "f.eaf"], tmp_path).manifest
+    read = import_spans([tmp_path / "f.eaf"], tmp_path).manifest
     assert read.codebook.name == "mobygaze"
     found = [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in read]
     assert found == [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in marked]
@@ -84,7 +84,6 @@ def test_decisions_come_back_with_who_and_when(marked, tmp_path):
     text = text.replace(empty, f'{empty[:-3]} ANNOTATOR="both">{decided}</TIER>')
     text = text.replace("1970-01-01T00:00:00+00:00", "2026-11-23T10:00:00+01:00")
     (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
-    tiers = {"level_tier": DECIDED_LEVEL, "concept_tier": DECIDED_CONCEPTS}
-    (decision,) = import_eaf([tmp_path / "f.eaf"], tmp_path, **tiers).manifest
+    (decision,) = import_spans([tmp_path / "f.eaf"], tmp_path, tiers=dict(DECIDED)).manifest
     assert (decision.annotator, decision.level) == ("both", "S")
     assert decision.extras["decided_on"] == "2026-11-23T10:00:00+01:00"

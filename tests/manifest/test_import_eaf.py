@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_eaf
+from obygaze_features.manifest import import_spans
 from obygaze_film.exchange import export
 from tests.film.page.invented import invented_film
 
@@ -43,14 +43,14 @@ def written_on(text, level='TIER_ID="human: level"', levels=("S", "HN", ""), con
 
 def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
     (tmp_path / "film.eaf").write_text(untouched, encoding="utf-8")
-    imported = import_eaf([tmp_path / "film.eaf"], tmp_path)
+    imported = import_spans([tmp_path / "film.eaf"], tmp_path)
     assert len(imported.manifest) == 0
-    assert any("8 tiers that people did not write on" in notice for notice in imported.notices)
+    assert any("left out 8 tiers" in notice for notice in imported.notices)
 
 
 def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     (tmp_path / "film.eaf").write_text(written_on(untouched), encoding="utf-8")
-    imported = import_eaf([tmp_path / "film.eaf"], tmp_path)
+    imported = import_spans([tmp_path / "film.eaf"], tmp_path)
     first, two = imported.manifest.clips
     assert (first.start_s, first.end_s, first.level, first.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
     assert (two.start_s, two.end_s, two.level, two.concepts) == (11.5, 12.75, "HN", ())
@@ -58,7 +58,9 @@ def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     assert {clip.annotator for clip in imported.manifest} == {"AB"}
     # The file has the model's tiers: the score was in sight.
     assert {clip.extras["seen_score"] for clip in imported.manifest} == {"1"}
-    assert "film.eaf: left out 1 annotation without a level" in imported.notices
+    (account,) = imported.accounts
+    assert (account.seen, account.used) == (5, 3)
+    assert [why for _, why in account.left_out] == ["without a level", "without a concept"]
 
 
 def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
@@ -72,8 +74,8 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
     path = tmp_path / "own.eaf"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError, match=r"own.eaf"):
-        import_eaf([path], tmp_path)
-    (clip,) = import_eaf([path], tmp_path, movie="tt1").manifest.clips
+        import_spans([path], tmp_path)
+    (clip,) = import_spans([path], tmp_path, movie="tt1").manifest.clips
     assert (clip.clip_id, clip.annotator, clip.level, clip.concepts) == (
         "tt1-Lea-D-0001",
         "Léa D.",
@@ -90,7 +92,7 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
         (lambda text: written_on(text, concepts=("Bodi",)), "'Bodi'"),
         (lambda text: written_on(text).replace('ANNOTATOR="AB"', ""), "nobody's"),
         (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), None),
-        (lambda _: "<svg/>", "'svg'"),
+        (lambda _: "<svg/>", "film.eaf"),
         (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), None),
         (lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'), None),
     ],
@@ -99,4 +101,4 @@ def test_what_is_wrong_is_named(tmp_path, untouched, change, message):
     path = tmp_path / "film.eaf"
     path.write_text(change(untouched), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
-        import_eaf([path], tmp_path)
+        import_spans([path], tmp_path)

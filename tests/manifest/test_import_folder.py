@@ -3,8 +3,15 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, import_film, import_folder, import_images
-from obygaze_features.manifest.clip import frame_rate, time_code
+from obygaze_features.manifest import (
+    Film,
+    frame_rate,
+    import_film,
+    import_folder,
+    import_images,
+    import_spans,
+    time_code,
+)
 
 
 @pytest.fixture
@@ -39,7 +46,7 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
         "gone.mp4,,,,,HN,,\n",
         encoding="utf-8",
     )
-    imported = import_folder(films, tmp_path, spans)
+    imported = import_spans([spans], tmp_path, videos=films)
     clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.level) for clip in imported.manifest]
     assert clips == [
         ("two-a-0.0-12.5", "two", 0, 12.5, "S"),
@@ -52,11 +59,11 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
         ("Look", "Clothing"),
         {"note": "x"},
     )
-    assert imported.notices[-3:] == (
-        "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)",
-        f"1 of 2 named videos is missing on disk: {films / 'gone.mp4'}",
-        "left out 2 videos that spans.csv does not name",
-    )
+    (account,) = imported.accounts
+    assert (account.seen, account.used) == (3, 3)
+    assert account.notes == ["read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)"]
+    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported.notices)
+    assert "left out 2 videos that no span names" in imported.notices
 
 
 @pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa-13013.mp4"])
@@ -65,8 +72,10 @@ def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
     films.mkdir()
     (films / "nasa_13013.mp4").touch()
     (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
-    notices = import_folder(films, tmp_path, tmp_path / "spans.csv").notices
-    assert any("'nasa_13013.mp4'" in notice for notice in notices)
+    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+    (clip,) = imported.manifest
+    is_found = imported.manifest.video_path(clip) == films / "nasa_13013.mp4"
+    assert is_found != any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +122,8 @@ def test_times_that_are_none_are_refused(text, rate, message):
 def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
     text = f"video,start_s,end_s,{header},note\ntwo/a.MKV,0,2,S,Body,mine\n"
     (tmp_path / "spans.csv").write_text(text, encoding="utf-8")
-    notices = import_folder(films, tmp_path, tmp_path / "spans.csv").notices
-    said = [line for line in notices if "did you mean" in line and "column" in line]
+    (account,) = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films).accounts
+    said = [line for line in account.notes if "did you mean" in line and "column" in line]
     assert len(said) == len(meant)
     assert all(f"{name!r}?" in line for name, line in zip(meant, said, strict=True))
 
@@ -129,7 +138,7 @@ def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp
         ";;;;\r\n",
         encoding=encoding,
     )
-    clips = import_folder(films, tmp_path, spans, rate=frame_rate("24")).manifest.clips
+    clips = import_spans([spans], tmp_path, videos=films, rate=frame_rate("24")).manifest.clips
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]
     assert set(clips[0].concepts) == {"Body", "Look"}
     assert clips[0].clip_id == "one-0.5-90.5"
@@ -150,7 +159,7 @@ def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=what):
-        import_folder(films, tmp_path, spans)
+        import_spans([spans], tmp_path, videos=films)
 
 
 NFC, NFD = "Am\u00e9lie", "Ame\u0301lie"
@@ -166,11 +175,11 @@ def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, o
         f"video,start_s,end_s,clip_id,movie\n{in_table}/one.mp4,0,1,,\n{in_table}/one.mp4,1,2,{NFD},{NFD}\n",
         encoding="utf-8",
     )
-    imported = import_folder(folder, tmp_path, spans)
+    imported = import_spans([spans], tmp_path, videos=folder)
     assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
     assert imported.manifest.movies == (NFC,)
     assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
-    assert imported.notices == ()
+    assert len(imported.notices) == 1
     (whole,) = import_folder(folder, tmp_path).manifest
     assert (whole.clip_id, whole.movie, whole.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
 

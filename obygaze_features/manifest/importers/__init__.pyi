@@ -1,4 +1,3 @@
-from .eaf import import_eaf as import_eaf
 from .film_windows import Film as Film
 from .film_windows import FilmPart as FilmPart
 from .film_windows import automatic_hop as automatic_hop
@@ -11,10 +10,11 @@ from .folder import import_folder as import_folder
 from .folder import import_images as import_images
 from .imported import Imported as Imported
 from .imported import concept_list as concept_list
-from .imported import counted as counted
 from .imported import file_in as file_in
 from .imported import slug as slug
 from .imported import text_list as text_list
 from .imported import unique_id as unique_id
 from .imported import videos_found as videos_found
 from .imported import whole_number as whole_number
+from .repeated import repeated_concepts as repeated_concepts
+from .spans import import_spans as import_spans

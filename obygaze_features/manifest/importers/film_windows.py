@@ -11,10 +11,10 @@ import numpy as np
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
-from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path, time_code
-from obygaze_features.manifest.importers.imported import Imported, counted
+from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
+from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.text_tables import Problems, Row, delimiter_of, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, counted, read_table
 from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
@@ -299,18 +299,17 @@ def read_parts(
         If a time is none, a part ends before it starts or overlaps the one before, a flag is unknown, or a
         film has no part.
     """
-    delimiter = delimiter_of(path)
     only = movies[0] if movies is not None and len(movies) == 1 else None
     needed = ("start_s", "end_s") if only is not None else ("movie", "start_s", "end_s")
     if flagged:
         needed = (*needed, "flags")
-    table = read_table(path, needed=needed, delimiter=delimiter)
+    table = read_table(path, needed=needed)
     problems = Problems(path)
     if movies is None:
         movies = list(dict.fromkeys(row.cells["movie"] for row in table.rows))
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
-    for row in table.rows:
-        part = _film_part(row, problems, decimal_comma=delimiter != ",")
+    for row in table.timed(problems):
+        part = _film_part(row, problems)
         parts = parts_of.get(row.cells.get("movie") or only or "")
         if part is None or parts is None:
             continue
@@ -326,18 +325,11 @@ def read_parts(
     return parts_of
 
 
-def _film_part(row: Row, problems: Problems, *, decimal_comma: bool) -> FilmPart | None:
+def _film_part(row: Row, problems: Problems) -> FilmPart | None:
     """Read a row; None if it can't be read, which is noted."""
-    times = []
-    for column in ("start_s", "end_s"):
-        text = row.cells[column].strip()
-        value = problems.attempt(
-            row.line, column, time_code, text.replace(",", ".") if decimal_comma else text
-        )
-        times.append(-1.0 if value is None else value)
-    start_s, end_s = times
+    start_s, end_s = (float(row.cells[column] or -1) for column in ("start_s", "end_s"))
     if not 0 <= start_s < end_s:
-        span = f"from {row.cells['start_s']!r} to {row.cells['end_s']!r}"
+        span = f"from {row.cells['start_s'] or 'nothing'} to {row.cells['end_s'] or 'nothing'} s"
         problems.add(row.line, f"{span}: expected times in seconds, the start before the end", "start_s")
         return None
     flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)

@@ -11,6 +11,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.spans.given import Account
+from obygaze_features.manifest.text_tables import counted
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,15 @@ class Imported:
     remainder_s
         Movie -> seconds at the end of a film that fill no window, or come after its last scene; only of whole
         films that were cut.
+    accounts
+        Of each file of spans, what was seen, used and left out.
     """
 
     manifest: Manifest
     notices: tuple[str, ...]
     texts: tuple[tuple[str, str], ...] = ()
     remainder_s: Mapping[str, float] = field(default_factory=dict)
-
-
-def counted(number: int, singular: str, many: str = "") -> str:
-    """Write a number with its noun."""
-    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
+    accounts: tuple[Account, ...] = ()
 
 
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import builtin_codebook
-from obygaze_film import Timeline, import_judgements
+from obygaze_features.manifest import builtin_codebook, import_spans
+from obygaze_film import Timeline
 from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
@@ -34,7 +34,9 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     made.judge(10, 20, "calm", annotator="=cmd()")
     made.keep_passage(30, 41.5, "violent", annotator="AB", origin="passage 2")
     made.note(30, 41.5, "why\nhere", annotator="AB")
-    imported = import_judgements([folder / JUDGEMENTS, folder / PASSAGES], folder, book).manifest
+    imported = import_spans(
+        [folder / JUDGEMENTS, folder / PASSAGES], folder, "judgements", codebook=book
+    ).manifest
     by_span = {(clip.start_s, clip.end_s): clip for clip in imported}
     blind = by_span[window.start_s, window.end_s]
     assert (blind.level, blind.concepts, blind.annotator) == ("violent", ("Gun",), "A B")

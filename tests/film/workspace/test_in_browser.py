@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from obygaze_film import Timeline, import_judgements
+from obygaze_features.manifest import import_spans
+from obygaze_film import Timeline
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS, axe_violations
@@ -112,7 +113,7 @@ def test_a_sitting_by_keys(opened, tmp_path):
     page.get_by_text(re.compile("from 40 windows")).wait_for()
 
     files = [folder / JUDGEMENTS, folder / PASSAGES]
-    clips = import_judgements(files, tmp_path, codebook(tmp_path)).manifest
+    clips = import_spans(files, tmp_path, "judgements", codebook=codebook(tmp_path)).manifest
     seen = [clip.extras["seen_score"] for clip in clips]
     assert (seen.count("0"), seen.count("1")) == (40, 2)
     (own,) = (clip for clip in clips if clip.start_s == 250)

@@ -1,0 +1,564 @@
+"""Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
+from obygaze_features.manifest.clip import Clip, Collected, clip_of, split_concepts, stored_path
+from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
+from obygaze_features.manifest.codebook_parts import spellings_of
+from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files, movie_of, name_of
+from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
+from obygaze_features.manifest.importers.repeated import repeated_concepts
+from obygaze_features.manifest.manifest import Manifest, default_codebook
+from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
+from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.instant import SHORTEST_S
+from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.tables import media_name, records_of
+from obygaze_features.manifest.text_tables import (
+    CODEBOOK_COLUMN,
+    FIELDS,
+    SEEN_SCORE,
+    TIMES,
+    Problems,
+    Row,
+    Table,
+    counted,
+    table_of,
+)
+from obygaze_features.text import composed
+
+OURS = ("judgements", "table")
+"""Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
+
+KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
+"""Extra columns of judgements that the manifest keeps."""
+
+ROLES = ("levels", "concepts")
+OVERHANG_S = 1 / 24
+"""Seconds by which a span may end after its film: a frame."""
+
+
+def import_spans(
+    files: Sequence[Path | str],
+    root: Path | str,
+    kind: str = "",
+    *,
+    tiers: Mapping[str, str] | None = None,
+    movie: str = "",
+    annotator: str = "",
+    videos: Path | str | None = None,
+    codebook: Codebook | None = None,
+    rate: Fraction | None = None,
+    encoding: str = "",
+    length_of: Callable[[Path], float | None] | None = None,
+) -> Imported:
+    r"""Read spans of films, with their labels, from files of one kind or several.
+
+    Parameters
+    ----------
+    files
+        Annotations of ELAN, BORIS, Praat, VIAN, VIA, Label Studio, CVAT, ActivityNet; RTTM; subtitles;
+        judgements of scored films; tables with the columns of a manifest.
+    root
+        Folder that the manifest will lie in.
+    kind
+        One of `SOURCES`; by default each file's content tells.
+    tiers
+        Tier (track, category, attribute) -> `levels` or `concepts`; no other is read then. By default the
+        tiers that people write on in documents of ELAN; elsewhere a text that the codebook has as a level or
+        as concepts is one, and every other text is kept in the column `text`.
+    movie
+        The film, where a file does not say it; by default the file's name without suffix.
+    annotator
+        Who annotated, where a file does not say it.
+    videos
+        Folder of the films, searched recursively.
+    codebook
+        Of the levels and concepts, which may be spelled by titles and synonyms; by default the one that the
+        files name, else the default one.
+    rate
+        Frames per second of times that are, or end in, frames.
+    encoding
+        Of text files that are not UTF-8 and have no byte order mark.
+    length_of
+        Length of a video file in seconds, None where it is unknown; what lies behind its end is left out.
+
+    Notes
+    -----
+    A row of judgements without a level is left out; where an annotator judged a span again, the last
+    judgement counts. A concept belongs to the level above it, or to the level with its times and annotator.
+
+    Raises
+    ------
+    ManifestError
+        Naming file, and line or annotation: it is of no kind that is known, a table of ours is wrong, a level
+        or concept on a tier that is named is unknown, or names differ in case alone.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest import import_spans
+    >>> _ = Path("film0.rttm").write_text("SPEAKER film0 1 1.5 2.0 <NA> <NA> Ann <NA> <NA>\n")
+    >>> imported = import_spans(["film0.rttm"], "")
+    >>> [(clip.movie, clip.start_s, clip.end_s, clip.extras["text"]) for clip in imported.manifest]
+    [('film0', 1.5, 3.5, 'Ann')]
+    >>> imported.notices[0]
+    'film0.rttm: 1 of 1 spans read (rttm)'
+    """
+    if kind and kind not in SOURCES:
+        raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
+    for name, role in (tiers or {}).items():
+        if role not in ROLES:
+            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected levels or concepts")
+    root = local_path(root)
+    made = _Made(root, codebook, annotator, _Films(videos, root), length_of)
+    for path in map(local_path, files):
+        given = Given(path, rate, encoding, movie, tiers or {})
+        given.account.kind = kind or kind_of(given)
+        if given.account.kind in OURS:
+            made.add_table(given)
+        else:
+            made.add_spans(given)
+    return made.imported()
+
+
+class _Films:
+    """The video files below a folder, found by any spelling of their paths."""
+
+    def __init__(self, folder: Path | str | None, root: Path) -> None:
+        self.root = root
+        self.folder = None if folder is None else local_path(folder)
+        self.files: list[PurePosixPath] = []
+        self.notices: list[str] = []
+        if self.folder is not None:
+            self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
+        self._named: set[PurePosixPath] = set()
+
+    def find(self, place: str) -> PurePosixPath | None:
+        """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
+        wanted = path_of(composed(place.strip()))
+        parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
+        for n in range(len(parts), 0, -1):
+            end = plain("/".join(parts[-n:]))
+            found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]
+            exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
+            if len(one := exact or found) == 1:
+                self._named.add(one[0])
+                return one[0]
+            if found:
+                raise ManifestError(
+                    f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
+                )
+        stems = {file.stem: file for file in self.files}
+        stem = find_film(media_name(place), stems) if self.files else None
+        if stem is not None:
+            self._named.add(stems[stem])
+        return None if stem is None else stems[stem]
+
+    def unnamed(self) -> str:
+        """Say how many videos no span names."""
+        n = len(set(self.files) - self._named)
+        return f"left out {counted(n, 'video')} that no span names" if n else ""
+
+    def hint(self, place: str) -> str:
+        """Propose the video whose letters and digits are the same: clips' names differ by one."""
+
+        def bare(name: str) -> str:
+            return re.sub(r"[\W_]", "", plain(name))
+
+        near = next((file for file in self.files if bare(file.stem) == bare(path_of(place).stem)), None)
+        return f" (did you mean '{near}'?)" if near else ""
+
+
+class _Made:
+    """The clips that files give, and what is to be said of them."""
+
+    def __init__(
+        self, root: Path, codebook: Codebook | None, annotator: str, films: _Films,
+        length_of: Callable[[Path], float | None] | None,
+    ) -> None:  # fmt: skip
+        self._root, self._codebook, self._annotator, self._films = root, codebook, composed(annotator), films
+        self._length_of = length_of
+        self._clips: list[tuple[Clip, Account, str]] = []
+        self._ids: set[str] = set()
+        self._judged: dict[tuple[object, ...], int] = {}
+        self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
+        self._accounts: list[Account] = []
+        self._notices: list[str] = []
+        self._missing: dict[str, str] = {}
+        self._places: dict[str, str] = {}
+        self._lengths: dict[str, float | None] = {}
+
+    # --- tables with the columns of a manifest
+    # ---------------------------------------------------------------------------
+    def add_table(self, given: Given) -> None:
+        """Add the rows of a table of ours."""
+        account, judged = given.account, given.account.kind == "judgements"
+        table = _own_table(given, judged=judged)
+        book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows], strict=judged)
+        problems = Problems(given.path)
+        collected = Collected(problems)
+        respelled: Counter[tuple[str, str]] = Counter()
+        again = 0
+        for row in table.timed(problems, rate=given.rate):
+            account.seen += 1
+            self._decisions += [(given.path, row.line, row.cells)] if judged else []
+            cells = {
+                name: composed(cell.strip()) if name in FIELDS else cell for name, cell in row.cells.items()
+            }
+            if judged and not cells.get("level"):
+                account.leave(f"line {row.line}", "without a level")
+                continue
+            full = self._full_row(given, Row(row.line, cells), book, problems, judged=judged)
+            clip = None if full is None else clip_of(full, problems, book, spelled=True)
+            if full is None or clip is None:
+                continue
+            if _is_short(clip.start_s, clip.end_s):
+                what = f"less than a frame after start_s {clip.start_s:g}: are times shares of a day?"
+                problems.add(row.line, what, "end_s")
+            respelled.update(_respelled(full, clip, book))
+            account.used += 1
+            if judged:
+                again += self._judge(clip, account, row.line)
+            else:
+                collected.add(clip, row.line)
+                self._clips.append((clip, account, f"line {row.line}"))
+        problems.refuse()
+        if not judged and not collected.clips:
+            raise given.error("names no clip; a row for each was expected below the header")
+        if again:
+            account.notes.append(f"{counted(again, 'span was', 'spans were')} judged again: the last counts")
+        read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
+        account.notes += [f"read {', '.join(read)}"] if read else []
+        self._accounts.append(account)
+
+    def _full_row(
+        self, given: Given, row: Row, book: Codebook, problems: Problems, *, judged: bool
+    ) -> Row | None:
+        """Complete a row; note what is wrong with it."""
+        said = row.cells.get(CODEBOOK_COLUMN, "")
+        if said not in {"", book.name} and not judged:
+            what = f"{said!r}, and the import uses {book.name!r}: name the codebook with --codebook"
+            problems.add(row.line, what, CODEBOOK_COLUMN)
+        for scale in book.scales:
+            problems.attempt(row.line, scale.name, scale.level_of, row.cells.get(scale.name, ""))
+        cells = dict(row.cells)
+        if judged:
+            return self._judgement(row.line, cells, problems)
+        return self._completed(given, row.line, cells, problems)
+
+    def _judgement(self, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
+        """Check what a judgement must say."""
+        before = len(problems.messages)
+        cells["annotator"] = cells.get("annotator", "") or self._annotator
+        if not cells["annotator"]:
+            problems.add(line, "is empty: a judgement needs a name", "annotator")
+        if cells[SEEN_SCORE] not in {"0", "1"}:
+            problems.add(line, f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
+        for name in TIMES:
+            if not cells[name]:
+                problems.add(line, "is empty: a judgement is of a span", name)
+        kept = {name: cells[name] for name in (*FIELDS, *KEPT_OF_JUDGEMENTS) if name in cells}
+        # Ids are made anew; those of a foreign movie's name need not be valid.
+        row = Row(line, {"movie": "", **kept, "clip_id": f"line-{line}"})
+        return row if len(problems.messages) == before else None
+
+    def _judge(self, clip: Clip, account: Account, line: int) -> bool:
+        """Keep a judgement; return whether it replaces an earlier one of the span by the same person."""
+        key = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
+        place = self._judged.setdefault(key, len(self._clips))
+        if place < len(self._clips):
+            self._clips[place] = (
+                replace(clip, clip_id=self._clips[place][0].clip_id),
+                account,
+                f"line {line}",
+            )
+            return True
+        number = len(self._judged)
+        named = replace(
+            clip, clip_id=unique_id(f"{slug(clip.movie)}-{slug(clip.annotator)}", number, self._ids)
+        )
+        self._clips.append((named, account, f"line {line}"))
+        return False
+
+    def _completed(self, given: Given, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
+        """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
+        written = cells.get("video", "")
+        if "video" in cells and not written and not cells.get("movie"):
+            problems.add(line, "is empty", "video")
+            return None
+        file = problems.attempt(line, "video", self._films.find, written) if written else None
+        if written and problems.messages and problems.messages[-1].startswith(f"line {line},"):
+            return None
+        inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
+        if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
+            inside = PurePosixPath(inside.name)
+        movie = cells.get("movie") or (composed(movie_of(inside)) if written else given.movie)
+        if (
+            written
+            and not cells.get("movie")
+            and (twin := self._places.setdefault(movie, written)) != written
+        ):
+            places = {path_of(place).parent for place in (twin, written)}
+            if (
+                len(places) > 1
+                and path_of(twin).name == path_of(written).name
+                and (is_foreign(written) or file is None)
+            ):
+                what = f"{twin!r} and {written!r} would both be movie {movie!r}: add a column movie"
+                problems.add(line, what, "video")
+                return None
+        name = composed(name_of(inside)) if written else slug(movie)
+        if cells["start_s"] and cells["end_s"]:
+            name = f"{name}-{cells['start_s']}-{cells['end_s']}"
+        whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie}
+        whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
+        whole["video"] = self._stored(given, written, file) if written else self._film_of(movie)
+        return Row(line, whole)
+
+    def _stored(self, given: Given, written: str, file: PurePosixPath | None) -> str:
+        """Return where a video lies from the manifest, as far as that is known."""
+        folder = self._films.folder or given.path.absolute().parent
+        if file is not None:
+            return stored_path(folder / file, self._root)
+        place = Path(written).expanduser() if written.startswith("~") else folder / (
+            path_of(written).name if is_foreign(written) else path_of(written)
+        )  # fmt: skip
+        if not place.is_file():
+            self._missing.setdefault(written, f"{place}{self._films.hint(written)}")
+        return stored_path(place, self._root)
+
+    def _film_of(self, movie: str) -> str:
+        file = self._films.find(movie) if self._films.files else None
+        return "" if file is None else stored_path((self._films.folder or Path()) / file, self._root)
+
+    def _book(self, given: Given, names: Iterable[str], *, strict: bool) -> Codebook:
+        """Find the codebook that a file names, where the person names none."""
+        if self._codebook is None:
+            named = next(filter(None, names), "")
+            if strict and named and named not in BUILTIN:
+                raise given.error(
+                    f"of codebook {named!r}, which is not built in: give its file with --codebook"
+                )
+            self._codebook = builtin_codebook(named) if named in BUILTIN else default_codebook()
+        return self._codebook
+
+    # --- files of other tools
+    # ---------------------------------------------------------------------------
+    def add_spans(self, given: Given) -> None:
+        """Add the spans of another tool's file."""
+        account = given.account
+        raws = [raw for raw in SOURCES[account.kind].read(given) if self._is_span(account, raw)]
+        book = self._book(given, (raw.cells.get("codebook", "") for raw in raws), strict=False)
+        is_eaf = account.kind == "eaf"
+        roles = {tier_key(name): role for name, role in given.tiers.items()}
+        words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
+        seen = any(why.startswith("of a model") for _, why in account.left_out)
+        levels, marks, unknown = [], [], Counter[str]()
+        for raw in raws:
+            role = raw.tier if is_eaf else _role(raw, roles, *words)
+            if role == "left":
+                account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
+            elif role == "concepts":
+                marks.append(raw)
+            else:
+                levels.append(_Level(raw, self._movie(given, raw), role == "levels"))
+                unknown[raw.text] += role == "text" and bool(raw.text)
+        self._join(given, levels, marks)
+        if not is_eaf and account.kind not in {"srt", "vtt", "ass"} and (rest := +unknown):
+            names = ", ".join(f"{text!r} ({n})" for text, n in rest.most_common(3)) + ", ..." * (
+                len(rest) > 3
+            )
+            account.notes.append(
+                f"{rest.total()} labels that codebook {book.name!r} has not are kept as text: {names}"
+            )
+        for number, level in enumerate(levels, start=1):
+            account.used += 1
+            self._clips.append((self._clip(given, level, book, number, seen=seen), account, level.raw.where))
+        self._accounts.append(account)
+
+    def _is_span(self, account: Account, raw: RawSpan) -> bool:
+        """Leave out what can be no span, and what a model wrote."""
+        if raw.start_s < 0 or raw.end_s <= raw.start_s:
+            account.leave(raw.where, "a time below zero" if raw.start_s < 0 else "it ends before it starts")
+        elif _is_short(raw.start_s, raw.end_s):
+            account.leave(raw.where, "shorter than a frame")
+        elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
+            account.leave(raw.where, "of a model: its output is no label")
+        else:
+            return True
+        return False
+
+    def _movie(self, given: Given, raw: RawSpan) -> str:
+        media = raw.cells.get("media", "")
+        name = raw.cells.get("movie", "") or given.movie or (media_name(media) if media else "")
+        if not name and given.account.kind == "eaf":
+            raise given.error("does not say which film it is of: give --movie")
+        return composed(" ".join((name or given.path.name.partition(".")[0]).split()))
+
+    def _join(self, given: Given, levels: "list[_Level]", marks: Sequence[RawSpan]) -> None:
+        """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
+        account = given.account
+        by_id = {level.raw.own: level for level in levels if level.raw.own}
+        by_span: dict[tuple[object, ...], list[_Level]] = {}
+        for level in levels:
+            by_span.setdefault(_key(level.raw, level.movie), []).append(level)
+        alone = not any(level.is_level for level in levels)
+        for mark in marks:
+            movie = self._movie(given, mark)
+            above = [by_id[name] for name in mark.above if name in by_id]
+            same = above or by_span.get(_key(mark, movie), [])
+            if not same and alone:
+                same = [_Level(mark, movie, is_level=False)]
+                levels += same
+                by_span[_key(mark, movie)] = same
+                account.used -= 1  # counted as the clip that it is
+            if not same:
+                account.leave(mark.where, "concepts at no level's times")
+                continue
+            account.used += 1
+            for level in same:
+                level.concepts += _parts(mark.text)
+
+    def _clip(self, given: Given, level: "_Level", book: Codebook, number: int, *, seen: bool) -> Clip:
+        """Make a clip of a span and what is marked on it."""
+        raw, cells = level.raw, level.raw.cells
+        who = composed(cells.get("annotator", "").strip()) or self._annotator
+        extras = {"text": "" if level.is_level or level.concepts else raw.text}
+        extras |= {name: cells[name] for name in (SEEN_SCORE, DECIDED_ON, "subject") if cells.get(name)}
+        extras |= {SEEN_SCORE: "1"} if seen else {}
+        stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
+        if not who and SOURCES[given.account.kind].is_signed:
+            raise given.error(f"{raw.where}: nobody's: set the tier's annotator in ELAN, or give --annotator")
+        try:
+            return Clip(
+                clip_id=unique_id(stem, number, self._ids),
+                movie=level.movie.replace("\\", "/"),
+                video=self._film_of(cells.get("media", "") or level.movie),
+                start_s=raw.start_s,
+                end_s=raw.end_s,
+                level=book.level_spelled(raw.text) if level.is_level else None,
+                concepts=tuple(map(book.concept_spelled, level.concepts)),
+                annotator=who,
+                extras=extras,
+            )
+        except ManifestError as error:
+            raise ManifestError(f"{given.path}: {raw.where}: {error}", error.column) from None
+
+    # --- all files
+    # ---------------------------------------------------------------------------
+    def imported(self) -> Imported:
+        """Make the manifest, and say what became of everything."""
+        inside = [(self._inside(*made), made[1].kind) for made in self._clips]
+        told = {
+            name: None
+            for clip, kind in inside
+            for name, cell in (clip.extras.items() if clip else ())
+            if cell or name != "text" or kind == "table"
+        }
+        kept = [replace(clip, extras={n: clip.extras.get(n, "") for n in told}) for clip, _ in inside if clip]
+        refuse_twins("movie", (clip.movie for clip in kept))
+        refuse_twins("annotator", (clip.annotator for clip in kept))
+        notices = [account.line() for account in self._accounts]
+        judged = any(account.kind == "judgements" for account in self._accounts)
+        if judged and (seen := sum(clip.extras.get(SEEN_SCORE) == "1" for clip in kept)):
+            notices.append(
+                f"{counted(seen, 'judgement')} made with the score in sight: "
+                "`obygaze evaluate` keeps them out of test folds"
+            )
+        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
+        if self._missing:
+            shown = ", ".join([*self._missing.values()][:3]) + (", ..." if len(self._missing) > 3 else "")
+            are = "video is" if len(self._missing) == 1 else "videos are"
+            notices.append(f"{len(self._missing):,} named {are} missing on disk: {shown}")
+        notices += [*self._films.notices, *filter(None, [self._films.unnamed()])]
+        manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
+        return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
+
+    def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
+        """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""
+        if self._length_of is None or not clip.video or clip.end_s is None or clip.start_s is None:
+            return clip
+        if clip.video not in self._lengths:
+            self._lengths[clip.video] = self._length_of(self._root / clip.video)
+        length = self._lengths[clip.video]
+        if length is None or clip.end_s <= length + OVERHANG_S:
+            return clip
+        if clip.start_s >= length - SHORTEST_S:
+            account.used -= 1
+            account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length:g} s")
+            return None
+        account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
+        return replace(clip, end_s=length)
+
+
+class _Level:
+    """A span of another tool's file, with the concepts that are marked on it."""
+
+    def __init__(self, raw: RawSpan, movie: str, is_level: bool) -> None:
+        self.raw, self.movie, self.is_level = raw, movie, is_level
+        self.concepts: list[str] = []
+
+
+def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:
+    return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def _role(raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str]) -> str:
+    """Tell what the text of a span is: by its tier, or by the codebook's words."""
+    if roles:
+        return roles.get(tier_key(raw.tier), "left")
+    if plain(raw.text) in levels:
+        return "levels"
+    parts = _parts(raw.text)
+    return "concepts" if parts and all(plain(part) in concepts for part in parts) else "text"
+
+
+def _is_short(start_s: float | None, end_s: float | None) -> bool:
+    """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
+    return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
+
+
+def _own_table(given: Given, *, judged: bool) -> Table:
+    """Read a table with the columns of a manifest."""
+    needed = (*TIMES, SEEN_SCORE) if judged else TIMES
+    records, delimiter = records_of(given, needed)
+    advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
+    table = table_of(given.path, records, needed, delimiter, advice=advice)
+    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
+        raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
+    given.account.notes += [*table.notes, *_almost_named(table.columns)]
+    return table
+
+
+def _almost_named(columns: Sequence[str]) -> list[str]:
+    """Say which columns look like one that is read, and is not there: their cells give no label."""
+    lacking = [name for name in FIELDS if name not in columns]
+    others = [name for name in columns if name not in FIELDS]
+    near = {name: get_close_matches(plain(name), lacking, n=1) for name in others}
+    return [
+        f"column {name!r} is not read: did you mean {found[0]!r}? Rename it in the table"
+        for name, found in near.items()
+        if found
+    ]
+
+
+def _respelled(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
+    """List the labels of a row that are spelled otherwise than the codebook names them."""
+    read = [(row.cells.get("level", ""), clip.level or "")]
+    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
+    return [(text, name) for text, name in read if text != name]

@@ -1,0 +1,237 @@
+"""Read spans of annotation servers: Label Studio and ActivityNet (JSON), CVAT (XML).
+
+Sources: Label Studio's "Export annotations" and tags TimelineLabels and VideoRectangle, ActivityNet's data
+format 1.3, CVAT's "XML annotation format" 1.1.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.subtitles import one_line
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; [] where it is none."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _words(value: Any) -> str:
+    return one_line(str(value)) if isinstance(value, str | int | float) else ""
+
+
+# --- Label Studio
+# ---------------------------------------------------------------------------
+def read_labelstudio(given: Given) -> Iterator[RawSpan]:
+    """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
+    tasks = given.document
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise given.error(
+            "not an export of Label Studio: a list of tasks was expected (export as JSON, not JSON-MIN)"
+        )
+    for place, task in enumerate(tasks, start=1):
+        at = f"task {task.get('id', place)}"
+        if not isinstance(task.get("annotations"), list):
+            raise given.error(f"{at}: no annotations: export as JSON, not JSON-MIN")
+        data = _dict(task.get("data"))
+        media = [data[key] for key in ("video", "audio", "url") if isinstance(data.get(key), str)]
+        media += [value for value in data.values() if isinstance(value, str) and "." in value]
+        cells = {"media": media[0] if media else ""}
+        for guess in _dicts(task.get("predictions")):
+            for n, _ in enumerate(_dicts(guess.get("result")), start=1):
+                given.account.seen += 1
+                given.account.leave(f"{at}, prediction {n}", "a model's prediction, which is no label")
+        for note in _dicts(task["annotations"]):
+            who = note.get("completed_by", "")
+            who = who.get("email") or who.get("id", "") if isinstance(who, dict) else who
+            results = _dicts(note.get("result"))
+            fps = _frames_per_second(results)
+            for n, result in enumerate(results, start=1):
+                where = f"{at}, annotation {note.get('id', '?')}, region {n}"
+                signed = {**cells, "annotator": _words(who)}
+                if note.get("was_cancelled"):
+                    given.account.seen += 1
+                    given.account.leave(where, "of an annotation that was cancelled")
+                else:
+                    yield from _region(given, result, where, signed, fps)
+
+
+def _frames_per_second(results: Sequence[dict[str, Any]]) -> float | None:
+    """Return the rate that the rectangles of an annotation tell, by their film's frames and length."""
+    for result in results:
+        value = _dict(result.get("value"))
+        frames, length = number(value.get("framesCount")), number(value.get("duration"))
+        if frames and length and frames > 0 and length > 0:
+            return frames / length
+    return None
+
+
+def _region(
+    given: Given, result: dict[str, Any], where: str, cells: dict[str, str], fps: float | None
+) -> Iterator[RawSpan]:
+    """Yield a span for each stretch and label of a region."""
+    value, kind, account = _dict(result.get("value")), str(result.get("type", "")), given.account
+    named = value.get(kind, value.get("labels"))
+    labels = [_words(label) for label in named] if isinstance(named, list) and named else [""]
+    ends = (number(value.get("start")), number(value.get("end")))
+    if kind == "timelinelabels":
+        frames = [
+            (number(each.get("start")), number(each.get("end"))) for each in _dicts(value.get("ranges"))
+        ]
+        spans = [_of_frames(given, first, last, fps, where) for first, last in frames]
+    elif kind == "videorectangle":
+        spans = [_of_frames(given, first, last, fps, where) for first, last in _shown(value)]
+    else:
+        spans = [ends] if None not in ends else []
+    if not spans:
+        account.seen += 1
+        account.leave(where, f"of type {kind or 'none'}, without a stretch of time")
+    for start, end in spans:
+        for label in labels:
+            account.seen += 1
+            if start is None or end is None:
+                account.leave(where, "its times cannot be read")
+            else:
+                yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells)
+
+
+def _of_frames(
+    given: Given, first: float | None, last: float | None, fps: float | None, where: str
+) -> tuple[float | None, float | None]:
+    """Convert the first and last frame of a stretch, counted from 1, to its start and end in seconds."""
+    if first is None or last is None:
+        return None, None
+    if given.rate is None and fps is not None:
+        return (first - 1) / fps, last / fps
+    return given.frames(first - 1, where), given.frames(last, where)
+
+
+def _shown(value: dict[str, Any]) -> list[tuple[float | None, float | None]]:
+    """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
+    keys = [
+        (number(key.get("frame")), bool(key.get("enabled", True))) for key in _dicts(value.get("sequence"))
+    ]
+    stretches: list[tuple[float | None, float | None]] = []
+    first: float | None = None
+    for frame, goes_on in sorted((frame, on) for frame, on in keys if frame is not None):
+        first = frame if first is None else first
+        if not goes_on:
+            stretches.append((first, frame))
+            first = None
+    if first is not None:
+        stretches.append((first, number(value.get("framesCount"))))
+    return stretches
+
+
+# --- ActivityNet
+# ---------------------------------------------------------------------------
+def read_activitynet(given: Given) -> Iterator[RawSpan]:
+    """Yield the segments of ActivityNet's database."""
+    database = _dict(given.document).get("database")
+    if not isinstance(database, dict):
+        raise given.error(
+            "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
+        )
+    for name, video in database.items():
+        for n, note in enumerate(_dicts(_dict(video).get("annotations")), start=1):
+            given.account.seen += 1
+            where, segment = f"{name}, annotation {n}", note.get("segment")
+            times = [number(each) for each in segment] if isinstance(segment, list) else []
+            if len(times) != 2 or times[0] is None or times[1] is None:
+                given.account.leave(where, "its segment cannot be read")
+            else:
+                yield RawSpan(
+                    where, times[0], times[1], _words(note.get("label")), "", {"movie": one_line(name)}
+                )
+
+
+# --- CVAT
+# ---------------------------------------------------------------------------
+def read_cvat(given: Given) -> Iterator[RawSpan]:
+    """Yield the stretches in which tracks are shown, and runs of frames with one tag; frames count from 0."""
+    root = given.xml("annotations", "annotations of CVAT")
+    if root.findtext("meta/project") is not None:
+        raise given.error("of a whole project of CVAT: export each task, whose film it then names")
+    source = next((node.text for node in root.findall("meta//source") if node.text), "")
+    steps = [re.search(r"step=(\d{1,6})", node.text or "") for node in root.findall("meta//frame_filter")]
+    step = next((int(found[1]) for found in steps if found and int(found[1])), 1)
+    runs = [*_tracks(given, root, step), *_tags(given, root, step)]
+    for image in root.findall("image"):
+        if any(child.tag != "tag" for child in image):
+            _leave(given, f"image {image.get('id', '')}", "shapes of single frames, which are no spans")
+    for what, label, first, end in runs:
+        given.account.seen += 1
+        where = f"{what}, frame {first}"
+        times = given.frames(first, where), given.frames(end, where)
+        yield RawSpan(where, *times, label, "", {"media": source.strip()})
+
+
+Run = tuple[str, str, int, int]
+"""What it is of, its label, its first frame and the one after its last."""
+
+
+def _tracks(given: Given, root: Element, step: int) -> Iterator[Run]:
+    for track in root.findall("track"):
+        what = f"track {track.get('id', '')}"
+        frames = [(_frame(node), node.get("outside") != "1") for node in track]
+        if not frames or any(frame is None for frame, _ in frames):
+            _leave(given, what, "a shape without the number of its frame")
+            continue
+        shown, outside = (
+            sorted(n for n, on in frames if n is not None and on is kind) for kind in (True, False)
+        )
+        for run in _runs(shown, outside, step, None):
+            yield what, one_line(track.get("label", "")), *run
+
+
+def _tags(given: Given, root: Element, step: int) -> Iterator[Run]:
+    """Find the runs of frames with a tag: of images, or of a task of video."""
+    tagged: dict[str, set[int]] = {}
+    tags = [(tag, _frame(image, "id")) for image in root.findall("image") for tag in image.findall("tag")]
+    for tag, frame in [*tags, *((tag, _frame(tag)) for tag in root.findall("tag"))]:
+        label = one_line(tag.get("label", ""))
+        if frame is None:
+            _leave(given, f"tag {label!r}", "without the number of its frame")
+        else:
+            tagged.setdefault(label, set()).add(frame)
+    for label, numbers in tagged.items():
+        for run in _runs(sorted(numbers), (), step, step):
+            yield f"tag {label!r}", label, *run
+
+
+def _leave(given: Given, where: str, why: str) -> None:
+    given.account.seen += 1
+    given.account.leave(where, why)
+
+
+def _frame(node: Element, name: str = "frame") -> int | None:
+    text = node.get(name, "")
+    return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
+
+
+def _runs(
+    frames: Sequence[int], outside: Sequence[int], step: int, widest: int | None
+) -> Iterator[tuple[int, int]]:
+    """Yield runs of frames [start, end): to the next frame outside, else one step after the last.
+
+    Frames that are further apart than `widest` are of two runs; a track goes on until it is outside.
+    """
+    stops = sorted(outside)
+    runs: list[list[int]] = []
+    for frame in frames:
+        last = runs[-1][1] if runs else None
+        near = last is not None and (widest is None or frame - last <= widest)
+        if last is not None and near and bisect_right(stops, last) == bisect_right(stops, frame):
+            runs[-1][1] = frame
+        else:
+            runs.append([frame, frame])
+    for first, last in runs:
+        following = bisect_right(stops, last)
+        yield first, stops[following] if following < len(stops) else last + step

@@ -1,0 +1,232 @@
+"""Read annotations of ELAN (EAF): tiers of levels, and of concepts below them or at the same times.
+
+Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from xml.etree.ElementTree import Element
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.text import composed
+
+LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
+PEOPLE: Mapping[str, str] = {LEVEL_TIER: "levels", CONCEPT_TIER: "concepts"}
+"""Tiers that are read where none is named; no export of a model has one of these names."""
+
+DECIDED_LEVEL, DECIDED_CONCEPTS = "human: decision level", "human: decision concepts"
+DECIDED: Mapping[str, str] = {DECIDED_LEVEL: "levels", DECIDED_CONCEPTS: "concepts"}
+"""Tiers on which annotators' conflicts are decided."""
+DECIDED_ON = "decided_on"
+"""Column of when a document with decisions was saved."""
+
+MODEL = "obygaze"
+"""Begins the names of tiers and of header properties that a model's export wrote."""
+
+
+def tier_key(name: str) -> str:
+    """Fold the name of a tier: case, accents' forms and blanks do not count."""
+    return plain(name).replace(" ", "")
+
+
+def read_eaf(given: Given) -> Iterator[RawSpan]:
+    """Yield the annotations of the tiers that are named, or of those that people write on."""
+    root = given.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
+    header = root.find("HEADER")
+    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if units != "milliseconds":
+        raise given.error(f"times in {units} cannot be read: save it with a newer ELAN")
+    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+    tiers = root.findall("TIER")
+    ids = [tier.get("TIER_ID", "") for tier in tiers]
+    wanted = given.tiers or PEOPLE
+    chosen = _chosen(given, wanted, ids)
+    media = _media(given, root)
+    cells = {
+        "movie": facts.get("obygaze movie", "") or facts.get("movie", ""),
+        "media": "" if media is None else path_of(media.get("MEDIA_URL", "")).name,
+        "codebook": facts.get("obygaze codebook", "") or facts.get("codebook", ""),
+        "seen_score": str(int(any(name.startswith(MODEL) for name in (*facts, *ids)))),
+    }
+    if DECIDED_LEVEL in wanted:
+        cells[DECIDED_ON] = root.get("DATE", "")
+    times = _Times(given, root, tiers, media)
+    for tier, name in zip(tiers, ids, strict=True):
+        if name not in chosen:
+            continue
+        for node in tier.findall("ANNOTATION/*"):
+            given.account.seen += 1
+            start, end, above = times.of(node, tier)
+            text = " ".join((node.findtext("ANNOTATION_VALUE") or "").split())
+            where = f"annotation {node.get('ANNOTATION_ID', '')} of tier {name!r} (from {start / 1000:g} s)"
+            if not text:
+                given.account.leave(
+                    where, f"without {'a level' if chosen[name] == 'levels' else 'a concept'}"
+                )
+                continue
+            who = times.annotator(node, tier)
+            yield RawSpan(
+                where, start / 1000, end / 1000, text, chosen[name], {**cells, "annotator": who},
+                own=node.get("ANNOTATION_ID", ""), above=above,
+            )  # fmt: skip
+
+
+def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict[str, str]:
+    """Find the tiers to read, each with its role; note the others."""
+    roles = {tier_key(name): role for name, role in wanted.items()}
+    chosen: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    for name in ids:
+        key = next((key for key in (tier_key(name), tier_key(name.partition("@")[0])) if key in roles), None)
+        if key is None:
+            continue
+        if name.startswith(MODEL):
+            raise given.error(f"tier {name!r} was written by a model: its output is no label")
+        twin = spelled.setdefault(tier_key(name), name)
+        if twin != name:
+            raise given.error(
+                f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
+            )
+        chosen[name] = roles[key]
+    found = {tier_key(name) for name in chosen} | {tier_key(name.partition("@")[0]) for name in chosen}
+    others = [name for name in ids if name not in chosen]
+    for name in wanted:
+        if tier_key(name) in found:
+            continue
+        near = get_close_matches(tier_key(name), [tier_key(other) for other in others], n=1, cutoff=0.75)
+        hint = [
+            f"tier {other!r} is not read: did you mean {name!r}?"
+            for other in others
+            if tier_key(other) in near
+        ]
+        if given.tiers and dict(wanted) != DECIDED and not near:
+            raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")
+        given.account.notes += hint
+    if others:
+        names = ", ".join(others[:4]) + (", ..." if len(others) > 4 else "")
+        given.account.notes.append(
+            f"left out {len(others)} tier{'s' * (len(others) > 1)} that --tier does not name ({names})"
+        )
+    return chosen
+
+
+def _media(given: Given, root: Element) -> Element | None:
+    """Find the film's media; refuse where several have other offsets and none is said to be the film."""
+    every = root.findall("HEADER/MEDIA_DESCRIPTOR")
+    named = {node.get("MEDIA_URL", ""): node for node in every}
+    stems = {path_of(url).stem: url for url in named}
+    movie = find_film(given.movie, stems) if given.movie else None
+    films = [node for node in every if node.get("MIME_TYPE", "").startswith("video")] or every
+    films = [named[stems[movie]]] if movie else films
+    if len({(node.get("TIME_ORIGIN") or "0").strip() for node in films}) > 1:
+        raise given.error(
+            f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
+            f"{', '.join(map(repr, stems))}"
+        )
+    return films[0] if films else None
+
+
+class _Times:
+    """Times of annotations in milliseconds of the film: their own, their parents', or spread evenly."""
+
+    def __init__(self, given: Given, root: Element, tiers: list[Element], media: Element | None) -> None:
+        self._given = given
+        origin = "" if media is None else (media.get("TIME_ORIGIN") or "").strip()
+        if not re.fullmatch(r"-?[0-9]{0,12}", origin) or origin == "-":
+            raise given.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
+        self._origin = int(origin or 0)
+        if self._origin:
+            given.account.notes.append(f"times moved by the media's offset (TIME_ORIGIN), {self._origin} ms")
+        self._slots: dict[str, float] = {}
+        self._wrong: dict[str, str] = {}
+        for node in root.findall("TIME_ORDER/TIME_SLOT"):
+            name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
+            if re.fullmatch("[0-9]{1,15}", value):
+                self._slots[name] = int(value)
+            else:
+                self._wrong[name] = value
+        self._nodes = {
+            node.get("ANNOTATION_ID", ""): (node, tier)
+            for tier in tiers
+            for node in tier.findall("ANNOTATION/*")
+        }
+        self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
+        if not all(self._wrong.values()):
+            self._spread(tiers)
+
+    def _spread(self, tiers: list[Element]) -> None:
+        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        chains = [
+            {
+                node.get("TIME_SLOT_REF1", ""): node.get("TIME_SLOT_REF2", "")
+                for node in tier.findall("ANNOTATION/ALIGNABLE_ANNOTATION")
+            }
+            for tier in tiers
+        ]
+        known = -1
+        while known < len(self._slots):  # a subdivision of a subdivision needs another round
+            known = len(self._slots)
+            for after in chains:
+                for first in [slot for slot in after if slot in self._slots]:
+                    inner, seen = [], set[str]()
+                    last = after[first]
+                    while (
+                        last in self._wrong and not self._wrong[last] and last in after and last not in seen
+                    ):
+                        seen.add(last)
+                        inner.append(last)
+                        last = after[last]
+                    if inner and last in self._slots:
+                        start, step = (
+                            self._slots[first],
+                            (self._slots[last] - self._slots[first]) / (len(inner) + 1),
+                        )
+                        for n, slot in enumerate(inner, start=1):
+                            self._slots[slot] = round(start + n * step)
+                            del self._wrong[slot]
+
+    def _aligned(self, node: Element, tier: Element) -> tuple[Element, Element, tuple[str, ...]]:
+        """Follow references to the annotation with times; return it, its tier and the ids on the way."""
+        above: dict[str, None] = {}
+        while node.tag == "REF_ANNOTATION" and node.get("ANNOTATION_REF", "") not in above:
+            name = node.get("ANNOTATION_REF", "")
+            above[name] = None
+            node, tier = self._nodes.get(name, (node, tier))
+        return node, tier, tuple(above)
+
+    def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...]]:
+        """Return the start and end of an annotation, and the ids of those it refers to."""
+        aligned, _, above = self._aligned(node, tier)
+        start, end = (self._time(node, tier, aligned.get(f"TIME_SLOT_REF{n}", "")) for n in (1, 2))
+        if not 0 <= start < end:
+            raise self._error(node, tier, f"it lasts from {start} to {end} ms: mend it in ELAN")
+        return start, end, above
+
+    def _time(self, node: Element, tier: Element, slot: str) -> int:
+        if slot not in self._slots:
+            value = self._wrong.get(slot, "")
+            why = f"the time {value!r} is no whole number of milliseconds" if value else "it has no time"
+            raise self._error(node, tier, f"{why} (time slot {slot!r}): save it in ELAN")
+        return round(self._slots[slot]) + self._origin
+
+    def _error(self, node: Element, tier: Element, why: str) -> ManifestError:
+        place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"
+        return self._given.error(f"{place}: {why}")
+
+    def annotator(self, node: Element, tier: Element) -> str:
+        """Return whose an annotation is: of the tier that has its times, of the one above it, or its own."""
+        _, owner, _ = self._aligned(node, tier)
+        above = self._tiers.get(owner.get("PARENT_REF", ""), owner)
+        who = next(filter(None, map(_annotator, (owner, above, tier))), "")
+        own = _annotator(tier)
+        note = f"tier {tier.get('TIER_ID', '')!r} is signed {own}, the tier above it {who}: taken as {who}'s"
+        if own and own != who and note not in self._given.account.notes:
+            self._given.account.notes.append(note)
+        return who
+
+
+def _annotator(tier: Element) -> str:
+    return composed(tier.get("ANNOTATOR", "").strip() or tier.get("TIER_ID", "").partition("@")[2].strip())

@@ -1,0 +1,235 @@
+"""Read and write times: the only place that makes seconds of text."""
+
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from obygaze_features.errors import ManifestError
+
+SHORTEST_S = 1 / 120
+"""Length in seconds of the shortest frame that films have; nobody means a shorter span."""
+
+CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII)
+FRAME_CODE = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
+DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
+"""Rates with drop-frame time code, and the labels that are dropped in a minute. Source: SMPTE ST 12-1."""
+
+_BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
+_PLAIN = {
+    sign: re.compile(rf"[+-]?(?:\d+[{sign}]?\d*|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
+    for sign in ".,"
+}
+_GROUPED = {
+    sign: re.compile(rf"[+-]?\d{{1,3}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
+    for sign, other in (".,", ",.")
+}
+_FINE = re.compile(r"0?[.,]\d{7,}")
+"""More digits than people or tools write of seconds: a share of a day has them."""
+
+
+def seconds(text: str) -> float | None:
+    """Read a number of seconds; None if the cell is empty."""
+    if not text:
+        return None
+    try:
+        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten, other programs do not
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ManifestError(f"{text!r} is not a finite number of seconds")
+    return value
+
+
+def time_code(text: str, rate: Fraction | None = None) -> float | None:
+    """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
+
+    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames it drops
+    numbers, at 29.97 and 59.94 fps alone: two (at 59.94 four) at each minute but the tenth. Source: SMPTE ST
+    12-1.
+
+    Parameters
+    ----------
+    rate
+        Frames per second of hh:mm:ss:ff.
+
+    Raises
+    ------
+    ManifestError
+        If it is none of these, or has frames and no rate is known; or a time code that does not exist.
+
+    Examples
+    --------
+    >>> time_code("00:01:30.5"), time_code("00:01:30:12", Fraction(24))
+    (90.5, 90.5)
+    """
+    if ":" not in text:
+        return seconds(text)
+    if clock := CLOCK.fullmatch(text):
+        hours, minutes, rest = (
+            int(clock[1] or 0),
+            int(clock[2]),
+            Fraction(clock[3].replace(",", ".").rstrip(".")),
+        )
+        if rest < 60 and (minutes < 60 or clock[1] is None):
+            return float(hours * 3600 + minutes * 60 + rest)
+    elif code := FRAME_CODE.fullmatch(text):
+        if rate is None:
+            raise ManifestError(f"{text!r} ends in frames; give their rate, as in --rate 25")
+        return _of_label(text, code, rate)
+    raise ManifestError(f"{text!r} is no time: expected seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate")
+
+
+def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
+    """Read a time code of frames."""
+    labels, dropped = whole_rate(rate), 0
+    hours, minutes, whole, frames = (int(code[group]) for group in (1, 2, 3, 5))
+    if code[4] == ";":
+        if rate not in DROPPING:
+            raise ManifestError(
+                f"{text!r}: ';' before the frames is drop frame, which 29.97 and 59.94 fps alone have; "
+                f"at {float(rate):g} fps write ':'"
+            )
+        dropped = DROPPING[rate]
+    gone = dropped > frames and whole == 0 and minutes % 10 != 0
+    if minutes >= 60 or whole >= 60 or frames >= labels or gone:
+        raise ManifestError(
+            f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
+            + (": drop frame leaves this number out" if gone else "")
+        )
+    passed = hours * 60 + minutes
+    count = (passed * 60 + whole) * labels + frames - dropped * (passed - passed // 10)
+    return float(count / rate)
+
+
+def whole_rate(rate: Fraction) -> int:
+    """Return how many frames a second of time code counts.
+
+    Raises
+    ------
+    ManifestError
+        The rate is neither whole nor n * 1000/1001: no time code counts its frames.
+    """
+    labels = round(rate)
+    if rate not in (labels, Fraction(labels * 1000, 1001)):
+        raise ManifestError(
+            f"{float(rate):g} frames per second have no time code: its rates are whole, or n * 1000/1001; "
+            "give times in seconds"
+        )
+    return labels
+
+
+def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
+    """Write a number of frames as time code, hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
+
+    Examples
+    --------
+    >>> frame_label(17982, Fraction(30000, 1001), drop=True), frame_label(1800, Fraction(30000, 1001))
+    ('00:10:00;00', '00:01:00:00')
+    """
+    labels = whole_rate(rate)
+    if drop:
+        each = DROPPING[rate]
+        minute = 60 * labels - each
+        tens, rest = divmod(frames, 10 * minute + each)
+        frames += each * (9 * tens + max(rest - each, 0) // minute)
+    whole, rest = divmod(frames, labels)
+    sign = ";" if drop else ":"
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"
+
+
+def frame_rate(text: str) -> Fraction:
+    """Read a frame rate; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
+
+    Raises
+    ------
+    ManifestError
+        If it is no number between 1 and 1000.
+    """
+    try:
+        rate = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if not 1 <= rate <= 1000:
+        raise ManifestError(f"rate {text!r}: expected frames per second, such as 25 or 23.976")
+    broadcast = Fraction(round(rate) * 1000, 1001)
+    return broadcast if rate.denominator > 1 and abs(rate - broadcast) < Fraction(1, 100) else rate
+
+
+def clock(time_s: float, point: str = ".") -> str:
+    """Write seconds as hh:mm:ss and milliseconds."""
+    whole, rest = divmod(round(1000 * time_s), 1000)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
+
+
+# --- columns of tables
+# ---------------------------------------------------------------------------
+def instants(
+    cells: Sequence[str], usual: str = ".", rate: Fraction | None = None
+) -> list[float | ManifestError | None]:
+    """Read a column of times, whose decimal sign all its cells decide.
+
+    Parameters
+    ----------
+    cells
+        Of all columns of times of a table, which are written alike.
+    usual
+        The decimal sign of tables of this kind; "" where it may be either.
+    rate
+        Frames per second of hh:mm:ss:ff.
+
+    Returns
+    -------
+    list
+        Seconds; None for an empty cell; an error, to be raised with its line, for one that is no time.
+
+    Raises
+    ------
+    ManifestError
+        Both signs are decimal in the column, a cell could be thousands as well, or all are shares of a day.
+    """
+    texts = [_BLANKS.sub("", cell.strip()) for cell in cells]
+    numbers = [text for text in texts if text and ":" not in text]
+    sign = _decimal_sign(numbers, usual)
+    thousands = "," if sign == "." else "."
+    values: list[float | ManifestError | None] = []
+    for text in texts:
+        is_number = bool(_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text))
+        written = text.replace(thousands, "").replace(sign, ".") if is_number else text
+        try:
+            values.append(time_code(written, rate))
+        except ManifestError as error:
+            values.append(error)
+    given = [value for value in values if isinstance(value, float)]
+    if numbers and max(given, default=1.0) < 1 and any(_FINE.match(text) for text in numbers):
+        fine = next(text for text in numbers if _FINE.match(text))
+        raise ManifestError(
+            f"{fine!r}: all times are below 1 and have many digits, as shares of a day have, by which "
+            "spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
+        )
+    return values
+
+
+def _decimal_sign(numbers: Sequence[str], usual: str) -> str:
+    """Find the decimal sign of a column."""
+    only: dict[str, str] = {}
+    doubtful = ""
+    for text in numbers:
+        fits = [sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)]
+        if len(fits) == 1:
+            only.setdefault(fits[0], text)
+        elif len(fits) == 2 and set(text) & {".", ","} and not (usual and usual in text):
+            doubtful = doubtful or text
+    if len(only) == 2:
+        raise ManifestError(
+            f"{only['.']!r} and {only[',']!r}: one of '.' and ',' is the decimal sign, not both"
+        )
+    if only:
+        return next(iter(only))
+    if doubtful:
+        digits = re.sub("[.,]", "", doubtful)
+        raise ManifestError(
+            f"{doubtful!r} could be {doubtful.replace(',', '.')} s or {digits} s, and no other cell of the "
+            "column says which: write hh:mm:ss, or one decimal sign everywhere"
+        )
+    return usual or "."

@@ -1,0 +1,116 @@
+"""Compare names: of films, annotators, levels, concepts, tiers and files, however they are spelled."""
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.text import composed
+
+_IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
+
+
+def plain(text: str) -> str:
+    """Write a name as names are compared: Unicode's form NFC, one blank for several, without case."""
+    return composed(" ".join(text.split()).casefold())
+
+
+def suggestion(text: str, known: Mapping[str, str]) -> str:
+    """Propose the nearest name, or else list all.
+
+    Parameters
+    ----------
+    text
+        What was written.
+    known
+        Names by folded spelling.
+    """
+    near = get_close_matches(plain(text), list(known), n=1)
+    if near:
+        return f" (did you mean {known[near[0]]!r}?)"
+    return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
+
+
+def is_foreign(place: str) -> bool:
+    """Return whether a place is a path of another system, or a URL, which names no file below a folder."""
+    return bool(_DRIVE.match(place) or _URL.match(place) or place.startswith(("\\\\", "~")))
+
+
+def path_of(place: str) -> PurePosixPath:
+    r"""Write a path of any system, or a URL, as a path with slashes.
+
+    Examples
+    --------
+    >>> path_of("C:\\films\\a.mp4").name, path_of("https://lab.example/films/a%20b.mp4?x=1").name
+    ('a.mp4', 'a b.mp4')
+    """
+    url = _URL.match(place)
+    return PurePosixPath(unquote(url[0]) if url else place.replace("\\", "/"))
+
+
+def imdb_id(text: str) -> str:
+    """Write an IMDb id in full, of one without `tt` or zeros, or of its page; "" if it can be none.
+
+    Examples
+    --------
+    >>> imdb_id("54215"), imdb_id("tt54215"), imdb_id("Psycho")
+    ('tt0054215', 'tt0054215', '')
+    """
+    match = _IMDB.fullmatch(composed(text).strip())
+    return f"tt{int(match[1]):07d}" if match else ""
+
+
+def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None = None) -> str | None:
+    """Find the film that a text names: by its id, a path or URL of its file, or its title.
+
+    Parameters
+    ----------
+    text
+        What a table or a file says.
+    movies
+        Ids of the films.
+    titles
+        Title of each film, where titles count.
+
+    Raises
+    ------
+    ManifestError
+        Several films are named so.
+    """
+    known = tuple(movies)
+    forms = {plain(text), plain(path_of(text).name), plain(path_of(text).stem)}
+    written = imdb_id(text)
+    ways = (
+        [movie for movie in known if composed(movie) == composed(text.strip())],
+        [movie for movie in known if plain(movie) in forms],
+        [movie for movie in known if written and imdb_id(movie) == written],
+        [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)],
+    )
+    found = next(filter(None, ways), [])
+    if len(found) > 1:
+        raise ManifestError(f"{text!r} names {len(found)} films: {', '.join(found)}; give the id")
+    return found[0] if found else None
+
+
+def refuse_twins(what: str, names: Iterable[str]) -> None:
+    """Refuse names that differ in case or blanks alone: they are one, misspelled, or will be mistaken."""
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        other = first.setdefault(plain(name), name)
+        if other != name:
+            raise ManifestError(
+                f"{what} {other!r} and {name!r} differ in case or blanks alone: spell both alike", what
+            )
+
+
+def name_hint(text: str, names: Iterable[str]) -> str:
+    """Propose the nearest of some names, if one is near; an IMDb id by its number."""
+    known = tuple(names)
+    near = [name for name in known if imdb_id(text) and imdb_id(name) == imdb_id(text)]
+    near = near or get_close_matches(plain(text), [plain(name) for name in known], n=1)
+    same = [name for name in known if near and plain(name) == plain(near[0])]
+    return f" (did you mean {same[0]!r}?)" if same else ""

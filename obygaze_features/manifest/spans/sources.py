@@ -1,0 +1,190 @@
+"""List the kinds of files that spans are read from, and tell a file's kind by its content."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
+from obygaze_features.io import local_path
+from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
+from obygaze_features.manifest.spans.eaf import read_eaf
+from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.subtitles import (
+    Subtitle,
+    in_order,
+    read_ass,
+    read_srt,
+    read_vtt,
+    write_srt,
+    write_vtt,
+)
+from obygaze_features.manifest.spans.tables import (
+    BORIS_BOUT,
+    BORIS_EVENT,
+    VIA_HEADER,
+    VIAN_PROJECT,
+    VIAN_SEGMENTS,
+    read_boris,
+    read_elan_text,
+    read_via,
+    read_vian,
+    records_of,
+)
+from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
+from obygaze_features.manifest.spans.workbook import is_workbook
+from obygaze_features.manifest.text_tables import HEADER_ROWS, SEEN_SCORE, TIMES
+
+
+@dataclass(frozen=True)
+class SpanSource:
+    """A kind of file.
+
+    Parameters
+    ----------
+    read
+        Yields its records; counts what it sees, and what it leaves out.
+    is_of
+        Whether a file is of this kind, by its first characters, or by the cells of its first rows.
+    write
+        Writes spans of a film for its tool, where its tool reads such files: (spans, movie, length in
+        seconds).
+    is_signed
+        Whether each span needs an annotator.
+    """
+
+    read: Callable[[Given], Iterable[RawSpan]]
+    is_of: Callable[[Given], bool]
+    write: Callable[[Sequence[Subtitle], str, float], str] | None = None
+    is_signed: bool = False
+
+
+def _starts(pattern: str) -> Callable[[Given], bool]:
+    found = re.compile(pattern, re.IGNORECASE)
+    return lambda given: found.match(given.head.lstrip("\ufeff \t\r\n")) is not None
+
+
+def _holds(pattern: str) -> Callable[[Given], bool]:
+    found = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
+    return lambda given: found.search(given.head) is not None
+
+
+def _columns(*forms: Sequence[str]) -> Callable[[Given], bool]:
+    def is_of(given: Given) -> bool:
+        return any(set(form) <= row for form in forms for row in _first_rows(given, form))
+
+    return is_of
+
+
+def _first_rows(given: Given, form: Sequence[str]) -> Iterator[set[str]]:
+    try:
+        records, _ = records_of(given, form)
+    except ManifestError:
+        if is_workbook(given.content):  # which is nothing else
+            raise
+        return
+    yield from ({cell.strip() for cell in cells} for _, cells in records[:HEADER_ROWS])
+
+
+def _no_reader(given: Given) -> Iterable[RawSpan]:
+    raise given.error("tables of our own are read by their columns")  # `import_spans` does
+
+
+SOURCES: Final[Mapping[str, SpanSource]] = {
+    "eaf": SpanSource(
+        read_eaf, _starts(r"<(?:\?xml[^>]*>\s*(?:<!--.*?-->\s*)*<)?ANNOTATION_DOCUMENT\b"), is_signed=True
+    ),
+    "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
+    "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
+    "activitynet": SpanSource(read_activitynet, _starts(r"\{")),
+    "vtt": SpanSource(read_vtt, _starts(r"WEBVTT"), lambda spans, *_: write_vtt(spans)),
+    "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
+    "textgrid": SpanSource(
+        read_textgrid,
+        _holds(r'"ooTextFile"'),
+        lambda spans, movie, end_s: write_textgrid({movie: spans}, end_s),
+    ),
+    "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
+    "rttm": SpanSource(
+        read_rttm,
+        _starts(r"(?:;;[^\n]*\n|[A-Z-]+ \S+ \S+ [\d.]+ [\d.]+ <NA>[^\n]*\n)*SPEAKER \S+ \S+ "),
+        lambda spans, movie, _: write_rttm([(span.text, span) for span in spans], movie),
+    ),
+    "srt": SpanSource(read_srt, _holds(r"-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)),
+    "boris": SpanSource(
+        read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
+    ),
+    "vian": SpanSource(read_vian, _columns(VIAN_SEGMENTS, VIAN_PROJECT)),
+    "judgements": SpanSource(_no_reader, _columns((*TIMES, SEEN_SCORE)), is_signed=True),
+    "table": SpanSource(_no_reader, _columns(TIMES)),
+    "elan-text": SpanSource(
+        read_elan_text, _holds(r"(?:^|\t)Begin Time - |^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")
+    ),
+}
+"""Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order."""
+
+SUBTITLES: Final = ("vtt", "ass", "srt")
+
+
+def kind_of(given: Given) -> str:
+    """Tell a file's kind by its content.
+
+    Raises
+    ------
+    ManifestError
+        It is of no kind that is known.
+    """
+    found = next((name for name, source in SOURCES.items() if source.is_of(given)), "")
+    if not found and what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
+        raise given.error(why_not(given.content, TEXT))
+    if not found:
+        raise given.error(
+            f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
+            "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
+        )
+    return found
+
+
+def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
+    r"""Read a file of subtitles (SRT, WebVTT, ASS), in the order of their starts.
+
+    Every text is kept, on one line: overlaps, joiners, and several at one time in the file's order. Settings
+    of fonts and places, drawings and comments are no text.
+
+    Parameters
+    ----------
+    path
+        The file; its content says what it is.
+    encoding
+        Of a file that is not UTF-8 and has no byte order mark; by default Windows-1252, with a note.
+    account : Account, optional
+        Gets what was seen, left out and noted.
+
+    Raises
+    ------
+    ManifestError
+        It is no file of subtitles, or none of its blocks can be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest import read_subtitles
+    >>> _ = Path("a.srt").write_text("1\n00:00:01,000 --> 00:00:02,500\n<i>Hello</i>\n")
+    >>> read_subtitles("a.srt")
+    [Subtitle(start_s=1.0, end_s=2.5, text='Hello')]
+    """
+    given = Given(local_path(path), encoding=encoding)
+    if account is not None:
+        given.account = account
+    given.account.kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(given)), "")
+    if not given.account.kind:
+        raise given.error("it has no subtitles: SRT, WebVTT or ASS was expected")
+    spans = in_order([*SOURCES[given.account.kind].read(given)])
+    given.account.used = len(spans)
+    if not spans:
+        raise ManifestError(f"{given.path}: it has no subtitles that are text: {given.account.line()}")
+    if given.path.suffix.lower() == ".vtt" and given.account.kind == "srt":
+        given.account.notes.append("no line WEBVTT: read as SRT")
+    return [Subtitle(span.start_s, span.end_s, span.text) for span in spans]

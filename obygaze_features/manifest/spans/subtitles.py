@@ -1,0 +1,239 @@
+r"""Read and write subtitles: SRT, WebVTT, ASS.
+
+A broken block costs itself alone, and is said. A line with `-->` is never text. Sources: WebVTT (W3C, 2019),
+SubRip and SubStation Alpha as players read them.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.instant import clock
+from obygaze_features.text import unsuitable
+
+_CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
+_TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s.*)?", re.ASCII)
+_ASS_TIME = re.compile(r"\s*(-?)(\d{1,9}):(\d{1,2}):(\d{1,2}(?:[.,:]\d{1,9})?)\s*", re.ASCII)
+_VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
+_SRT_TAG = re.compile(
+    r"</?(?:b|i|u|s|em|strong|font|span|br|c|v|ruby|rt|lang|p|div)(?=[\s./>])[^<>]*>|\{\\[^{}]*\}",
+    re.IGNORECASE,
+)
+_ASS_TAG = re.compile(r"\{[^{}]*\}")
+_DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
+_BESIDE = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
+_FRAMES = re.compile(r"\s*\{\d+\}\{\d+\}")
+
+NO_MARKUP = str.maketrans("<>{}", "‹›()")
+"""SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
+
+
+class Subtitle(NamedTuple):
+    """Words that are shown, with their times in seconds."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+def read_srt(given: Given) -> Iterator[RawSpan]:
+    """Yield the subtitles of SRT."""
+    yield from _blocks(given, is_vtt=False)
+
+
+def read_vtt(given: Given) -> Iterator[RawSpan]:
+    """Yield the cues of WebVTT; without its first line it is read as SRT."""
+    yield from _blocks(given, is_vtt=given.text.lstrip("\ufeff").startswith("WEBVTT"))
+
+
+def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
+    account = given.account
+    lines = re.split(r"\r\n|\r|\n", given.text.replace("\0", ""))
+    if "\0" in given.text:
+        account.notes.append("characters NUL left out")
+    if any(_FRAMES.match(line) for line in lines[:3]):
+        raise given.error(
+            "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
+        )
+    starts = [at for at, line in enumerate(lines) if "-->" in line]
+    bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
+    _leave_strays(given, lines, starts, heads, is_vtt=is_vtt)
+    clean = _vtt_text if is_vtt else _srt_text
+    before: tuple[str, str] = ("", "")
+    repeated = 0
+    for at, body in zip(starts, bodies, strict=True):
+        account.seen += 1
+        where = f"line {at + 1}"
+        times = _times(lines[at])
+        text = one_line(clean("\n".join(body)))
+        if isinstance(times, str):
+            account.leave(where, times)
+        elif not text:
+            account.leave(where, "no text")
+        else:
+            shown = (clean(body[0]).strip(), clean(body[-1]).strip())
+            repeated += bool(shown[0]) and shown[0] == before[1]
+            before = shown
+            yield RawSpan(where, *times, text)
+    if repeated > max(1, len(starts) // 3):
+        account.notes.append(f"{repeated} captions repeat the line before them (rolling captions)")
+
+
+def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[list[str]], set[int]]:
+    """Find the lines of text below each line of times, and the lines above them: numbers or names of cues."""
+    heads = {
+        at - 1 for at in starts if at and lines[at - 1].strip() and not (at > 1 and lines[at - 2].strip())
+    }
+    bodies, last = [], 0
+    for at in starts:
+        above = lines[at - 1].strip() if at else ""
+        if above.isdecimal() and not is_vtt and int(above[:12]) == last + 1:  # no blank line before a number
+            heads.add(at - 1)
+        last = int(above[:12]) if above.isdecimal() else last + 1
+    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        body = list(lines[at + 1 : end - 1 if end - 1 in heads and end - 1 > at else end])
+        if is_vtt:  # a blank line ends a cue; SRT has blank lines inside
+            body = body[: next((n for n, line in enumerate(body) if not line.strip()), len(body))]
+        while body and not body[-1].strip():
+            body.pop()
+        while body and not body[0].strip():
+            body.pop(0)
+        bodies.append(body)
+    return bodies, heads
+
+
+def _leave_strays(
+    given: Given, lines: Sequence[str], starts: Sequence[int], heads: set[int], *, is_vtt: bool
+) -> None:
+    """Count the blocks without times, that are no comment, style or region; SRT has them at its top alone."""
+    ends = len(lines) if is_vtt else (starts[0] if starts else len(lines))
+    taken = set(starts)
+    at = 0
+    while at < ends:
+        block = at
+        while at < ends and lines[at].strip():
+            at += 1
+        inside = range(block, at)
+        if block == at:
+            at += 1
+            continue
+        first = lines[block]
+        is_head = is_vtt and block == 0
+        is_beside = is_vtt and _BESIDE.match(first)
+        if not taken.intersection(inside) and not is_head and not is_beside and not set(inside) <= heads:
+            given.account.seen += 1
+            given.account.leave(f"line {block + 1}", "text without times")
+
+
+def _times(line: str) -> tuple[float, float] | str:
+    """Read a line of times, or say what is wrong with it."""
+    match = _TIMES.fullmatch(line)
+    if match is None:
+        return "its times cannot be read"
+    ends = [match.groups()[:5], match.groups()[5:]]
+    if any(sign for sign, *_ in ends):
+        return "a time below zero"
+    values = []
+    for _, hours, minutes, seconds, rest in ends:
+        if int(seconds) > 59 or (int(minutes) > 59 and hours is not None):
+            return "its times cannot be read"
+        unit = 10 ** max(len(rest or ""), 3)  # "1,5" is 5 milliseconds, as players read it
+        whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
+        values.append((whole * unit + int(rest or 0)) / unit)
+    return (values[0], values[1]) if values[0] < values[1] else "it ends before it starts"
+
+
+def read_ass(given: Given) -> Iterator[RawSpan]:
+    """Yield the dialogue of ASS or SSA, without drawings and comments."""
+    account = given.account
+    columns: list[str] = []
+    for at, line in enumerate(re.split(r"\r\n|\r|\n", given.text.replace("\0", "")), start=1):
+        key, _, value = line.partition(":")
+        key = key.strip().lower()
+        if key == "format":
+            columns = [name.strip().lower() for name in value.split(",")]
+        elif key == "comment":
+            account.seen += 1
+            account.leave(f"line {at}", "a comment")
+        elif key == "dialogue":
+            account.seen += 1
+            cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
+            times = [_ass_seconds(cells.get(name, "")) for name in ("start", "end")]
+            written = cells.get("text", "")
+            text = one_line(_ass_text(written))
+            if None in times:
+                account.leave(f"line {at}", "its times cannot be read")
+            elif (times[0] or 0.0) >= (times[1] or 0.0):
+                account.leave(f"line {at}", "it ends before it starts")
+            elif not text:
+                account.leave(f"line {at}", "a drawing" if _DRAWING.search(written) else "no text")
+            else:
+                yield RawSpan(f"line {at}", times[0] or 0.0, times[1] or 0.0, text)
+
+
+def _ass_seconds(text: str) -> float | None:
+    match = _ASS_TIME.fullmatch(text)
+    if match is None or match[1] or int(match[3]) > 59:
+        return None
+    seconds = Fraction(re.sub("[,:]", ".", match[4]))
+    return float(int(match[2]) * 3600 + int(match[3]) * 60 + seconds) if seconds < 60 else None
+
+
+def _ass_text(text: str) -> str:
+    return re.sub(r"\\[Nnh]", " ", _ASS_TAG.sub("", _DRAWING.sub("", text)))
+
+
+def _vtt_text(text: str) -> str:
+    return html.unescape(_VTT_TAG.sub("", text))
+
+
+def _srt_text(text: str) -> str:
+    return _SRT_TAG.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Write a text on one line, without characters that control; joiners of letters and emoji stay."""
+    line = " ".join(text.split())
+    if line.isprintable() and unsuitable(line) is None:
+        return line
+    return " ".join("".join(sign for sign in line if sign != "\ufeff" and unsuitable(sign) is None).split())
+
+
+def in_order(spans: Sequence[RawSpan]) -> list[RawSpan]:
+    """Sort subtitles by their start, in the file's order where several begin together; overlaps stay."""
+    return sorted(spans, key=lambda span: span.start_s)
+
+
+# --- writing
+# ---------------------------------------------------------------------------
+def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = ()) -> str:
+    """Write cues of WebVTT in time order; notes are a comment at the top."""
+    lines = [f"WEBVTT {arrowless(title)}".rstrip(), ""]
+    lines += ["NOTE", *map(arrowless, notes), ""] if notes else []
+    for span in _sorted(spans):
+        lines += [_line_of_times(span, "."), html.escape(arrowless(span.text), quote=False), ""]
+    return "\n".join(lines)
+
+
+def write_srt(spans: Sequence[Subtitle]) -> str:
+    """Write subtitles of SRT in time order, without what players take for markup."""
+    lines = []
+    for number, span in enumerate(_sorted(spans), start=1):
+        lines += [str(number), _line_of_times(span, ","), arrowless(span.text).translate(NO_MARKUP), ""]
+    return "\n".join(lines)
+
+
+def _sorted(spans: Sequence[Subtitle]) -> list[Subtitle]:
+    return sorted(spans, key=lambda span: span[:2])
+
+
+def _line_of_times(span: Subtitle, point: str) -> str:
+    return f"{clock(span.start_s, point)} --> {clock(span.end_s, point)}"
+
+
+def arrowless(text: str) -> str:
+    """Write a text on one line, without the marks that end a comment or begin a cue."""
+    return one_line(text).replace("-->", "→")

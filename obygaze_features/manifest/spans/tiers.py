@@ -1,0 +1,191 @@
+"""Read and write tiers of spans: Praat's TextGrid, and RTTM of speaker diarisation.
+
+Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluation 2009, RTTM.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
+
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
+_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+RTTM_FIELDS = 9
+
+
+def read_textgrid(given: Given) -> Iterator[RawSpan]:
+    """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
+    tokens = _tokens(given)
+    kind = [next(tokens, ("", 0))[0] for _ in range(2)]
+    if kind != ['"ooTextFile"', '"TextGrid"']:
+        raise given.error("not a TextGrid of Praat (a 'chronological' one is saved as text in Praat)")
+    for _ in range(2):
+        _real(given, tokens)
+    if next(tokens, ("", 0))[0] != "<exists>":
+        return
+    for _ in range(_count(given, tokens)):
+        yield from _tier(given, tokens)
+    if (rest := next(tokens, None)) is not None:
+        raise given.error(
+            f"line {rest[1]}: {rest[0]:.40} after the last tier: is a number of intervals wrong?"
+        )
+
+
+def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
+    form, line = next(tokens, ("nothing", 0))
+    name = _string(given, tokens)
+    for _ in range(2):
+        _real(given, tokens)
+    n = _count(given, tokens)
+    if form not in {'"IntervalTier"', '"TextTier"'}:
+        raise given.error(f"line {line}: {form:.40} is no tier of intervals or points")
+    for number in range(1, n + 1):
+        given.account.seen += 1
+        start, at = _real(given, tokens)
+        end = _real(given, tokens)[0] if form == '"IntervalTier"' else start
+        text = one_line(_string(given, tokens))
+        where = f"line {at} (interval {number} of tier {name!r})"
+        if form == '"TextTier"':
+            given.account.leave(where, "a point, which has no end")
+        elif not text:
+            given.account.leave(where, "no text")
+        else:
+            yield RawSpan(where, start, end, text, name)
+
+
+def _tokens(given: Given) -> Iterator[tuple[str, int]]:
+    """Yield the texts, numbers and flags that stand free, as Praat reads them, with their lines."""
+    text = given.text.replace("\0", "")
+    line, last = 1, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", last, match.start())
+        last = match.start()
+        found = match[0]
+        if found[0] == '"' or found in {"<exists>", "<absent>"} or _NUMBER.fullmatch(found):
+            yield found, line
+
+
+def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
+    found, line = next(tokens, ("nothing", 0))
+    if not _NUMBER.fullmatch(found):
+        raise given.error(f"line {line}: {found:.40} where a time was expected")
+    return float(found), line
+
+
+def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
+    number, line = _real(given, tokens)
+    if number < 0 or number != int(number):
+        raise given.error(f"line {line}: {number:g} is no number of tiers or intervals")
+    return int(number)
+
+
+def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:
+    found, line = next(tokens, ("nothing", 0))
+    if found[0] != '"' or len(found) < 2:
+        raise given.error(f"line {line}: {found:.40} where a text in quotes was expected")
+    return found[1:-1].replace('""', '"')
+
+
+def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
+    """Write a TextGrid in Praat's long form; spans that overlap go to further tiers of the name.
+
+    Parameters
+    ----------
+    tiers
+        Spans of each tier, by its name.
+    end_s
+        Length of the film in seconds.
+    """
+    parts = [
+        (f"{name} ({n})" if n > 1 else name, part)
+        for name, spans in tiers.items()
+        for n, part in apart(spans)
+    ]
+    whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
+    head = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {_time(whole)}"]
+    lines = [*head, "tiers? <exists>", f"size = {len(parts)}", "item []:"]
+    for number, (name, part) in enumerate(parts, start=1):
+        filled = _filled(part, whole)
+        lines += [
+            f"    item [{number}]:",
+            '        class = "IntervalTier"',
+            f"        name = {_quoted(name)}",
+        ]
+        lines += [
+            "        xmin = 0",
+            f"        xmax = {_time(whole)}",
+            f"        intervals: size = {len(filled)}",
+        ]
+        for place, span in enumerate(filled, start=1):
+            lines.append(f"        intervals [{place}]:")
+            times = (("xmin", span.start_s), ("xmax", span.end_s))
+            lines += [f"            {edge} = {_time(value)}" for edge, value in times]
+            lines.append(f"            text = {_quoted(span.text)}")
+    return "\n".join(lines) + "\n"
+
+
+def apart(spans: Sequence[Subtitle]) -> Iterator[tuple[int, list[Subtitle]]]:
+    """Deal spans that overlap to as many lists as are needed, numbered from 1; one list if there are none."""
+    parts: list[list[Subtitle]] = [[]]
+    for span in sorted(spans, key=lambda span: span.start_s):
+        part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
+        if part is None:
+            parts.append(part := [])
+        part.append(span)
+    yield from enumerate(parts, start=1)
+
+
+def _filled(part: Sequence[Subtitle], whole: float) -> list[Subtitle]:
+    """Add empty intervals between spans: Praat's tiers have no gaps."""
+    filled, last = [], 0.0
+    for span in part:
+        filled += [Subtitle(last, span.start_s, "")] if span.start_s > last else []
+        filled.append(span)
+        last = span.end_s
+    return [*filled, *([Subtitle(last, whole, "")] if whole > last or not filled else [])]
+
+
+def _quoted(text: str) -> str:
+    return '"' + one_line(text).replace('"', '""') + '"'
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.6f}".rstrip("0").rstrip(".")
+
+
+# --- RTTM
+# ---------------------------------------------------------------------------
+def read_rttm(given: Given) -> Iterator[RawSpan]:
+    """Yield the turns of speakers."""
+    for at, line in enumerate(given.text.replace("\0", "").splitlines(), start=1):
+        cells = line.split()
+        if not cells or cells[0].startswith(";;"):
+            continue
+        given.account.seen += 1
+        where = f"line {at}"
+        times = cells[3:5]
+        if cells[0] != "SPEAKER":
+            given.account.leave(where, f"a record {cells[0]:.20}, no SPEAKER")
+        elif len(cells) < RTTM_FIELDS - 1:
+            given.account.leave(where, f"{len(cells)} fields where RTTM has 9 or 10")
+        elif not all(map(_NUMBER.fullmatch, times)):
+            given.account.leave(where, "its times cannot be read")
+        else:
+            start, length = map(float, times)
+            label = "" if cells[7] == "<NA>" else one_line(cells[7])
+            yield RawSpan(where, start, round(start + length, 9), label, "SPEAKER", {"movie": cells[1]})
+
+
+def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
+    """Write turns: each with its label, whose blanks become `_`, as RTTM's cells hold none."""
+    lines = []
+    for label, span in sorted(spans, key=lambda each: each[1].start_s):
+        start, end = round(1000 * span.start_s), round(1000 * span.end_s)
+        times = f"{start / 1000:.3f} {(end - start) / 1000:.3f}"
+        lines.append(f"SPEAKER {_cell(movie)} 1 {times} <NA> <NA> {_cell(label)} <NA> <NA>\n")
+    return "".join(lines)
+
+
+def _cell(text: str) -> str:
+    return "_".join(one_line(text).split()) or "<NA>"

@@ -1,0 +1,103 @@
+"""Read a sheet of a spreadsheet's workbook (.xlsx) as a table of texts."""
+
+import io
+import re
+import zipfile
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.errors import ManifestError, install_command
+
+MOST_CELLS = 20_000_000
+MOST_BYTES = 1 << 28
+_CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
+
+
+def is_workbook(content: bytes) -> bool:
+    """Return whether a file is a workbook of a spreadsheet (.xlsx)."""
+    return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
+
+
+def read_sheet(path: Path, content: bytes) -> tuple[list[tuple[int, list[str]]], tuple[str, ...]]:
+    """Read the first sheet with cells: values, not formulas; times of day as hh:mm:ss.
+
+    Returns
+    -------
+    records : list
+        Line (from 1) and cells of each row that is not empty.
+    notes : tuple of str
+        The sheets that are left out.
+
+    Raises
+    ------
+    ManifestError
+        It is no workbook, too large, or python-calamine is not installed.
+    """
+    try:
+        import python_calamine as calamine  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise ManifestError(
+            f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
+            f"{install_command('obygaze[xlsx]')}"
+        ) from None
+    _refuse_large(path, content)
+    try:
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+        sheets = {
+            name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
+        }
+    except (calamine.CalamineError, OSError, ValueError) as error:
+        raise ManifestError(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+    filled = [name for name, rows in sheets.items() if rows]
+    if not filled:
+        raise ManifestError(f"{path}: its sheets are empty")
+    rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[filled[0]], start=1))
+    others = tuple(f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:])
+    return [(line, cells) for line, cells in rows if any(cells)], others
+
+
+def _refuse_large(path: Path, content: bytes) -> None:
+    """Refuse what would need much memory: calamine makes room for every cell up to the last."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
+                raise ManifestError(
+                    f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV"
+                )
+            for member in archive.infolist():
+                if "worksheets/" not in member.filename:
+                    continue
+                with archive.open(member) as file:
+                    cells = _CELL.findall(file.read(MOST_BYTES))
+                height = max((int(row) for _, row in cells), default=0)
+                width = max((_number(column) for column, _ in cells), default=0)
+                if height * width > MOST_CELLS:
+                    raise ManifestError(
+                        f"{path}: a sheet of {height:,} rows and {width:,} columns; save its table as CSV"
+                    )
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, ManifestError):
+            raise
+        raise ManifestError(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+
+
+def _number(column: bytes) -> int:
+    number = 0
+    for sign in column:
+        number = 26 * number + sign - 64
+    return number
+
+
+def _text(cell: Any) -> str:
+    """Write a value as a person would see it; a number in full."""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
+    if isinstance(cell, timedelta):
+        whole, rest = divmod(round(cell.total_seconds() * 1000), 1000)
+        return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{rest:03d}"
+    if isinstance(cell, datetime) and cell.year < 1901:
+        cell = cell.time()
+    return cell.isoformat() if isinstance(cell, date | time) else str(cell)

@@ -1,0 +1,267 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Small files as other tools write them, each with what it says."""
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+from xml.sax.saxutils import escape
+
+
+@dataclass(frozen=True)
+class Example:
+    """A file: start, end, level and concepts of its spans, and why records are left out."""
+
+    content: str | bytes
+    spans: list[tuple[float, float, str | None, tuple[str, ...]]]
+    left_out: tuple[str, ...] = ()
+    movie: str = "tt0000042"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def aligned(name, first, last, text):
+    return (
+        f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="{name}" TIME_SLOT_REF1="{first}" '
+        f'TIME_SLOT_REF2="{last}"><ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>'
+    )
+
+
+def referring(name, above, text):
+    return (
+        f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="{name}" ANNOTATION_REF="{above}">'
+        f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>"
+    )
+
+
+def tier(name, body, more=""):
+    return f'<TIER TIER_ID="{name}" LINGUISTIC_TYPE_REF="l" {more}>{body}</TIER>'
+
+
+def eaf(slots, tiers, header=""):
+    order = "".join(
+        f'<TIME_SLOT TIME_SLOT_ID="{name}"' + ("" if value is None else f' TIME_VALUE="{value}"') + "/>"
+        for name, value in slots.items()
+    )
+    return (
+        '<?xml version="1.0"?><ANNOTATION_DOCUMENT AUTHOR="" DATE="2024-01-01T00:00:00+01:00" FORMAT="3.0" '
+        f'VERSION="3.0"><HEADER MEDIA_FILE="" TIME_UNITS="milliseconds">{header}</HEADER>'
+        f'<TIME_ORDER>{order}</TIME_ORDER>{tiers}<LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="l" '
+        'TIME_ALIGNABLE="true" GRAPHIC_REFERENCES="false"/></ANNOTATION_DOCUMENT>'
+    )
+
+
+def sheet(rows, cells=None):
+    """Write a workbook; ("time", share of a day) is a number formatted as a time."""
+
+    def cell(place, value):
+        if isinstance(value, tuple):
+            return f'<c r="{place}" s="1"><v>{value[1]!r}</v></c>'
+        if isinstance(value, str):
+            return f'<c r="{place}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+        return f'<c r="{place}"><v>{value!r}</v></c>'
+
+    lines = [
+        f'<row r="{n}">'
+        + "".join(cell(f"{'ABCDEFGH'[k]}{n}", value) for k, value in enumerate(row))
+        + "</row>"
+        for n, row in enumerate(rows, start=1)
+    ]
+    lines += [
+        f'<row r="{place.lstrip("ABCDEFX")}">{cell(place, value)}</row>'
+        for place, value in (cells or {}).items()
+    ]
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/styles.xml" ContentType="{kind}.styles+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
+        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        '<sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="rId1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
+        f'<Relationship Id="rId2" Type="{office}/styles" Target="styles.xml"/></Relationships>',
+        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs count="2"><xf numFmtId="0"/>'
+        '<xf numFmtId="46" applyNumberFormat="1"/></cellXfs></styleSheet>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{"".join(lines)}</sheetData></worksheet>',
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def tabbed(*rows):
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+LABELSTUDIO = [
+    {
+        "id": 7,
+        "data": {"video": "https://lab.example/films/tt0000042.mp4"},
+        "annotations": [
+            {
+                "id": 3,
+                "completed_by": {"email": "ab@lab.example"},
+                "result": [
+                    {"type": "timelinelabels", "from_name": "level",
+                     "value": {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]}},
+                    {"type": "timelinelabels", "from_name": "concepts",
+                     "value": {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["Body"]}},
+                    {"type": "videorectangle", "from_name": "box", "value": {
+                        "framesCount": 250, "duration": 10.0, "labels": ["Look"],
+                        "sequence": [{"frame": 151, "enabled": True}, {"frame": 175, "enabled": False}]}},
+                    {"type": "choices", "from_name": "ok", "value": {"choices": ["yes"]}},
+                ],
+            },
+        ],
+        "predictions": [{"result": [{"type": "timelinelabels", "value": {"ranges": [{"start": 1, "end": 9}]}}]}],
+    }
+]  # fmt: skip
+
+CVAT = """<?xml version="1.0" encoding="utf-8"?>
+<annotations><version>1.1</version><meta><task><size>300</size><source>tt0000042.mp4</source></task></meta>
+<track id="0" label="S" source="manual">
+<box frame="25" outside="0" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
+<box frame="26" outside="0" keyframe="0" xtl="1" ytl="1" xbr="2" ybr="2"/>
+<box frame="125" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
+<box frame="150" outside="0" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
+<box frame="175" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/></track>
+<track id="1" label="Body"></track>
+</annotations>
+"""
+
+TEXTGRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+xmin = 0
+xmax = 10
+tiers? <exists>
+size = 2
+item []:
+    item [1]:
+        class = "IntervalTier"
+        name = "level ""AB"" "
+        xmin = 0
+        xmax = 10
+        intervals: size = 3
+        intervals [1]:
+            xmin = 0
+            xmax = 1
+            text = ""
+        intervals [2]:
+            xmin = 1
+            xmax = 5
+            text = "S"
+        intervals [3]:
+            xmin = 5
+            xmax = 10
+            text = "EN"
+    item [2]:
+        class = "TextTier"
+        name = "points"
+        xmin = 0
+        xmax = 10
+        points: size = 1
+        points [1]:
+            number = 3
+            mark = "x"
+"""
+
+BORIS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavioral category", "Behavior type"]
+VIAN = "start_ms,end_ms,duration_ms,annotation_0_text"
+VIA_HEAD = """# Exported using VGG Image Annotator (http://www.robots.ox.ac.uk/~vgg/software/via)
+# ATTRIBUTE = {"1":{"aname":"level","options":{"0":"EN","1":"S"}},"2":{"aname":"concepts","options":{"0":"Body","1":"Look"}}}
+# CSV_HEADER = metadata_id,file_list,flags,temporal_coordinates,spatial_coordinates,metadata
+"""
+POINT = "a point event, which has no end"
+
+EXAMPLES = {
+    "eaf": Example(
+        eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("a1", "t1", "t2", "S")), "").replace(
+            "</HEADER>", '<PROPERTY NAME="movie">tt0000042</PROPERTY></HEADER>'
+        ),
+        [(1.0, 5.0, "S", ())],
+    ),
+    "boris": Example(
+        tabbed(
+            [*BORIS, "Start (s)", "Stop (s)"],
+            ["o", "films/tt0000042.mp4", "A", "S", "level", "STATE", "1.0", "5.0"],
+            ["o", "films/tt0000042.mp4", "A", "body", "", "STATE", "1.0", "5.0"],
+            ["o", "films/tt0000042.mp4", "A", "hit", "", "POINT", "6.0", "6.0"],
+            ["o", "films/tt0000042.mp4", "A", "S", "level", "STATE", "7.0", "NA"],
+        ),
+        [(1.0, 5.0, "S", ("Body",))],
+        (POINT, "no time ('NA' is not a finite number of seconds)"),
+    ),
+    "elan-text": Example(
+        tabbed(
+            ["level", "", "00:00:01.000", "1.0", "00:00:05.000", "5.0", "00:00:04.000", "4.0", "S"],
+            ["level", "", "00:00:07.000", "7.0", "00:00:09.000", "9.0", "00:00:02.000", "2.0", "EN"],
+            ["level", "", "00:00:10.000", "10.0", "00:00:11.000", "11.0", "00:00:01.000", "1.0", ""],
+        ),
+        [(1.0, 5.0, "S", ()), (7.0, 9.0, "EN", ())],
+        ("no text",),
+    ),
+    "textgrid": Example(
+        TEXTGRID, [(1.0, 5.0, "S", ()), (5.0, 10.0, "EN", ())], ("no text", "a point, which has no end")
+    ),
+    "rttm": Example(
+        ";; a comment\nSPEAKER tt0000042 1 1.000 4.000 <NA> <NA> S <NA> <NA>\nSPKR-INFO tt0000042 1 <NA> <NA>\n",
+        [(1.0, 5.0, "S", ())],
+        ("a record SPKR-INFO, no SPEAKER",),
+    ),
+    "labelstudio": Example(
+        json.dumps(LABELSTUDIO),
+        [(1.0, 5.0, "S", ("Body",))],
+        (
+            "a model's prediction, which is no label", "concepts at no level's times",
+            "of type choices, without a stretch of time",
+        ),
+    ),
+    "cvat": Example(
+        CVAT, [(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())], ("a shape without the number of its frame",),
+        options={"rate": Fraction(25)},
+    ),
+    "vian": Example(
+        f",segment_id,segmentation_name,{VIAN}\n0,1,Main,1000,5000,4000,S\n1,2,Main,7000,,,EN\n",
+        [(1.0, 5.0, "S", ())],
+        ("no end",),
+    ),
+    "via": Example(
+        VIA_HEAD + '"1_a","[""tt0000042.mp4""]",0,"[1.0,5.0]","[]","{""1"":""1"",""2"":""0,1""}"\n'
+        '"1_b","[""tt0000042.mp4""]",0,"[2.5]","[]","{""1"":""1""}"\n',
+        [(1.0, 5.0, "S", ("Look", "Body"))],
+        ("a frame, which is no span",),
+    ),
+    "activitynet": Example(
+        json.dumps({"database": {"tt0000042": {"duration": 9, "annotations": [
+            {"segment": [1.0, 5.0], "label": "S"}, {"segment": [1.0], "label": "S"}]}}}),
+        [(1.0, 5.0, "S", ())],
+        ("its segment cannot be read",),
+    ),
+    "srt": Example("1\n00:00:01,000 --> 00:00:05,000\nHi\n\n2\n00:00:06,000 -->\nYou\n", [(1.0, 5.0, None, ())],
+                   ("its times cannot be read",)),
+    "vtt": Example("WEBVTT\n\n00:01.000 --> 00:05.000\nHi\n\n00:07.000 --> 00:06.000\nYou\n", [(1.0, 5.0, None, ())],
+                   ("it ends before it starts",)),
+    "ass": Example(
+        "[Script Info]\n\n[Events]\nFormat: Layer, Start, End, Text\nDialogue: 0,0:00:01.00,0:00:05.00,Hi, you\n"
+        "Comment: 0,0:00:01.00,0:00:05.00,no\n", [(1.0, 5.0, None, ())], ("a comment",)),
+    "judgements": Example(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
+        "a,tt0000042,,1.0,5.0,S,Body,AB,0\nb,tt0000042,,6.0,7.0,,,AB,0\n",
+        [(1.0, 5.0, "S", ("Body",))],
+        ("without a level",),
+    ),
+    "table": Example("movie,start_s,end_s,level,concepts\ntt0000042,1.0,5.0,S,Body\n", [(1.0, 5.0, "S", ("Body",))]),
+}  # fmt: skip
+"""A file of each kind of `SOURCES`."""

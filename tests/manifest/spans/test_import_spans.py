@@ -1,0 +1,269 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Spans of every tool's files become clips; each record is used, left out and said, or refused."""
+
+import json
+import unicodedata
+from itertools import product
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans, load_codebook
+from tests.manifest.spans.files import EXAMPLES, aligned, eaf, referring, sheet, tier
+
+SLOTS = {"t1": 1000, "t2": 5000, "t3": 7000, "t4": 9000}
+LEVEL = tier("human: level", aligned("a1", "t1", "t2", "S"))
+
+
+@pytest.fixture
+def films(tmp_path):
+    (tmp_path / "films").mkdir()
+    for name in ("a.mp4", "b.mp4"):
+        (tmp_path / "films" / name).touch()
+    return tmp_path / "films"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Import a text or bytes as a file of this name: clips in short, and the account."""
+
+    def read(content, name="f.txt", **options):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        imported = import_spans([path], tmp_path, **options)
+        (account,) = imported.accounts
+        assert account.seen == account.used + len(account.left_out)
+        assert imported.notices[0] == account.line()
+        return [(c.movie, c.start_s, c.end_s, c.level, c.concepts) for c in imported.manifest], account
+
+    return read
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_each_kind_is_told_by_its_content_and_read(read, kind):
+    example = EXAMPLES[kind]
+    for said in ("", kind):
+        clips, account = read(example.content, "tt0000042.x", kind=said, **example.options)
+        assert account.kind == kind
+        assert [clip[1:] for clip in clips] == example.spans
+        assert {clip[0] for clip in clips} == {example.movie}
+        assert sorted(why for _, why in account.left_out) == sorted(example.left_out)
+
+
+# --- ELAN
+# ---------------------------------------------------------------------------
+def elan(read, *tiers, slots=None, header="", **options):
+    options = {"movie": "tt1", "annotator": "AB"} | options
+    clips, account = read(eaf(slots or SLOTS, "".join(tiers), header), "film.eaf", **options)
+    return [clip[1:] for clip in clips], account
+
+
+def media(url, origin, kind="video"):
+    return f'<MEDIA_DESCRIPTOR MEDIA_URL="file:///{url}" MIME_TYPE="{kind}/x" TIME_ORIGIN="{origin}"/>'
+
+
+def test_the_offset_of_the_media_moves_all_times(read):
+    assert elan(read, LEVEL, header=media("film.mp4", 2000))[0] == [(3.0, 7.0, "S", ())]
+    both = media("film.mp4", 2000) + media("sound.wav", 500, "audio")
+    assert elan(read, LEVEL, header=both)[0] == [(3.0, 7.0, "S", ())]
+    two = media("tt1.mp4", 2000) + media("other.mp4", 0)
+    assert elan(read, LEVEL, header=two)[0] == [(3.0, 7.0, "S", ())]
+    with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
+        elan(read, LEVEL, header=two, movie="tt2")
+
+
+def test_all_concepts_of_a_level_are_kept(read):
+    below = 'PARENT_REF="human: level"'
+    one = tier("human: concepts", referring("a2", "a1", "Body") + referring("a3", "a1", "Look"), below)
+    two = tier("human: concepts@CD", referring("a4", "a1", "Clothes"), below)
+    beside = tier("human: concepts", aligned("a2", "t1", "t2", "Body") + aligned("a3", "t1", "t2", "Look"))
+    for tiers, concepts in (
+        ((one,), ("Look", "Body")),
+        ((one, two), ("Look", "Body", "Clothing")),
+        ((beside,), ("Look", "Body")),
+    ):
+        clips, _ = elan(read, LEVEL, *tiers)
+        assert clips == [(1.0, 5.0, "S", concepts)]
+    signed = tier("human: level", aligned("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
+    assert any("signed CD" in note for note in elan(read, signed, two)[1].notes)
+
+
+def test_slots_that_two_annotations_share_are_spread_evenly(read):
+    slots = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
+    parts = product([""], [("a1", "t1", "t2", "S"), ("a2", "t2", "t3", "EN"), ("a3", "t3", "t4", "HN")])
+    body = "".join(aligned(*part) for _, part in parts)
+    clips, _ = elan(read, tier("human: level", body), slots=slots)
+    assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
+    with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
+        elan(read, tier("human: level", aligned("a1", "t1", "t2", "S")), slots=slots)
+
+
+@pytest.mark.parametrize(
+    "slots", [{"t1": "1000.5", "t2": 5000}, {"t1": -1, "t2": 5}, {"t1": "", "t2": 5}, {"t1": 5, "t2": 5}]
+)
+def test_a_time_that_is_none_names_file_and_annotation(read, slots):
+    with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
+        elan(read, LEVEL, slots=slots)
+
+
+@pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])
+def test_a_tier_is_found_whatever_its_blanks_and_case(read, name):
+    assert elan(read, tier(name, aligned("a1", "t1", "t2", "S")))[0] == [(1.0, 5.0, "S", ())]
+
+
+def test_a_tier_almost_so_named_is_proposed_and_any_other_can_be_named(read):
+    copy = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
+    clips, account = elan(read, copy)
+    assert (clips, any("did you mean 'human: level'" in note for note in account.notes)) == ([], True)
+    assert elan(read, copy, tiers={"human: level-cp": "levels"})[0] == [(1.0, 5.0, "S", ())]
+    with pytest.raises(ManifestError, match="no tier"):
+        elan(read, copy, tiers={"gaze": "levels"})
+    with pytest.raises(ManifestError, match="model"):
+        elan(
+            read,
+            tier("obygaze: segments", aligned("a1", "t1", "t2", "S")),
+            tiers={"obygaze: segments": "levels"},
+        )
+    with pytest.raises(ManifestError, match="rename"):
+        elan(read, LEVEL, tier("human:level", aligned("a2", "t3", "t4", "S")))
+
+
+# --- tables
+# ---------------------------------------------------------------------------
+TABLES = {
+    "sep=;": ("sep=;\nvideo;start_s;end_s;level\na.mp4;1,5;2,5;S\n", (1.5, 2.5)),
+    "empty columns": ("video,start_s,end_s,level,,\na.mp4,1.5,2.5,S,,\n", (1.5, 2.5)),
+    "a title": ("My fights\n\nvideo,start_s,end_s,level\na.mp4,1.5,2.5,S\n", (1.5, 2.5)),
+    "a heading with a comma": ('video;start_s;end_s;level;"a, b"\na.mp4;1,5;2,5;S;x\n', (1.5, 2.5)),
+    "cells too many": ("video,start_s,end_s,level\na.mp4,1.5,2.5,S,,\n", (1.5, 2.5)),
+    "clock": ('video,start_s,end_s,level\na.mp4,"00:01:30,500",00:02:00,S\n', (90.5, 120.0)),
+    "German": ("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", (999.5, 1000.5)),
+    "thousands": ('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', (1234.5, 1280.0)),
+    "tabs and UTF-16": (
+        "\ufeffvideo\tstart_s\tend_s\tlevel\r\na.mp4\t1,5\t2,5\tS\r\n".encode("utf-16-le"),
+        (1.5, 2.5),
+    ),
+    "ids like numbers": ("video,start_s,end_s,level,clip_id\na.mp4,1.5,2.5,S,NA\n", (1.5, 2.5)),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_the_forms_of_spreadsheets_are_read(read, films, form):
+    content, times = TABLES[form]
+    clips, _ = read(content, "spans.csv", videos=films)
+    assert clips == [("a", *times, "S", ())]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        'a.mp4,"1,234","1,280",S\n',
+        "a.mp4,0.00104166666666667,0.00105324074074074,S\n",
+        "a.mp4,0.0208333333333333,0.0416666666666667,S\n",
+        "a.mp4,1.5,1.501,S\n",
+        "a.mp4,1.5,2.5,Sur\n",
+    ],
+)
+def test_what_could_be_two_things_or_none_is_refused_with_its_place(read, films, rows):
+    with pytest.raises(ManifestError, match=r"spans.csv.*(line 2|column)"):
+        read("video,start_s,end_s,level\n" + rows, "spans.csv", videos=films)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ("C:\\films\\a.mp4", "C:\\films\\b.mp4"), ("https://x.example/a.mp4?t=1", "https://x.example/b.mp4"),
+        ("file:///films/a.mp4", "file:///films/b.mp4"), ("~/films/a.mp4", "~/films/b.mp4"), ("a.mp4", "b.mp4"),
+        ("\\\\server\\films\\a.mp4", "\\\\server\\films\\b.mp4"), ("/mnt/films/a.mp4", "/mnt/films/b.mp4"),
+    ],
+)  # fmt: skip
+def test_paths_of_every_system_name_their_films(read, films, written):
+    rows = "".join(f"{place},1,2,S\n" for place in written)
+    clips, _ = read("video,start_s,end_s,level\n" + rows, "spans.csv", videos=films)
+    assert [clip[0] for clip in clips] == ["a", "b"]
+
+
+def test_two_films_of_one_name_are_refused(read):
+    rows = "C:\\one\\film.mp4,1,2,S\nC:\\two\\film.mp4,1,2,S\n"
+    with pytest.raises(ManifestError, match="line 3, column video"):
+        read("video,start_s,end_s,level\n" + rows, "spans.csv")
+
+
+def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
+    concept = "D\u00e9shabill\u00e9"
+    text = f'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\n[[concepts]]\nname = "{concept}"\nvisual = true\n'
+    (tmp_path / "v.toml").write_text(text, encoding="utf-8")
+    book = load_codebook(tmp_path / "v.toml")
+    other = unicodedata.normalize("NFD", concept)
+    table = f"video,start_s,end_s,concepts,annotator\na.mp4,1,2,{other},L\u00e9a\na.mp4,3,4,{concept},Le\u0301a \n"
+    clips, _ = read(table, "spans.csv", videos=films, codebook=book)
+    assert [clip[4] for clip in clips] == [(concept,)] * 2
+    twin = f'[[concepts]]\nname = "{other}"\nvisual = true\n'
+    (tmp_path / "w.toml").write_text(text + twin, encoding="utf-8")
+    with pytest.raises(ManifestError):
+        load_codebook(tmp_path / "w.toml")
+    with pytest.raises(ManifestError, match="annotator"):
+        read("video,start_s,end_s,level,annotator\na.mp4,1,2,,ab\na.mp4,3,4,,AB\n", "s.csv", videos=films)
+
+
+def test_a_workbook_gives_values_and_times_as_clock(read, films):
+    pytest.importorskip("python_calamine")
+    rows = [
+        ["video", "start_s", "end_s", "level"],
+        ["a.mp4", 1.5, 2.5, "S"],
+        ["b.mp4", ("time", 90 / 86400), ("time", 95 / 86400), "EN"],
+    ]
+    clips, _ = read(sheet(rows), "spans.xlsx", videos=films)
+    assert clips == [("a", 1.5, 2.5, "S", ()), ("b", 90.0, 95.0, "EN", ())]
+    days = [rows[0], ["a.mp4", 90 / 86400, 95 / 86400, "S"]]
+    with pytest.raises(ManifestError, match="day"):
+        read(sheet(days), "spans.xlsx", videos=films)
+    with pytest.raises(ManifestError, match="rows"):
+        read(sheet([["a"]], {"XFD1048576": 1}), "spans.xlsx", videos=films)
+
+
+# --- labels of other tools
+# ---------------------------------------------------------------------------
+def rttm(*turns):
+    return "".join(
+        f"SPEAKER tt1 1 {start} {end - start} <NA> <NA> {name} <NA> <NA>\n" for start, end, name in turns
+    )
+
+
+def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text(read):
+    clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look")))
+    assert clips == [("tt1", 1.0, 5.0, "S", ("Body",)), ("tt1", 2.0, 3.0, None, ())]
+    assert [why for _, why in account.left_out] == ["concepts at no level's times"]
+    assert any("'Ann'" in note for note in account.notes)
+    assert read(rttm((7, 9, "Look")))[0] == [("tt1", 7.0, 9.0, None, ("Look",))]
+    with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
+        read(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
+
+
+def test_what_a_model_wrote_is_no_label(read):
+    clips, account = read(rttm((1, 5, "S"), (1, 5, "obygaze:_segments")))
+    assert clips == [("tt1", 1.0, 5.0, "S", ())]
+    assert len(account.left_out) == 1
+
+
+def test_times_in_frames_need_their_rate(read):
+    example = EXAMPLES["cvat"]
+    with pytest.raises(ManifestError, match="--rate"):
+        read(example.content, kind="cvat")
+
+
+def test_a_span_ends_in_its_film_where_the_length_is_known(films, tmp_path):
+    (tmp_path / "s.csv").write_text(
+        "video,start_s,end_s\na.mp4,1,2\na.mp4,9,12\na.mp4,30,31\n", encoding="utf-8"
+    )
+    imported = import_spans([tmp_path / "s.csv"], tmp_path, videos=films, length_of=lambda _: 10.0)
+    assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [(1.0, 2.0), (9.0, 10.0)]
+    (account,) = imported.accounts
+    assert (account.seen, account.used, account.left_out[0][0]) == (3, 2, "line 4")
+    assert json.dumps(account.record())
+
+
+@pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
+def test_what_is_no_such_file_is_one_error(read, content):
+    with pytest.raises(ManifestError, match=r"f.txt"):
+        read(content)

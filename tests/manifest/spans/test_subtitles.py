@@ -1,0 +1,193 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Every text of subtitles is kept with its times; what cannot be read costs itself alone, and is said."""
+
+import unicodedata
+
+import pytest
+import webvtt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Account, Subtitle, read_subtitles, write_srt, write_vtt
+
+ASS = (
+    "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\n"
+    "Style: Default,Arial,20\n\n[Events]\n"
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+)
+PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+
+
+def srt(*cues):
+    return "".join(f"{n}\n{times}\n{text}\n\n" for n, (times, text) in enumerate(cues, start=1))
+
+
+def at(second, end=None):
+    return f"00:00:{second:02},000 --> 00:00:{second + 1 if end is None else end:02},000"
+
+
+def dialogue(text, times="0:00:01.00,0:00:02.50"):
+    return f"{ASS}Dialogue: 0,{times},Default,,0,0,0,,{text}\n"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a text as a file of this name: its subtitles, and the account."""
+
+    def read(name, text, written="utf-8", **options):
+        path = tmp_path / name
+        path.write_bytes(text.encode(written))
+        account = Account(path)
+        lines = read_subtitles(path, account=account, **options)
+        assert account.seen == account.used + len(account.left_out)
+        assert account.line()
+        return [tuple(line) for line in lines], account
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("an entity of WebVTT", "WEBVTT\n\n00:01.000 --> 00:02.500\n5 &lt; 6 and 7 &gt; 2\n", "5 < 6 and 7 > 2"),
+        ("all entities", "WEBVTT\n\n00:01.000 --> 00:02.500\nsay &quot;yes&quot; it&#39;s &lt;3&nbsp;x &gt; y\n",
+         'say "yes" it\'s <3 x > y'),
+        ("an entity twice", "WEBVTT\n\n00:01.000 --> 00:02.500\n&amp;lt;b>\n", "&lt;b>"),
+        ("no tag in WebVTT", "WEBVTT\n\n00:01.000 --> 00:02.500\na < b and b > c\n", "a < b and b > c"),
+        ("a voice", "WEBVTT\n\n00:01.000 --> 00:02.500\n<v Ann><i>Hi</i> <00:01.500><c.red>you</c>\n", "Hi you"),
+        ("no tag in SRT", srt(("00:00:01,000 --> 00:00:02,500", "a < b and b > c, <3")), "a < b and b > c, <3"),
+        ("tags of SRT", srt(("00:00:01,000 --> 00:00:02,500", '{\\an8}<font color="#fff">A</font> <b>B</b>')), "A B"),
+        ("a joiner", srt(("00:00:01,000 --> 00:00:02,500", PERSIAN)), PERSIAN),
+        ("an emoji", srt(("00:00:01,000 --> 00:00:02,500", "\U0001f469\u200d\U0001f692")), "\U0001f469\u200d\U0001f692"),
+        ("breaks of ASS", dialogue("there\\hand\\nx\\Ny"), "there and x y"),
+        ("settings of ASS", dialogue("{\\b1}{a comment}Hi, there"), "Hi, there"),
+        ("text after a drawing", dialogue("{\\p1}m 0 0 l 10 0{\\p0}Hi"), "Hi"),
+        ("controls", srt(("00:00:01,000 --> 00:00:02,500", "A\u202eB\u0007C\tD")), "ABC D"),
+        ("blank lines in SRT", srt(("00:00:01,000 --> 00:00:02,500", "One\n\nTwo")), "One Two"),
+        ("a year in SRT", srt(("00:00:01,000 --> 00:00:02,500", "1984")), "1984"),
+    ],
+)  # fmt: skip
+def test_the_text_is_what_is_said(read, name, text, expected):
+    suffix = "vtt" if text.startswith("WEBVTT") else "ass" if text.startswith("[") else "srt"
+    (line,), account = read(f"{suffix}.{suffix}", text)
+    assert line == (1.0, 2.5, expected), name
+    assert not account.left_out
+
+
+def test_a_bad_cue_costs_itself_alone_and_is_said(read):
+    cues = ["00:00:01.000 --> 00:00:02.000\nOne", "00:00:03.0x0 --> 00:00:04.000\nBad"]
+    cues += ["stray text", "NOTE a comment", "00:00:05.000 --> 00:00:06.000\nThree", "     "]
+    lines, account = read("f.vtt", "WEBVTT\n\n" + "\n\n".join(cues) + "\n\n00:07.000 --> 00:08.000\nFour\n")
+    assert [line[2] for line in lines] == ["One", "Three", "Four"]
+    assert [where for where, _ in account.left_out] == ["line 9", "line 6"]
+    assert account.seen == 5
+
+
+@pytest.mark.parametrize(
+    ("times", "left_out"),
+    [
+        ("00:00:03 --> 00:00:04", False),
+        ("00:00:03:000 --> 00:00:04:000", False),
+        ("00:00:03 ,000 --> 00:00:04 ,000", False),
+        ("00:00:03.000 --> 00:00:04.000  X1:10 X2:20", False),
+        ("00:00:04,000 --> 00:00:03,000", True),
+        ("00:00:03,000 --> 00:00:03,000", True),
+        ("-00:00:03,000 --> 00:00:04,000", True),
+        ("00:00:03,000 -->", True),
+        ("00:61:03,000 --> 00:62:04,000", True),
+    ],
+)
+def test_times_are_read_or_left_out_and_never_become_words(read, times, left_out):
+    lines, account = read("f.srt", srt((at(1), "One"), (times, "Two"), (at(5), "Three")))
+    words = [text for *_, text in lines]
+    assert words == ["One", "Three"] if left_out else ["One", "Two", "Three"]
+    assert len(account.left_out) == left_out
+    assert left_out or lines[1][:2] == (3.0, 4.0)
+
+
+def test_a_nul_costs_itself_alone(read):
+    lines, _ = read("f.srt", srt(*((at(2 * n), f"T\0{n}") for n in range(4))))
+    assert [text for *_, text in lines] == ["T0", "T1", "T2", "T3"]
+
+
+def test_overlaps_stay_and_several_at_one_time_stay_in_the_order_of_the_file(read):
+    cues = (at(1, 10), "Sign"), (at(2), "Where is he?"), (at(2), "At home.")
+    lines, _ = read("f.srt", srt(*cues))
+    assert lines == [(1.0, 10.0, "Sign"), (2.0, 3.0, "Where is he?"), (2.0, 3.0, "At home.")]
+
+
+def test_rolling_captions_are_noted(read):
+    words = [f"line {n}" for n in range(9)]
+    rolling = srt(*((at(n), f"{words[n]}\n{words[n + 1]}") for n in range(8)))
+    assert any("repeat" in note for note in read("f.srt", rolling)[1].notes)
+    assert not read("g.srt", srt(*((at(n), words[n]) for n in range(8))))[1].notes
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be"])
+def test_marks_and_zeros_tell_the_encoding(read, encoding):
+    assert read("f.srt", srt((at(1), "Привет")), encoding)[0] == [(1.0, 2.0, "Привет")]
+
+
+def test_another_encoding_is_said_or_given(read):
+    text = srt((at(1), "Привет"))
+    assert any("Windows-1252" in note for note in read("f.srt", text, "cp1251")[1].notes)
+    lines, account = read("f.srt", text, "cp1251", encoding="cp1251")
+    assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
+    with pytest.raises(ManifestError, match=r"f.srt"):
+        read("f.srt", text, encoding="no-such")
+    assert read("g.srt", srt((at(1), "Café")), "cp1252")[0] == [(1.0, 2.0, "Café")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("f.srt", "no subtitles", "SRT, WebVTT or ASS"),
+        ("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2"),
+        ("f.sub", "{10}{20}Hello\n{30}{40}You\n", "MicroDVD"),
+        ("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing"),
+    ],
+)
+def test_what_holds_no_subtitles_says_why(read, name, text, what):
+    with pytest.raises(ManifestError, match=what):
+        read(name, text)
+
+
+def test_the_content_says_what_it_is_not_the_suffix(read):
+    lines, account = read("f.vtt", srt((at(1), "One")))
+    assert lines == [(1.0, 2.0, "One")]
+    assert (account.kind, any("WEBVTT" in note for note in account.notes)) == ("srt", True)
+
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).map(
+    lambda text: " ".join("".join(s for s in text if s.isprintable()).split())
+)
+SPANS = st.lists(
+    st.tuples(st.integers(0, 10**8), st.integers(9, 10**6), WORDS.filter(bool)), min_size=1, max_size=8
+).map(lambda rows: [Subtitle(a / 1000, (a + n) / 1000, text) for a, n, text in rows])
+
+
+@given(SPANS)
+def test_what_is_written_as_webvtt_is_read_back(tmp_path_factory, spans):
+    path = tmp_path_factory.mktemp("vtt") / "f.vtt"
+    path.write_text(write_vtt(spans, "a title", ["a note"]), encoding="utf-8", newline="")
+    expected = [s._replace(text=s.text.replace("-->", "→")) for s in sorted(spans, key=lambda s: s[:2])]
+    assert read_subtitles(path) == expected
+    assert len(webvtt.read(path)) == len(spans)
+
+
+@given(SPANS)
+def test_what_is_written_as_srt_is_read_back(tmp_path_factory, spans):
+    path = tmp_path_factory.mktemp("srt") / "f.srt"
+    path.write_text(write_srt(spans), encoding="utf-8", newline="")
+    marks = str.maketrans("<>{}", "‹›()")
+    expected = [
+        s._replace(text=s.text.replace("-->", "→").translate(marks))
+        for s in sorted(spans, key=lambda s: s[:2])
+    ]
+    assert read_subtitles(path) == expected
+
+
+def test_accents_are_kept_as_they_are_written(read):
+    text = unicodedata.normalize("NFD", "Déjà")
+    assert read("f.srt", srt((at(1), text)))[0][0][2] == text

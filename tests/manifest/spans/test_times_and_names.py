@@ -1,0 +1,116 @@
+"""Seconds are made of text, and names compared, in one place; what fits two readings is refused."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import find_film, frame_label, frame_rate, time_code
+from obygaze_features.manifest.spans.instant import DROPPING, instants
+from obygaze_features.manifest.spans.names import path_of, refuse_twins
+
+PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "usual", "expected"),
+    [
+        (["12.5", "1234.25"], ".", [12.5, 1234.25]),
+        (["1,234.5", "1,280"], ".", [1234.5, 1280.0]),
+        (["1,234", "12.5"], ".", [1234.0, 12.5]),
+        (["999,5", "1000,5", "1.234"], "", [999.5, 1000.5, 1234.0]),
+        (["1.234,5"], "", [1234.5]),
+        (["1\u202f234,5", "1 234"], "", [1234.5, 1234.0]),
+        (["1.234", "5.678"], ".", [1.234, 5.678]),
+        (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
+        (["7", "", "8"], "", [7.0, None, 8.0]),
+        (["1e3", "5"], ".", [1000.0, 5.0]),
+    ],
+)
+def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
+    assert instants(cells, usual) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "usual"),
+    [
+        (["1,234", "1,280"], "."),
+        (["1.234", "1.280"], ""),
+        (["1,5", "2.5"], "."),
+        (["0.00104166666666667", "0.00105324074074074"], "."),
+        (["0,0208333333333333", "0"], ""),
+    ],
+)
+def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
+    with pytest.raises(ManifestError):
+        instants(cells, usual)
+
+
+@pytest.mark.parametrize("cell", ["90s", "1_0", "nan", "inf", "1:2:3:4:5", "PT1M", "12:61", "1,2,3", "0x10"])
+def test_what_is_no_time_is_an_error_of_its_cell(cell):
+    first, second = instants([cell, "2.5"])
+    assert isinstance(first, ManifestError)
+    assert second == 2.5
+
+
+RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n in (24, 30, 60, 120))]
+
+
+@given(st.sampled_from(RATES), st.integers(0, 24 * 3600 * 24), st.booleans())
+def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
+    label = frame_label(frames, rate, drop=drop and rate in DROPPING)
+    assert time_code(label, rate) == float(frames / rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("01:00:00;00", "25"), ("01:00:00;00", "23.976"), ("01:00:00;00", "30"), ("00:02:00;00", "29.97"),
+        ("00:02:00;01", "29.97"), ("00:01:00;03", "59.94"), ("01:00:00:00", "12.5"), ("00:00:00:24", "24"),
+    ],
+)  # fmt: skip
+def test_time_codes_that_cannot_exist_are_refused(text, rate):
+    with pytest.raises(ManifestError):
+        time_code(text, frame_rate(rate))
+
+
+def test_a_tenth_minute_drops_nothing():
+    assert time_code("00:10:00;00", frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
+
+
+@pytest.mark.parametrize(
+    ("text", "movie"),
+    [
+        ("tt0054215", "tt0054215"), ("54215", "tt0054215"), ("TT54215", "tt0054215"),
+        ("https://www.imdb.com/title/tt0054215/", "tt0054215"), (r"C:\films\tt0054215.mkv", "tt0054215"),
+        ("file:///films/film0.mp4", "film0"), (" FILM0 ", "film0"),
+        ("De\u0301ja\u0300 vu", "film0"), ("film1", None),
+    ],
+)  # fmt: skip
+def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
+    assert find_film(text, PSYCHOS, PSYCHOS) == movie
+
+
+def test_a_title_of_two_films_and_twins_are_refused():
+    with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
+        find_film("psycho", PSYCHOS, PSYCHOS)
+    refuse_twins("annotator", ["AB", "AB", "CD"])
+    with pytest.raises(ManifestError):
+        refuse_twins("annotator", ["AB", "ab"])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        r"C:\films\a.mp4",
+        r"\\server\films\a.mp4",
+        "one\\a.mp4",
+        "https://x.example/f/a.mp4?t=1#x",
+        "~/a.mp4",
+        "/f/a.mp4",
+    ],
+)
+def test_paths_of_every_system_end_in_their_file(place):
+    assert path_of(place).name == "a.mp4"
