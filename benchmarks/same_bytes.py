@@ -214,9 +214,9 @@ WORKS = {
         film rate ~/scored ~/judged.csv
         film next ~/scored --n 12 --judged ~/judged.csv --out ~/more.csv
         film report ~/scored --out ~/report.html
-        manifest import judgements ~/judged.csv --out ~/judgements.csv
+        manifest import spans ~/judged.csv --out ~/judgements.csv
         $ sed 's#="human: level" LINGUISTIC_TYPE_REF="level" />#SPOKEN#' ~/film.eaf > ~/elan.eaf
-        manifest import eaf ~/elan.eaf --out ~/elan.csv
+        manifest import spans ~/elan.eaf --out ~/elan.csv
         manifest import film ~/second.mkv --scenes inputs/scenes.csv --out ~/scenes.csv
     """,
     "audits": """

@@ -233,7 +233,7 @@ def served(inputs: Path) -> Iterator[str]:
 def make_films(folder: Path) -> None:
     """Draw films and write a manifest of some of their clips."""
     labels, whole = write_corpus(folder, 1), folder / "all.csv"
-    words = ["manifest", "import", "folder", folder / "films", "--spans", labels, "--out", whole]
+    words = ["manifest", "import", "spans", labels, "--videos", folder / "films", "--out", whole]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         obygaze([str(word) for word in words])
     lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)

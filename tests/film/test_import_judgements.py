@@ -110,4 +110,4 @@ def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tm
 def test_files_of_no_workspace_are_read_without_such_a_notice(tmp_path):
     lines = [f"x{number},tt1,,{number},{number + 1},S,Look,AB,1," for number in range(4)]
     notices = import_judgements([file(tmp_path, "j.csv", *lines)], tmp_path).notices
-    assert len(notices) == 1  # that the scores were in sight
+    assert len(notices) == 2  # what was read, and that the scores were in sight

@@ -18,7 +18,7 @@ from obygaze_features.video import (
     played,
     probe,
     read_frames,
-    read_subtitles,
+    read_subtitle_track,
     uniform,
 )
 from obygaze_features.video.index import index_packets
@@ -164,7 +164,7 @@ def test_shots_and_subtitles_lie_on_it_too(tmp_path):
                         made.mux(packet)
     film = joined(tmp_path / "ab.mkv", parts)
     assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
-    assert [line.start_s for line in read_subtitles(film)] == pytest.approx([0.2, 1.4])
+    assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
 
 
 @pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv"])

@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans, time_code
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
 from obygaze_film.exchange.text_formats import BINS, _bin
@@ -116,13 +119,65 @@ def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
     assert "rounded to frames" in FORMATS[kind].loses
 
 
-def test_an_edit_list_has_points_and_says_that_it_loses_ends(film, segments):
-    text = export(film, "edl", rate=Fraction(25), top=20)
-    points = re.findall(r"\* LOC: (\d\d):(\d\d):(\d\d):(\d\d) BLUE", text)
-    frames = [((int(h) * 60 + int(m)) * 60 + int(s)) * 25 + int(f) for h, m, s, f in points]
-    assert frames == [round(Fraction(a, 1000) * 25) for a, _ in segments]
-    assert "ends are lost" in FORMATS["edl"].loses
+EVENT = re.compile(
+    r"(\d{3})  001      V     C        (\S+) (\S+) \2 \3  \n"
+    r" \|C:ResolveColor(\w+) \|M:([^|]*) \|D:(\d+)\n\* LOC: \2 "
+)
+
+
+@pytest.mark.parametrize(
+    ("rate", "start"),
+    [("25", ""), ("25", "01:00:00:00"), ("30000/1001", "01:00:00;00"), ("24000/1001", "10:00:00:00")],
+)
+def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time_code(
+    film, segments, rate, start
+):
+    fps = Fraction(rate)
+    text = export(film, "edl", rate=fps, top=20, start=start)
+    first = round(Fraction(time_code(start or "0", fps)) * fps)
+    events = EVENT.findall(text)
+    at = [round(Fraction(time_code(event[1], fps)) * fps) - first for event in events]
+    assert [round(Fraction(time_code(event[2], fps)) * fps) - first for event in events] == [
+        n + 1 for n in at
+    ]
+    spans = [(n, n + int(event[5])) for n, event in zip(at, events, strict=True)]
+    assert spans == [(round(Fraction(a, 1000) * fps), round(Fraction(b, 1000) * fps)) for a, b in segments]
+    assert f"FCM: {'DROP' if ';' in start else 'NON-DROP'} FRAME" in text
     assert text.isascii()
+
+
+@pytest.mark.parametrize(("rate", "start"), [("12.5", ""), ("25", "01:00:00;00"), ("29.97", "00:01:00;00")])
+def test_a_start_or_rate_without_time_code_is_refused(film, rate, start):
+    with pytest.raises(ManifestError):
+        export(film, "edl", rate=Fraction(rate) if rate != "29.97" else Fraction(30000, 1001), start=start)
+
+
+def test_praat_reads_its_tiers_back(film, tmp_path):
+    path = tmp_path / "film.TextGrid"
+    path.write_text(export(film, "textgrid"), encoding="utf-8")
+    textgrid = pytest.importorskip("praatio.textgrid")
+    read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
+    table = film.segments(top=0).sort_values("start_s")
+    found = [(one.start, one.end) for one in read.getTier("obygaze: segments").entries]
+    assert found == [(round(a, 6), round(b, 6)) for a, b in table[["start_s", "end_s"]].to_numpy()]
+    assert read.maxTimestamp == film.record.duration_s
+
+
+def test_no_export_comes_back_as_a_label(film, tmp_path):
+    for kind in ("textgrid", "rttm", "eaf"):
+        (tmp_path / f"film.{kind}").write_text(export(film, kind), encoding="utf-8")
+        imported = import_spans([tmp_path / f"film.{kind}"], tmp_path, annotator="AB")
+        assert not imported.manifest.clips, kind
+        (account,) = imported.accounts
+        assert account.seen == len(account.left_out)
+
+
+def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film):
+    said = film.subtitles.iloc[:0].copy()
+    said.loc[0], said.loc[1] = [1.0, 10.0, "Sign"], [2.0, 3.0, "Line"]
+    both = replace(film, subtitles=said)
+    names = re.findall('TIER_ID="(obygaze: [^"]*)"', export(both, "eaf", tiers=["subtitles"]))
+    assert names == ["obygaze: subtitles", "obygaze: subtitles (2)"]
 
 
 def test_web_annotations_have_media_fragments_and_name_the_model(film):
