@@ -31,8 +31,10 @@ settings.register_profile(
 settings.load_profile("obygaze")
 
 
-def pytest_collection_finish() -> None:
-    """Leave what collecting made, tests and large libraries, out of every later search for garbage."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave what collecting made out of every later search for garbage, and note large libraries in it."""
+    session.config.heavy = {"matplotlib", "ray", "torch", "transformers"} & sys.modules.keys()
     gc.freeze()
 
 

@@ -18,6 +18,7 @@ from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
 
+AutoConfig = later("transformers", "AutoConfig")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
 QUERY = "a man"
@@ -132,8 +133,13 @@ def test_the_function_is_public_whatever_was_imported_first():
     python("-c", code)
 
 
-def test_a_store_of_random_weights_is_searched_offline_and_says_that_it_is(tmp_path):
-    vectors = np.random.default_rng(0).normal(size=(6, 512)).astype(np.float32)
+def test_a_store_of_random_weights_is_searched_offline_and_says_that_it_is(tmp_path, monkeypatch):
+    body = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    text = body | {"vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 98, "pad_token_id": 0}
+    configs = {"text_config": text, "vision_config": body, "projection_dim": 24}
+    for_model = AutoConfig.for_model
+    monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **configs))
+    vectors = np.random.default_rng(0).normal(size=(6, 24)).astype(np.float32)
     sealed = seal_arrays(
         tmp_path / "films",
         dict.fromkeys(CLIPS, "film0"),

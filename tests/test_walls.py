@@ -135,3 +135,8 @@ def test_films_and_studies_take_of_the_core_what_it_offers():
 )
 def test_what_is_not_offered_is_refused(module, name):
     assert not is_offered(module, name)
+
+
+def test_collecting_the_tests_imports_nothing_heavy(request):
+    """Each process of a run collects them all: `tests.later` imports at first use."""
+    assert request.config.heavy == set()
