@@ -7,6 +7,12 @@ import pytest
 from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 
+NOT_WRITTEN = {
+    "intervals", "intervals-levels", "method", "method-levels", "pooled", "tests-methods", "learn", "share",
+    "rate-judges", "localise",
+}  # fmt: skip
+"""Rows to be run at their full size: their pages have the figures of the scripts that they replace."""
+
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_runs_and_its_page_has_its_table(name):
@@ -17,10 +23,13 @@ def test_a_row_runs_and_its_page_has_its_table(name):
     )
     assert all(result.figures), "a cell without a figure"
     page = (ROOT / row.page).read_text("utf-8")
-    block = re.search(f"<!-- planted: {name} -->\n(.*?)\n<!-- end -->", page, re.DOTALL)[1]
+    found = re.search(f"<!-- planted: {name} -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
+    assert (found is None) == (name in NOT_WRITTEN)
+    if found is None:
+        return
     lines = [
         [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in block.splitlines()
+        for line in found[1].splitlines()
         if line.startswith("|")
     ]
     assert lines[0] == [*row.heads, *row.columns]

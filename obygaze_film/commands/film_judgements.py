@@ -173,12 +173,13 @@ def compare(
     Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
     in all films. Draw the films to judge at random. The 95 % intervals contain both draws, of films and of
     windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and the films to judge
-    next are drawn and named. Films that the model was trained on are left out. --html also shows each film's
-    timeline, by year.
+    next are drawn and named. Have the same people judge films of all groups: a difference accounts for who
+    judged (column annotator), and is refused where each judged a group. Films that the model was trained on
+    are left out. --html also shows each film's timeline, by year.
 
     \b
-    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group or the trend
-    has too few judged films.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group, a difference
+    or the trend has no estimate.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ def anytime_interval(
     against which the mean capital of all bets never did (betting confidence sequence: Waudby-Smith and
     Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Bets are on the judgements themselves, and
     on their differences from the model's probabilities, as in `correct_rate`: the capital is the mean of
-    both. `benchmarks/coverage.py --part rate` measures the coverage.
+    both. `benchmarks/planted/rates.py` measures the coverage.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ A statistic that is no mean over movies has to be computed anew without each mov
 100 groups of movies are left out, one at a time, in place of movies (the delete-a-group jackknife, Kott 2001,
 Journal of Official Statistics 17(4)): the work then grows with the clips, and t has 99 degrees of freedom.
 
-Measured coverages stand in ``docs/evaluation.md`` and are repeated by ``benchmarks/coverage.py``.
+Measured coverages stand in ``docs/evaluation.md`` and are repeated by ``benchmarks/planted/scores.py``.
 """
 
 from collections.abc import Callable

@@ -249,7 +249,7 @@ class Metric:
         Its least and greatest value; intervals stay between them.
     higher_is_better : bool
     method_interval : bool
-        Whether the interval of the method on new movies covers what it says (`benchmarks/coverage.py`).
+        Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
     """
 
     name: str

@@ -14,8 +14,8 @@ How large T gets by chance is read from draws that shift a movie's presences by 
 going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
 freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
 shift keeps the order but for one cut per movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It
-assumes that features are about stationary within a movie, but for the line; `benchmarks/coverage.py` measures
-what long memory and drift do.
+assumes that features are about stationary within a movie, but for the line; `benchmarks/planted/scores.py`
+measures what long memory and drift do.
 """
 
 from dataclasses import dataclass

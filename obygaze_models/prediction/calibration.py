@@ -135,7 +135,7 @@ def margin(errors: NDArray[np.float64]) -> float:
 
     A prediction interval: Student's t with M degrees of freedom, times the root mean square of the errors,
     times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. It is on the scale of shares: on the
-    logit scale it would miss the films without any positive second (benchmarks/coverage.py --part share).
+    logit scale it would miss the films without any positive second (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
     return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)

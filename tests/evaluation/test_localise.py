@@ -1,6 +1,5 @@
 """Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from benchmarks.planted import frames
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
@@ -108,18 +108,17 @@ def test_a_movie_of_one_clip_has_no_chance_and_is_no_finding():
     assert alone["p"].tolist() == [1.0, 1.0]
 
 
-def test_smooth_scores_that_know_nothing_are_not_above_chance(monkeypatch):
+def test_smooth_scores_that_know_nothing_are_not_above_chance():
     """Chance of frames in random order: the interval of AP is wholly above it in .28 of these."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    simulated = importlib.import_module("coverage_localise")
-    few = [
-        simulated.verdicts(localise(*simulated.corpus(seed, *cell)))
-        for cell in simulated.cells()
-        for seed in range(6)
-    ]
-    for verdict in ("interval above", "above chance"):
-        n_wrong = sum(found[verdict].astype(int) for found in few)
-        assert (n_wrong <= binom.ppf(0.999, len(few), 0.05)).all(), (verdict, n_wrong)
+    (row,) = frames.ROWS
+    few = [row.draw(np.random.default_rng(seed), *cell.arguments) for cell in row.cells for seed in range(3)]
+    for name in (
+        "AP above chance",
+        "pointing above chance",
+        "AP's interval above",
+        "pointing's interval above",
+    ):
+        assert sum(found[name] for found in few) <= binom.ppf(0.999, len(few), 0.05), name
 
 
 def test_clips_without_a_boundary_are_left_out_and_counted():

@@ -46,7 +46,7 @@ def test_every_row_has_its_intervals_and_chance_levels():
 
 
 def test_the_interval_of_the_method_is_wider_and_there_is_none_where_thresholds_decide():
-    """Folds' thresholds move together: benchmarks/coverage.py measures .73 to .95 for these."""
+    """Folds' thresholds move together: benchmarks/planted/scores.py measures .73 to .95 for these."""
     found = summarise(table(film=0.5)).set_index("metric")
     absent = ["f1_weighted", "f1_macro", "balanced_accuracy"]
     assert found.loc[absent, ["method_low", "method_high"]].isna().all(axis=None)

@@ -1,4 +1,4 @@
-"""Simulate corpora with known truths, and predictions for them, for `coverage.py`.
+"""Worlds of corpora with known truths, and predictions for them.
 
 Corpora have 6 or 12 movies of 20 to 60 clips (uneven ones: 8 to 260), a quarter of them positive, of movies
 that are alike or differ (in their share of positives, and in an offset of all scores), of clips in no order
@@ -7,6 +7,7 @@ or in one that matters (labels and noise are first-order autoregressions). *null
 product's linear probe, with its inner folds, trained by the function that `evaluate` calls.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ SERIAL = 0.7
 """Autocorrelation of latent labels and of noise in corpora whose order matters; labels then have about .45 at
 lag 1, as ObyGaze12's have."""
 
-N_POPULATION = 3000
+N_POPULATION = 1000
 """Movies of the corpus that gives the truth of a metric of given models."""
 
 N_FEATURES = 8
@@ -186,11 +187,14 @@ def features(rng: np.random.Generator, drawn: Corpus, kind: Kind, rho: float) ->
     return X
 
 
-def left_out(X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False) -> pd.DataFrame:
-    """Predict each movie by the linear probe, trained on the others as `evaluate` does."""
+def left_out(
+    X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False, tested: Iterable[int] | None = None
+) -> pd.DataFrame:
+    """Predict each movie (or those tested) by the linear probe, trained on the others as `evaluate` does."""
     score, threshold = np.empty((2, len(X)))
     names = drawn.movies.astype(str)
-    for movie in np.unique(drawn.movies):
+    every = np.unique(drawn.movies) if tested is None else np.array([*tested])
+    for movie in every:
         own = drawn.movies == movie
         known = (LINEAR, 0, X[~own], drawn.y[~own])
         learnt = (
@@ -199,7 +203,8 @@ def left_out(X: Floats, drawn: Corpus, model: str = "m", *, levels: bool = False
             else fit(*known, movies=names[~own])
         )
         score[own], threshold[own] = learnt.scores(X[own], names[own]), learnt.threshold
-    return table(drawn.y, drawn.movies, score, threshold, model)
+    own = np.isin(drawn.movies, every)
+    return table(drawn.y[own], drawn.movies[own], score[own], threshold[own], model)
 
 
 def trained(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:

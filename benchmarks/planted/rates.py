@@ -1,0 +1,294 @@
+"""A film's share: expected by a model (`film score`), and judged (`film rate`, the workspace at any time)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from benchmarks.planted.corpora import smooth
+from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from obygaze_film.judged_rate import Cells, estimate_rate, kappa_interval
+from obygaze_film.workspace.anytime import anytime_interval
+from obygaze_models.prediction.calibration import Calibration
+
+RHO: Final = 0.95
+"""Autocorrelation between neighbouring windows: passages last some 45 s."""
+
+SCENE: Final = 5
+"""Windows from one training scene to the next."""
+
+EDGE: Final = 0.02
+"""A true share nearer than this to 0 or 1 is in a column of its own."""
+
+WINDOW_S: Final = 46.0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of films of 300 to 900 windows.
+
+    Attributes
+    ----------
+    share, spread : float
+        Share of positives of the median film, and its SD over films on the logit scale.
+    none : float
+        Share of films without any positive.
+    strength, direction, offset : float
+        How far scores of positives lie above the others, its SD over films, and the SD of films' offsets.
+    """
+
+    share: float
+    spread: float
+    none: float
+    strength: float
+    direction: float
+    offset: float
+
+
+KINDS = {
+    "alike": Kind(0.25, 0.0, 0.0, 2.0, 0.0, 0.0),
+    "unlike, useless model": Kind(0.25, 0.9, 0.0, 0.0, 0.0, 0.5),
+    "unlike, AUC .83": Kind(0.25, 0.9, 0.0, 1.35, 0.4, 0.5),
+    "unlike, AUC .95": Kind(0.25, 0.9, 0.0, 2.4, 0.5, 0.5),
+    "very unlike": Kind(0.25, 1.6, 0.1, 2.0, 0.6, 1.0),
+    "rare positives": Kind(0.05, 1.0, 0.2, 2.0, 0.4, 0.5),
+    "frequent positives": Kind(0.90, 1.0, 0.0, 2.0, 0.4, 0.5),
+}
+
+
+def film(rng: np.random.Generator, kind: Kind) -> tuple[Floats, Floats]:
+    """Draw labels and scores [n] of a film's windows: both are autoregressions in time."""
+    n = int(600 * rng.uniform(0.5, 1.5))
+    share = expit(logit(kind.share) + kind.spread * rng.normal()) * (rng.random() >= kind.none)
+    y = (smooth(rng, n, RHO)[:, 0] < ndtri(share)).astype(np.float64)
+    reach = kind.strength + kind.direction * rng.normal()
+    return y, kind.offset * rng.normal() + reach * y + smooth(rng, n, RHO)[:, 0]
+
+
+def scenes(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, Floats, np.ndarray]:
+    """Draw labels, scores and films [N] of the training scenes of some films; both labels occur."""
+    while True:
+        drawn = [tuple(values[::SCENE] for values in film(rng, kind)) for _ in range(n_films)]
+        y, scores = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        if 0 < y.sum() < len(y):
+            return y, scores, np.repeat(np.arange(n_films), [len(labels) for labels, _ in drawn])
+
+
+def expected(rng: np.random.Generator, kind: Kind, n_films: int) -> Draw:
+    """Ask for the bracket and the band of eight new films, 30 refits behind the band in place of 200."""
+    y, scores, film_of = scenes(rng, kind, n_films)
+    fitted = Calibration.fit(scores, y, film_of, n_draws=30)
+    bracket, band, edge, errors = [], [], [], []
+    for labels, logits in (film(rng, kind) for _ in range(8)):
+        true = float(labels.mean())
+        value, *ends = fitted.expected_share(logits, np.full(len(logits), 5.0))
+        low, high = fitted.bracket(value)
+        bracket.append((low or 0.0) <= true <= (high or 0.0))
+        band.append(ends[0] <= true <= ends[1])
+        edge.append(bracket[-1] if min(true, 1 - true) < EDGE else np.nan)
+        errors.append(value - true)
+    return {
+        "bracket holds": bracket,
+        "of shares near 0 or 1": edge,
+        "band would hold": band,
+        "mean error": np.abs(errors),
+        "bias": errors,
+    }
+
+
+def by_levels(rng: np.random.Generator, below: float) -> Draw:
+    """Calibrate on HN and S alone, and on all levels; half of a film is EN, which lies below HN."""
+    kind = Kind(0.22, 0.9, 0.0, 1.2, 0.3, 0.3)
+    y, scores, film_of = scenes(rng, kind, 12)
+    easy = (y == 0) & (rng.random(len(y)) < 0.6)
+    scores -= below * easy
+    labels, logits = film(rng, kind)
+    logits = logits - below * ((labels == 0) & (rng.random(len(labels)) < 0.6))
+    shares = {"true share": float(labels.mean())}
+    for name, own in (("expected, calibrated on HN and S", ~easy), ("on all levels", easy | True)):
+        fitted = Calibration.fit(scores[own], y[own], film_of[own], n_draws=1)
+        shares[name] = fitted.expected_share(logits, np.ones(len(logits)))[0]
+    return shares
+
+
+# --- judged
+# ---------------------------------------------------------------------------
+MODELS: Final = {
+    "useless": 0.0,
+    "fair: AUC .76": 1.0,
+    "good: AUC .92": 2.0,
+    "perfect": np.inf,
+    "fair, 1.5 logits too high": 1.0,
+}
+
+
+def modelled(rng: np.random.Generator, n: int, share: float, model: str) -> tuple[Floats, Floats]:
+    """Draw labels y of n cells and a model's probabilities p, [n], calibrated unless its name says not."""
+    y = rng.permuted(np.arange(n) < max(1, round(share * n))).astype(np.float64)
+    quality = MODELS[model]
+    if quality in (0.0, np.inf):
+        return y, y if quality else np.full(n, y.mean())
+    score = quality * (y - 0.5) + rng.normal(size=n)
+    return y, expit(quality * score + logit(y.mean()) + 1.5 * ("too high" in model))
+
+
+Lengths = Callable[[np.random.Generator, Floats], Floats]
+
+
+def longer(times: float) -> Lengths:
+    """Make rows as long as shots, a third of them shorter than half the mean, and positive ones longer."""
+    return lambda rng, y: 4 * rng.lognormal(0.0, 0.76, len(y)) * np.where(y > 0, times, 1.0)
+
+
+def few_long(rng: np.random.Generator, y: Floats) -> Floats:
+    """Make one row in twenty 120 s and the others 5 s, whatever their label."""
+    return np.where(rng.permuted(np.arange(len(y)) < len(y) // 20), 120.0, 5.0)
+
+
+def windows(rng: np.random.Generator, y: Floats) -> Floats:
+    """Make windows of a grid, of which one in ten is partly black or credits."""
+    return np.where(rng.random(len(y)) < 0.1, rng.uniform(0.5, WINDOW_S, len(y)), WINDOW_S)
+
+
+def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: str, lengths: Lengths) -> Draw:
+    """Ask `film rate` for a film's rate, from twenty draws of `film next --blind`."""
+    y, p = modelled(rng, size, share, model)
+    seconds = lengths(rng, y)
+    cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
+    name = str(rng.integers(2**31))
+    drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
+    found, truth = estimate_rate(cells, drawn, y[drawn]), float(np.average(y, weights=seconds))
+    width, alone = found.high - found.low, found.alone_high - found.alone_low
+    return {
+        "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
+        "width": width,
+        "of that of judgements alone": width.mean() / alone.mean() if alone.mean() > 0 else np.nan,
+        "bias": found.value - truth,
+    }
+
+
+def on_grid(rng: np.random.Generator, size: int, n: int, share: float, model: str) -> Draw:
+    """Rate windows of a grid."""
+    return rated(rng, size, n, share=share, model=model, lengths=windows)
+
+
+def on_shots(rng: np.random.Generator, lengths: Lengths, size: int, n: int) -> Draw:
+    """Rate rows of unlike length, the worst case, by a fair model."""
+    return rated(rng, size, n, share=0.2, model="fair: AUC .76", lengths=lengths)
+
+
+def agreed(rng: np.random.Generator, n: int, wrong: float) -> Draw:
+    """Ask for the interval of two judges' kappa, who err in a share of windows, 30 % of them positive."""
+    alike, called = (1 - wrong) ** 2 + wrong**2, 0.3 * (1 - wrong) + 0.7 * wrong
+    chance = called**2 + (1 - called) ** 2
+    y = rng.random(n) < 0.3
+    found = kappa_interval(*(y ^ (rng.random(n) < wrong) for _ in range(2)))
+    truth = (alike - chance) / (1 - chance)
+    return {"holds": np.nan if np.isnan(found.low) else found.low <= truth <= found.high}
+
+
+def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> Draw:
+    """Have judges who err judge 40 of 130 windows: what they would say of all, and the film's own share."""
+    size, n = 130, 40
+    y, p = modelled(rng, size, share, "fair: AUC .76")
+    seconds = windows(rng, y)
+    cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
+    drawn = np.array(cells.drawn(str(rng.integers(2**31)), 0)[:n])
+    calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
+    known = estimate_rate(cells, drawn[None], calls[drawn][None])
+    low, high = anytime_interval(cells, drawn, calls[drawn])
+    said, own = (float(np.average(values, weights=seconds)) for values in (calls, y))
+    start, end = known.low[0] - 1e-9, known.high[0] + 1e-9
+    return {
+        "what they would say, fixed number": start <= said <= end,
+        "at any time": low - 0.001 <= said <= high + 0.001,
+        "the film's own share, fixed number": start <= own <= end,
+    }
+
+
+LENGTHS: Final = {
+    "600 rows, positive ones 1.5 times as long": (longer(1.5), 600, (30, 60)),
+    "600 rows, 2.2 times": (longer(2.2), 600, (30, 60)),
+    "600 rows, 3 times": (longer(3.0), 600, (30, 60)),
+    "60 rows, 2.2 times": (longer(2.2), 60, (20, 30)),
+    "60 rows, one in twenty 120 s and the others 5 s": (few_long, 60, (20, 30)),
+}
+JUDGES: Final = {
+    "right": (1, 0.0),
+    "one, wrong in one of ten": (1, 0.1),
+    "two, each wrong in one of ten": (2, 0.1),
+}
+SHOWN = Column(digits=2)
+CODE, FILM = "docs/film-programmers.md", "docs/film.md"
+
+ROWS = [
+    Row(
+        "share", FILM, "film score",
+        "How often the 80 % bracket holds the true share of a new film, and what else is said of it.",
+        ("films", "of training"),
+        [Cell((name, str(n)), (kind, n)) for name, kind in KINDS.items() for n in (6, 30)],
+        expected,
+        {"bracket holds": Column(0.78), "of shares near 0 or 1": SHOWN, "band would hold": SHOWN,
+         "mean error": SHOWN, "bias": Column(signed=True)},
+        full=30, small=2, small_cells=2,
+    ),
+    Row(
+        "share-levels", FILM, "film score",
+        "What a model expects that was calibrated without a level.",
+        ("easy negatives",),
+        [Cell((f"{below} SD below hard ones",), (below,)) for below in (1.5, 0.5, 0.0)],
+        by_levels,
+        dict.fromkeys(("true share", "expected, calibrated on HN and S", "on all levels"), SHOWN),
+        full=30, small=2,
+    ),
+    Row(
+        "rate", FILM, "film rate",
+        "Films of 130 windows (100 minutes in windows of 46 s), a fifth of them marked: how often the 95 % "
+        "interval holds the share that the judge would mark in the whole film, and how wide it is.",
+        ("model", "windows judged"),
+        [Cell((name, str(n)), (130, n, 0.2, name)) for name in list(MODELS)[:4] for n in (20, 40, 60)],
+        on_grid, {"holds": Column(0.93), "width": SHOWN, "of that of judgements alone": SHOWN},
+        full=30, small=2,
+    ),
+    Row(
+        "rate-few", FILM, "film rate", "Films of few windows.", ("windows", "judged"),
+        [Cell((str(size), str(n)), (size, n, 0.2, name))
+         for size, n in ((26, 10), (26, 20), (26, 25), (13, 10), (13, 12)) for name in list(MODELS)[:3]],
+        on_grid, {"holds": Column(0.9)}, full=30, small=2,
+    ),
+    Row(
+        "rate-lengths", CODE, "film rate",
+        "Rows of unlike length, a fair model (AUC .76), a fifth marked.", ("rows", "judged"),
+        [Cell((name, str(n)), (lengths, size, n))
+         for name, (lengths, size, judged) in LENGTHS.items() for n in judged],
+        on_shots, {"holds": Column(0.93), "bias": Column(-0.01, 0.01, signed=True)}, full=30, small=2,
+    ),
+    Row(
+        "rate-windows", CODE, "film rate",
+        "Windows of 46 s, one in ten of them partly black or credits, shares of .05 to .5, 20 to 60 judged "
+        "of 130.",
+        ("model",),
+        [Cell((name,), (130, n, share, name))
+         for name in MODELS for n in (20, 40, 60) for share in (0.05, 0.2, 0.5)],
+        on_grid, {"holds": Column(0.92), "of that of judgements alone": SHOWN}, full=15, small=2,
+    ),
+    Row(
+        "kappa", CODE, "film rate", "Two judges who err: the 95 % interval of their kappa.", ("windows",),
+        [Cell((str(n),), (n, wrong)) for n in (20, 40, 60) for wrong in (0.25, 0.1, 0.03)],
+        agreed, {"holds": Column(0.93)}, full=100, small=10,
+    ),
+    Row(
+        "rate-judges", CODE, "film rate",
+        "Judges who err, 40 windows of 130, a fair model: how often intervals hold what they would say of "
+        "all windows, and how often that of a fixed number holds the film's own share.",
+        ("judges", "share"),
+        [Cell((name, f"{share:g}"), (*judges, share))
+         for name, judges in JUDGES.items() for share in (0.05, 0.2, 0.5)],
+        told,
+        {"what they would say, fixed number": Column(0.93), "at any time": Column(0.95),
+         "the film's own share, fixed number": Column()},
+        full=300, small=3,
+    ),
+]  # fmt: skip
