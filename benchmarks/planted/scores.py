@@ -42,7 +42,6 @@ from obygaze_models.evaluation import (
 )
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.evaluation.significance import permutation_pvalues
-from obygaze_studies.obygaze12.figure6 import error_factors
 
 GROUPS = {
     "AP": ("average_precision",),
@@ -176,6 +175,8 @@ def null_of_method(draws: list[Draw]) -> Draw:
 
 def of_factors(rng: np.random.Generator, n_movies: int, rho: float) -> Draw:
     """Ask `paper figure6` for error factors, two with an effect and two without."""
+    from obygaze_studies.obygaze12.figure6 import error_factors  # it draws, too
+
     truth = np.array([0.8, -0.5, 0.0, 0.0])
     sizes = np.maximum(8, (40 * rng.uniform(0.5, 1.5, n_movies)).astype(int))
     movies = np.repeat(np.arange(n_movies), sizes)
