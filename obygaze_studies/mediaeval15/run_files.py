@@ -126,7 +126,7 @@ def read_affect(path: Path) -> Calls:
     return calls
 
 
-class RunRecord(msgspec.Struct):
+class SubmissionRecord(msgspec.Struct):
     """What the rules of the task ask of a run's record."""
 
     external_data: bool
@@ -134,7 +134,7 @@ class RunRecord(msgspec.Struct):
     dev_movies: tuple[str, ...] = ()
 
 
-def read_record(path: Path) -> RunRecord:
+def read_record(path: Path) -> SubmissionRecord:
     """Read a run's record.
 
     Raises
@@ -148,7 +148,7 @@ def read_record(path: Path) -> RunRecord:
             '{"external_data": true} or false'
         )
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
+        return msgspec.json.decode(path.read_bytes(), type=SubmissionRecord)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise TaskError(f"{path}: {error}") from None
 
