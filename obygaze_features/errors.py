@@ -9,6 +9,7 @@ from pathlib import Path
 __all__ = [
     "BackboneError",
     "ExtractError",
+    "InputError",
     "InterruptedTransferError",
     "ManifestError",
     "NoRangesError",
@@ -40,6 +41,10 @@ class ObygazeError(ValueError):
 
 class OutputError(ObygazeError):
     """A file or folder cannot be written where it was asked for."""
+
+
+class InputError(ObygazeError):
+    """A file that was given is no regular file, or larger than such a file may be."""
 
 
 class ManifestError(ObygazeError):

@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
+from obygaze_features.door import STANDARD, open_regular
 from obygaze_features.errors import OutputError
 from obygaze_features.text import file_name
 
@@ -25,7 +25,6 @@ __all__ = [
     "NO_LICENCE",
     "NO_SUCH_FILE",
     "PARTIAL_SUFFIX",
-    "STANDARD",
     "digests_of",
     "empty",
     "file_names",
@@ -36,7 +35,6 @@ __all__ = [
     "make_folder",
     "naming",
     "open_binary",
-    "read_bytes",
     "refuse_existing",
     "remove_tree",
     "sha256_of",
@@ -61,9 +59,6 @@ NO_LICENCE: Final = "NOASSERTION"
 NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or not visible from this machine."""
 
-STANDARD: Final = Path("-")
-"""Standard input where a table is read, standard output where a file is written."""
-
 SYNC_THREADS = 16
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux, for renameat2
 QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
@@ -71,16 +66,6 @@ QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
 
 # --- one file, one folder
 # ---------------------------------------------------------------------------
-def read_bytes(path: Path) -> bytes:
-    """Read a file, or standard input, which is kept for whoever reads it again."""
-    return _standard_input() if path == STANDARD else path.read_bytes()
-
-
-@cache
-def _standard_input() -> bytes:
-    return sys.stdin.buffer.read()
-
-
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield the path of a new file to write; it replaces `path` if the block succeeds.
@@ -332,7 +317,7 @@ def sha256_of(data: bytes | memoryview) -> str:
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from obygaze_features.io import STANDARD, refuse_existing
+from obygaze_features.door import STANDARD
+from obygaze_features.io import refuse_existing
 
 __all__ = [
     "FILE",

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from obygaze_features.errors import first_line
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import InputError, first_line
 from obygaze_features.io import file_names, sha256_of
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
@@ -105,13 +106,10 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
 def bytes_of(path: Path) -> bytes:
     """Read a file of a scored film, unless it is larger than any such file."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise FilmError(f"{path}: {error.strerror or error}: score the film again") from error
-    if len(data) > MOST_BYTES:
-        raise FilmError(f"{path}: larger than the {MOST_BYTES >> 20} MB that a scored film's file may have")
-    return data
+        return read_bytes(path, MOST_BYTES, links=False)
+    except (OSError, InputError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise FilmError(f"{path}: {why}: score the film again") from error
 
 
 def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:

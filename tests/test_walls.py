@@ -16,7 +16,7 @@ OUTSIDE = ("obygaze_film", "obygaze_studies")
 SUPPORT = {
     *(
         f"obygaze_features.{name}"
-        for name in ("errors", "io", "lines", "locks", "options", "screen", "text", "workers")
+        for name in ("door", "errors", "io", "lines", "locks", "options", "screen", "text", "workers")
     ),
     *(f"obygaze_models.{name}" for name in ("blas", "errors")),
 }

@@ -10,8 +10,9 @@ import click
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, manifest_output, write_imported
+from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import STANDARD, refuse_existing
+from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output
 from obygaze_features.screen import progress_bar
 

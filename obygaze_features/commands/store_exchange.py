@@ -13,6 +13,7 @@ import click
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
+from obygaze_features.door import read_text
 from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
@@ -271,7 +272,7 @@ def import_(
     ):
         known: dict[str, object] = {}
         if declared is not None:
-            known = parse_declared(declared.read_text(encoding="utf-8"), str(declared))
+            known = parse_declared(read_text(declared), str(declared))
         elif about.get("provenance"):
             known = parse_declared(about["provenance"], f"{source}, provenance")
         called = backbone or about.get("backbone")

@@ -1,6 +1,7 @@
 """Read features stored as one table: a matrix with one row per clip, and the row ids."""
 
 import csv
+import io
 import math
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, first_line, install_command
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_hdf5 import (
@@ -35,7 +37,6 @@ from obygaze_features.exchange.import_items import (
     read_apart,
     refuse_giants,
 )
-from obygaze_features.io import read_bytes
 from obygaze_features.store.format import ARRAYS
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
@@ -45,6 +46,9 @@ NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
 )
 """Columns of manifests, of our exports and of pandas's indexes: never features, though they hold numbers."""
+
+MOST_TEXT = 2 << 30
+"""Most bytes of a table of text, which is held in memory."""
 
 MOST_UNPACKED = 16 << 30
 """Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
@@ -96,6 +100,7 @@ def table_items(
         raise StoreError(f"{path}: --from table reads {', '.join(readers)}{torch}")
     if columns and path.suffix.lower() not in {".csv", ".tsv", ".parquet"}:
         raise StoreError(f"{path}: has arrays and no columns: --columns is for CSV and Parquet")
+    open_regular(path).close()  # HDF5 and others open the name themselves, and would wait for a pipe
     with readers[path.suffix.lower()](path, ids) as content:
         yield content
 
@@ -124,7 +129,8 @@ def read_ids(path: Path) -> list[str]:
 # ---------------------------------------------------------------------------
 @contextmanager
 def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    opened = io.BufferedReader(open_regular(path, MOST_TEXT))
+    with io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as file:
         try:
             delimiter = _delimiter(file.readline())
             file.seek(0)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook_parts import (
@@ -42,9 +42,6 @@ ORDINAL_TASK = "levels"
 """Stands for all levels in order wherever a task is named, so no task may be called that."""
 
 TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
-
-MOST_BYTES = 1 << 16
-"""Of a codebook's file; the largest of a corpus has a tenth. A TOML reader may take quadratic time."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +282,7 @@ def parts_of(text: str) -> dict[str, Any]:
         Naming the key: text that is not TOML, an unknown or missing key, a value of another type.
     """
     try:
-        file = msgspec.convert(_tables(tomllib.loads(text)), CodebookFile)
+        file = msgspec.convert(_tables(parse_toml(text)), CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(str(error)) from None
     except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and of numbers too long
@@ -322,8 +319,6 @@ def load_codebook(path: str | Path) -> Codebook:
     'fights'
     """
     path = local_path(path)
-    if path.is_file() and path.stat().st_size > MOST_BYTES:
-        raise ManifestError(f"{path}: more than the {MOST_BYTES >> 10} KB that a codebook may have")
     text = composed(text_of(path))
     try:
         codebook = Codebook(**parts_of(text))

@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import STANDARD, local_path, write_together
+from obygaze_features.io import local_path, write_together
 from obygaze_features.manifest.clip import (
     Clip,
     Collected,

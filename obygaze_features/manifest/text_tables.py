@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
-from obygaze_features.io import local_path, read_bytes
+from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.encodings import marked_encoding
 from obygaze_features.manifest.spans.instant import instants

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError, first_line
 from obygaze_features.io import PARTIAL_SUFFIX, digests_of
 from obygaze_features.schema import Hex64, fits
@@ -107,7 +108,7 @@ class FolderFiles:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        with (self.path / name).open("rb", buffering=0) as file:
+        with open_regular(self.path / name) as file:
             if start:
                 file.seek(start if start > 0 else max(0, self.size(name) + start))
             if stop is not None:
@@ -117,7 +118,7 @@ class FolderFiles:
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        with (self.path / name).open("rb", buffering=0) as file:
+        with open_regular(self.path / name) as file:
             file.seek(start)
             while block := file.read(BLOCK):
                 yield block

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from obygaze_features.door import read_text
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Result, json_option, prints_result, show, site
 from obygaze_features.screen import progress_bar, table
 
@@ -133,7 +134,7 @@ def push(model: str, destination: str, name: str, version: str, notes: Path | No
     """
     from obygaze_models.persistence.sharing import push_model
 
-    said = "" if notes is None else notes.read_text("utf-8")
+    said = "" if notes is None else read_text(notes)
     entry = push_model(model, destination, name, version, notes=said)
     document = {"model": entry.label, "file": entry.file, "sha256": entry.sha256, "zoo": destination}
     return document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.door import read_text
 from obygaze_features.io import local_path, write_whole
 from obygaze_models.errors import PredictionsError
 
@@ -27,6 +28,9 @@ COLUMNS: dict[str, str] = {
     "store": "str",  # fingerprint
 }
 """Columns of the table, in order, with their types."""
+
+MOST_TABLE = 1 << 31
+"""Bytes of a table of predictions that is read: some ten million rows."""
 
 KEY = ["model", "task", "fold", "seed", "clip_id"]
 """What names a row: under some protocols a clip is tested in several folds."""
@@ -107,7 +111,7 @@ class Predictions:
         """
         path = local_path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text(path, MOST_TABLE)
             table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)
         except UnicodeDecodeError as error:
             raise PredictionsError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error

@@ -1,6 +1,5 @@
 """Write and read the folder of a run; the same run gives the same bytes."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from obygaze_features.door import parse_json, read_text
 from obygaze_features.io import local_path, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_models.errors import ObygazeError, RunError
@@ -68,8 +68,8 @@ def read_run(folder: Path | str) -> SavedRun:
             raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
     path = folder / "run.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        document = parse_json(read_text(path))
+    except ValueError as error:
         raise RunError(f"{path} is not the JSON document of a run: {error}") from error
     record = check_document(document, str(path))
     return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from obygaze_features.door import MOST_BYTES, open_regular
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
 from obygaze_models.blas import one_blas_thread
@@ -246,7 +247,7 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
-    place.stat()  # names a file that is missing, which safetensors does not
+    open_regular(place, MOST_BYTES).close()  # safetensors opens the name itself
     try:
         with safe_open(place, "numpy") as file:
             about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)

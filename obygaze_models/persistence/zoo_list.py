@@ -6,7 +6,6 @@ version) or ``NAME@VERSION``.
 
 import os
 import re
-import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files as package_files
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from obygaze_features.door import MOST_TOML, parse_toml
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text
@@ -124,14 +124,14 @@ def read_zoo(place: Path | str, *, missing_ok: bool = False) -> list[Entry]:
     ModelError
         There is none, or it is not what `model push` writes.
     """
-    data = _read_or_none(place, LIST)
+    data = _read_or_none(place, LIST, MOST_TOML)
     if data is None and missing_ok:
         return []
     if data is None:
         raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
     try:
-        listed = msgspec.convert(tomllib.loads(data.decode("utf-8")), _List).model
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        listed = msgspec.convert(parse_toml(data.decode("utf-8")), _List).model
+    except (ValueError, msgspec.ValidationError) as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
     labels = [entry.label for entry in listed]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):

@@ -196,11 +196,11 @@ def test_what_is_written_is_read_back_as_equal(codebook):
     assert again.digest() == codebook.digest()
 
 
-def test_a_file_larger_than_any_codebook_is_refused_unread(tmp_path):
+def test_a_key_of_more_parts_than_any_codebook_has_is_refused_unread(tmp_path):
     """A key of dots takes a TOML reader quadratic time."""
     path = tmp_path / "a.toml"
     path.write_text("a" + ".a" * 40_000 + " = 1\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="64 KB"):
+    with pytest.raises(ManifestError, match=r"a\.toml"):
         load_codebook(path)
 
 

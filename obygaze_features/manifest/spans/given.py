@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import read_bytes
 from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
 
 HEAD_BYTES = 1 << 16

@@ -1,0 +1,169 @@
+"""Read files that strangers may have made: opened once, regular, of bounded size, and never waited for.
+
+A pipe or a device in the place of a file would be waited for, or read without end. What matters is what was
+opened, so the open file is looked at, not its name.
+"""
+
+import errno
+import io
+import json
+import os
+import re
+import stat
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from obygaze_features.errors import InputError
+
+__all__ = [
+    "MOST_BYTES",
+    "MOST_TOML",
+    "STANDARD",
+    "open_regular",
+    "parse_json",
+    "parse_toml",
+    "read_bytes",
+    "read_text",
+]
+
+STANDARD: Final = Path("-")
+"""Standard input where a file is read, standard output where one is written."""
+
+MOST_BYTES: Final = 1 << 28
+"""Most bytes of a file that is held in memory, unless its reader sets another limit."""
+
+NO_FILE: Final = "a pipe or a device, and a file was expected"
+
+MOST_TOML: Final = 1 << 22
+"""Most bytes of a TOML document."""
+
+MOST_PARTS: Final = 16
+"""Most parts of a dotted key: memory grows with the square of their number."""
+
+_GIVEN_OPEN = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
+"""Names of what the caller has opened already, such as the pipe of a shell's `<(...)`."""
+
+_QUOTED = re.compile(
+    r'"""(?s:.)*?"""|' + r"'''(?s:.)*?'''|" + r'"(?:\\.|[^"\\\n])*+"|' + r"'[^'\n]*+'|" + r"#[^\n]*+"
+)
+_LONG_KEY = re.compile(rf'(?<![\w-])(?:[\w-]++|"")(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"")){{{MOST_PARTS}}}')
+
+
+def open_regular(path: Path | str, most: int | None = None, *, links: bool = True) -> io.FileIO:
+    """Open a regular file for reading, without waiting for it.
+
+    Parameters
+    ----------
+    most
+        Most bytes that it may have; None for a file that is not held in memory.
+    links
+        Whether the last part of the path may be a link: not in folders that strangers sent.
+
+    Raises
+    ------
+    InputError
+        It is a pipe, a device or a socket, larger, or a link where there may be none.
+    OSError
+        Naming it: it cannot be opened, or is a folder.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags if links else flags | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno == errno.ELOOP and not links:
+            raise InputError(f"{path}: a link, and a file of this folder was expected") from None
+        if error.errno == errno.ENXIO:  # a socket
+            raise InputError(f"{path}: {NO_FILE}") from None
+        raise
+    status = os.fstat(descriptor)
+    wrong: OSError | InputError | None = None
+    if stat.S_ISDIR(status.st_mode):
+        wrong = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    elif not stat.S_ISREG(status.st_mode):
+        wrong = InputError(f"{path}: {NO_FILE}")
+    elif most is not None and status.st_size > most:
+        wrong = InputError(_too_large(path, most))
+    if wrong is not None:
+        os.close(descriptor)
+        raise wrong
+    return io.FileIO(descriptor)
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
+    """Read a file that has at most `most` bytes, or standard input, kept for whoever reads it again.
+
+    Raises
+    ------
+    InputError, OSError
+        As of `open_regular`.
+    """
+    if path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)):
+        data = _given_open(str(path))
+    else:
+        with io.BufferedReader(open_regular(path, most, links=links)) as file:
+            try:
+                data = file.read(most + 1)
+            except OSError as error:
+                error.filename = error.filename or str(path)
+                raise
+    if len(data) > most:
+        raise InputError(_too_large(path, most))
+    return data
+
+
+def read_text(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> str:
+    r"""Read a file of UTF-8 as `read_bytes` does, with line ends as ``\n``."""
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path, most, links=links)), encoding="utf-8").read()
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML whose keys have few parts.
+
+    Raises
+    ------
+    ValueError
+        It is no TOML, is too long, is nested too deeply, or a key has more than 16 parts.
+
+    Examples
+    --------
+    >>> parse_toml("a.b = 1")
+    {'a': {'b': 1}}
+    """
+    if len(text) > MOST_TOML:
+        raise ValueError(f"more than the {MOST_TOML >> 20} MB that are read")
+    if match := _LONG_KEY.search(_QUOTED.sub('""', text)):
+        raise ValueError(f"the key {match[0][:40]}... has more than {MOST_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse JSON of any depth that can be held.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, or is nested too deeply.
+    """
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+@cache
+def _given_open(name: str) -> bytes:
+    if name in {str(STANDARD), "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}:
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with open(name, "rb") as file:  # noqa: PTH123 - a pipe that the caller's shell fills
+        return file.read(MOST_BYTES + 1)
+
+
+def _too_large(path: Path, most: int) -> str:
+    size = f"{most >> 20} MB" if most >> 20 else f"{most >> 10} KB"
+    return f"{path}: larger than the {size} that such a file may have"

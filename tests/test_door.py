@@ -1,0 +1,196 @@
+"""What strangers may have made is read by one door: nothing is waited for, and nothing takes all memory."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import obygaze_film
+import obygaze_models as om
+from obygaze_features.door import MOST_PARTS, open_regular, parse_json, parse_toml, read_bytes, read_text
+from obygaze_features.errors import InputError, ObygazeError
+from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.manifest import import_spans, load_codebook, read_manifest, read_subtitles
+from obygaze_features.store import open_store
+from obygaze_models.persistence.zoo_list import read_zoo
+from tests.process import execute
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no names there")
+
+HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
+LEVELS = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
+EAF = """<?xml version="1.0"?><ANNOTATION_DOCUMENT><TIME_ORDER/>
+<TIER TIER_ID="AB: level" LINGUISTIC_TYPE_REF="t"/></ANNOTATION_DOCUMENT>"""
+
+
+def spans(path):
+    return import_spans([path], path.parent)
+
+
+TEXTS = {
+    "fights.codebook.toml": (f'name = "fights"\nversion = "1"\n{LEVELS}', load_codebook),
+    "films.csv": (f"{HEAD}\nabcd,film,a.mp4,1,2,EN,,\n", read_manifest),
+    "judged.csv": (f"{HEAD},seen_score\na,film,,0,5,EN,,AB,1\n", spans),
+    "a.eaf": (EAF, spans),
+    "a.TextGrid": ('File type = "ooTextFile"\nObject class = "TextGrid"\n', spans),
+    "a.rttm": ("SPEAKER film 1 1.00 2.00 <NA> <NA> AB <NA> <NA>\n", spans),
+    "a.srt": ("1\n00:00:01,000 --> 00:00:02,000\nhello there\n", read_subtitles),
+    "a.sums": ("no sums", om.read_sums),
+    "table.csv": ("clip_id,f0,f1\na,0.5,1\n", lambda path: table_items(path, None).__enter__()),
+    "zoo.toml": (
+        (ROOT / "obygaze_models/zoo/zoo.toml").read_text("utf-8"),
+        lambda path: read_zoo(path.parent),
+    ),
+    "film/film.json": (
+        '{"movie": "film", "models": []}',
+        lambda path: obygaze_film.read_films([path.parent]),
+    ),
+    "run/run.json": ('{"n_classes": 2}', lambda path: om.read_run(path.parent)),
+}
+FOLDERS = {
+    "a.model": (TESTS / "persistence/frozen/protocol_3_attentive.model", om.load_model),
+    "store/data/features.zarr/zarr.json": (
+        TESTS / "store/frozen/format-1.2-1.0.0",
+        lambda path: open_store(path.parents[2]),
+    ),
+}
+
+
+def replaced(old, new):
+    def change(path, good):
+        at = next((n for n, byte in enumerate(good) if chr(byte).isalnum() and n > len(good) // 3), 0)
+        path.write_bytes(good[:at] + new + good[at + old :])
+
+    return change
+
+
+def sparse(path, _):
+    with path.open("wb") as file:
+        file.truncate(8 << 30)
+
+
+ENDLESS = {
+    "a pipe": lambda path, _: os.mkfifo(path),
+    "/dev/zero": lambda path, _: path.symlink_to("/dev/zero"),
+    "eight sparse gigabytes": sparse,
+}
+SMALL = {
+    "dots": lambda path, _: path.write_text("a" + ".a" * 20_000 + " = 1\n"),
+    "brackets": lambda path, _: path.write_text("[" * 100_000),
+    "NaN": replaced(1, b"NaN"),
+    "1e300": replaced(1, b"1e300"),
+    "right to left": replaced(1, "\u202e".encode()),
+    "a path": replaced(1, b"../x"),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "cut": lambda path, good: path.write_bytes(good[: len(good) // 2]),
+    "flipped": lambda path, good: path.write_bytes(
+        bytes(byte ^ (0x10 * (n == len(good) // 2)) for n, byte in enumerate(good))
+    ),
+}
+
+
+def prepared(folder, name):
+    """Lay the good file out; return its path, what reads it, and its bytes, which are taken away."""
+    path = folder / name
+    if name in TEXTS:
+        text, reader = TEXTS[name]
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "predictions.csv").write_text("")
+        path.write_text(text, encoding="utf-8")
+    else:
+        source, reader = FOLDERS[name]
+        if source.is_file():
+            shutil.copy(source, path)
+        else:
+            shutil.copytree(source, folder / Path(name).parts[0])
+    good = path.read_bytes()
+    path.unlink()
+    return path, reader, good
+
+
+NAMES = [*TEXTS, *FOLDERS]
+
+
+@POSIX
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("hostile", ENDLESS)
+def test_what_has_no_end_is_refused_at_once(tmp_path, name, hostile):
+    path, reader, good = prepared(tmp_path, name)
+    ENDLESS[hostile](path, good)
+    with pytest.raises((ObygazeError, OSError)) as caught:
+        reader(path)
+    assert path.name in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("hostile", SMALL)
+def test_odd_content_is_read_or_is_a_line_for_the_user(tmp_path, name, hostile):
+    path, reader, good = prepared(tmp_path, name)
+    SMALL[hostile](path, good)
+    try:
+        reader(path)
+    except ObygazeError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
+
+
+def test_a_file_is_read_to_its_limit_and_what_else_a_name_may_be_is_refused(tmp_path):
+    (path := tmp_path / "a").write_bytes(b"one\r\ntwo\n")
+    assert read_bytes(path, 9) == b"one\r\ntwo\n"
+    assert read_text(path) == path.read_text("utf-8") == "one\ntwo\n"
+    with pytest.raises(InputError, match="a"):
+        read_bytes(path, 8)
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        open_regular(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        read_bytes(tmp_path / "nothing")
+
+
+@POSIX
+def test_links_are_followed_where_a_person_named_them_and_not_in_what_strangers_sent(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "link").symlink_to("a")
+    assert read_bytes(tmp_path / "link") == b"a"
+    with pytest.raises(InputError, match="link"):
+        read_bytes(tmp_path / "link", links=False)
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["<(cat films.csv)", "/dev/stdin < films.csv", "- < films.csv"])
+def test_what_the_shell_opened_is_read_as_standard_input_is(tmp_path, name):
+    (tmp_path / "films.csv").write_text(TEXTS["films.csv"][0])
+    words = ("bash", "-c", f"{sys.executable} -m obygaze manifest inspect {name}")
+    assert (
+        "1 clip"
+        in execute(*words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + ".a" * MOST_PARTS + " = 1",
+        "[" + ".".join("abc" for _ in range(MOST_PARTS + 1)) + "]",
+        " . ".join(['"a"'] * (MOST_PARTS + 1)) + " = 1",
+        "b = {" + ".".join(["'a.b'"] * 40) + " = 1}",
+        "a = " + "[" * 100_000,
+        "# " + "x" * (1 << 22),
+    ],
+    ids=["dotted", "header", "quoted", "inline", "nested", "long"],
+)
+def test_toml_that_takes_much_for_its_size_is_refused(text):
+    with pytest.raises(ValueError, match=r"parts|deeply|MB"):
+        parse_toml(text)
+
+
+def test_dots_in_texts_numbers_and_comments_are_no_keys():
+    dots = "." * 99 + "a.b" * 40
+    text = f'# {dots}\na = "{dots}"\nb = """\n{dots}"""\nc = [{"1.5, " * 40}]\n"{dots}" = 1\nd.e.f = 2\n'
+    found = parse_toml(text)
+    assert (found["a"], found["b"], found[dots], found["d"]) == (dots, dots, 1, {"e": {"f": 2}})
+    assert found["c"] == [1.5] * 40
+    with pytest.raises(ValueError, match="deeply"):
+        parse_json("[" * 100_000)
