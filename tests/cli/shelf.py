@@ -123,7 +123,7 @@ def _planted(folder: Path) -> None:
     shutil.copy(folder / "video.mp4", folder / "videos" / "m1" / "a.mp4")
     calm = (folder / "violence.codebook.toml").read_text("utf-8").replace('version = "1"', 'version = "2"')
     (folder / "other.toml").write_text(calm, encoding="utf-8")
-    fights = import_folder(folder / "videos", folder, None, load_codebook(folder / "other.toml"))
+    fights = import_folder(folder / "videos", folder, load_codebook(folder / "other.toml"))
     write_manifest(fights.manifest, folder / "fights-2.csv")
 
 

@@ -189,9 +189,10 @@ def test_names_that_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
     for name in (NFC, NFD):
         (tmp_path / f"{name}.mp4").touch()
-    for table in (None, spans):
-        with pytest.raises(ManifestError):
-            import_folder(tmp_path, tmp_path, table)
+    with pytest.raises(ManifestError):
+        import_folder(tmp_path, tmp_path)
+    with pytest.raises(ManifestError):
+        import_spans([spans], tmp_path, videos=tmp_path)
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
     assert [film.movie for film in films] == [NFC, NFC]
     with pytest.raises(ManifestError):

@@ -143,9 +143,15 @@ class _Films:
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
         self._named: set[PurePosixPath] = set()
+        self._found: dict[str, PurePosixPath | None] = {}
 
     def find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
+        if place not in self._found:
+            self._found[place] = self._look_for(place)
+        return self._found[place]
+
+    def _look_for(self, place: str) -> PurePosixPath | None:
         wanted = path_of(composed(place.strip()))
         parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
         for n in range(len(parts), 0, -1):
@@ -198,6 +204,7 @@ class _Made:
         self._missing: dict[str, str] = {}
         self._places: dict[str, str] = {}
         self._lengths: dict[str, float | None] = {}
+        self._stored_as: dict[tuple[Path, str], str] = {}
 
     # --- tables with the columns of a manifest
     # ---------------------------------------------------------------------------
@@ -297,8 +304,9 @@ class _Made:
         if "video" in cells and not written and not cells.get("movie"):
             problems.add(line, "is empty", "video")
             return None
+        before = len(problems.messages)
         file = problems.attempt(line, "video", self._films.find, written) if written else None
-        if written and problems.messages and problems.messages[-1].startswith(f"line {line},"):
+        if len(problems.messages) > before:
             return None
         inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
         if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
@@ -328,6 +336,12 @@ class _Made:
 
     def _stored(self, given: Given, written: str, file: PurePosixPath | None) -> str:
         """Return where a video lies from the manifest, as far as that is known."""
+        key = (given.path, written)
+        if key not in self._stored_as:
+            self._stored_as[key] = self._place(given, written, file)
+        return self._stored_as[key]
+
+    def _place(self, given: Given, written: str, file: PurePosixPath | None) -> str:
         folder = self._films.folder or given.path.absolute().parent
         if file is not None:
             return stored_path(folder / file, self._root)
