@@ -11,7 +11,7 @@ alone, so that a change costs what its tests cost. Constants of modules and defa
     python benchmarks/mutate.py [--calls calls.json] [--room PACKAGE] [--number 120] [--seed 0]
         [--only MODULE:LINE:COLUMN...]
 
-A room is a package of `TESTS`, or the beginning of some; by default all are changed.
+A room is a package or module of `TESTS`, or the beginning of some; by default all are changed.
 """
 
 import ast
@@ -39,13 +39,18 @@ from measure import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
+    "obygaze_features/io": ["tests/test_io.py", "tests/store"],
     "obygaze_features/store": ["tests/store"],
     "obygaze_features/exchange": ["tests/exchange"],
     "obygaze_models/models": ["tests/models"],
     "obygaze_models/evaluation": ["tests/evaluation"],
+    "obygaze_models/persistence": ["tests/persistence"],
+    "obygaze_models/joint": ["tests/joint"],
+    "obygaze_models/prediction": ["tests/prediction"],
     "obygaze_film": ["tests/film"],
+    "obygaze_studies": ["tests/studies"],
 }
-"""Packages that are changed, and their tests."""
+"""Packages and modules that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
 BUDGET_S, WALL_S = 10, 1800
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting."""
@@ -312,7 +317,8 @@ def main() -> None:
         pytest.main(words, [calls])
         asked.calls.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
         return
-    modules = [str(path.relative_to(ROOT)) for at in rooms for path in sorted((ROOT / at).rglob("*.py"))]
+    files = [path for at in rooms for path in (*sorted((ROOT / at).rglob("*.py")), ROOT / f"{at}.py")]
+    modules = [str(path.relative_to(ROOT)) for path in files if path.is_file()]
     every = [mutant for module in modules for mutant in mutants(module)]
     chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
     if asked.only != [""]:

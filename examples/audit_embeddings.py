@@ -12,7 +12,7 @@ import numpy as np
 
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import plain, write_report
-from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
+from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.eat.eat_tests import EatTest
 from obygaze_studies.eat.effect_size import audit_eat
 
@@ -39,11 +39,12 @@ def main(folder: Path) -> None:
         texts=texts,
         space=SPACE,
     )
+    attributes = read_embeddings(folder / "texts")
     report = audit_eat(
         read_embeddings(folder / "images"),
-        read_embeddings(folder / "texts"),
+        attributes,
         items={name: {"item_id": name, "group": group} for name, group in groups.items()},
-        text_ids=read_stored_text_ids(folder / "texts"),
+        text_ids=attributes.text_ids(),
         tests=[EatTest("sad_by_group", {"group": "x"}, {"group": "y"}, SAD, NEUTRAL)],
     )
     print(plain(report))

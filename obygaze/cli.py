@@ -101,9 +101,9 @@ audit words | studies.audit:words | Count emotion words in captions.
 audit alpha | studies.audit:alpha | Compute Cronbach's alpha of raters.
 audit text-directions | studies.audit:text_directions | Compare texts of concepts with labelled CAVs.
 audit saliency | studies.audit:saliency | Measure Grad-CAM maps in regions of interest.
-audit gender-score | studies.audit_gender:gender_score | Compute Gender Scores of captions.
-audit objects | studies.audit_gender:objects | Find the objects of images with CLIP.
-audit cooc | studies.audit_gender:cooc | Count co-occurrences of objects and genders.
+audit gender-score | studies.audit:gender_score | Compute Gender Scores of captions.
+audit objects | studies.audit:objects | Find the objects of images with CLIP.
+audit cooc | studies.audit:cooc | Count co-occurrences of objects and genders.
 task | | Run benchmark tasks of related papers.
   obygaze task mediaeval15 score --help
 task mediaeval15 | | Run MediaEval 2015 Affective Impact of Movies.

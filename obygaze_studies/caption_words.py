@@ -1,26 +1,19 @@
 """Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from obygaze_features.store import open_store
-from obygaze_models.report import Picture, Report, cell
-from obygaze_studies.audit_common.audit_tables import (
-    Row,
-    audit_report,
-    drawn_by,
-    read_rows,
-    read_text,
-    table,
-)
 from obygaze_studies.audit_common.embeddings import choose_group
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.inputs import Row, read_rows, read_text
 from obygaze_studies.errors import AuditError
 
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -40,8 +33,6 @@ EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 GROUP = ("emotion", "level", "condition")
 """Columns of the table of items by which images are grouped; `emotion` names the list of words."""
-
-PICTURED = "words of the intended emotion per 1,000 captions"
 
 
 @dataclass(frozen=True)
@@ -88,16 +79,15 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
         return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
     store = open_store(texts)
     group = choose_group(store)
+    where = f"{store.where}, group {group.name}"
     if group.text is None:
-        raise AuditError(f"{store.where}, group {group.name}: its rows are clips, not texts")
+        raise AuditError(f"{where}: its rows are clips, not texts")
     known = dict(zip(group.clip_ids, group.text, strict=True))
     rows = read_rows(path, ["caption_id", "image_id"], unique=["caption_id"])
     for row in rows:
         if row["caption_id"] not in known:
-            raise AuditError(
-                f"{path}: caption_id {row['caption_id']} of image "
-                f"{row['image_id']} has no text in {store.where}, group {group.name}"
-            )
+            about = f"caption_id {row['caption_id']} of image {row['image_id']}"
+            raise AuditError(f"{path}: {about} has no text in {where}")
     pairs = tuple((row["image_id"], known[row["caption_id"]]) for row in rows)
     return Captions(pairs, len(known) - len(pairs), store.fingerprint)
 
@@ -153,6 +143,16 @@ def count_words(
     return {image: ImageCounts(n, dict(words[image]), tuple(held[image])) for image, n in numbers.items()}
 
 
+def prepare(
+    captions: Path, items: Mapping[str, Row], texts: Path | None = None, lists: Any = None, **how: Any
+) -> dict[str, Any]:
+    """Count the captions of a table or a store: what `audit_words` takes."""
+    chosen, read = lists or EMOTION_WORDS, read_captions(captions, texts)
+    counts = count_words(read.pairs, chosen)
+    return how | {"counts": counts, "items": items, "lists": chosen, "read": read}
+
+
+@audited("words")
 def audit_words(
     counts: Mapping[str, ImageCounts],
     items: Mapping[str, Row],
@@ -160,8 +160,8 @@ def audit_words(
     lists: Mapping[str, Sequence[str]] = EMOTION_WORDS,
     min_total: int = 100,
     ratio: tuple[str, str] | None = None,
-    origin: Mapping[str, object] | None = None,
-) -> Report:
+    read: Captions | None = None,
+) -> Finding:
     """Count, by emotion, level and condition, the words of the intended emotion per 1,000 captions.
 
     Parameters
@@ -176,8 +176,8 @@ def audit_words(
         A word with fewer occurrences in all captions is left out.
     ratio
         Two conditions: the rate of the first is divided by that of the second.
-    origin
-        What to record of where the captions came from.
+    read
+        Where the captions come from.
 
     Raises
     ------
@@ -185,66 +185,54 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
-    totals = Counter[str]()
-    for image in counts.values():
-        totals.update(image.words)
-    kept = {
-        emotion: [word for word in words if totals[word] >= min_total] for emotion, words in lists.items()
-    }
-    groups = _groups(items, counts, lists)
-    rows = [_row(group, images, counts, kept) for group, images in groups.items()]
+    totals = sum((Counter(image.words) for image in counts.values()), Counter())
+    kept = {name: [word for word in words if totals[word] >= min_total] for name, words in lists.items()}
+    rows = [_row(group, images, counts, kept) for group, images in _groups(items, counts, lists).items()]
     if ratio:
         _divide(rows, ratio)
     named = sorted({word for words in lists.values() for word in words})
     rare = [word for word in named if totals[word] < min_total]
     strangers = sorted(set(counts) - set(items))
-    summary: dict[str, object] = {
-        "word_totals": {word: totals[word] for word in named},
-        "left_out_words": rare,
-        "n_captions": sum(image.n_captions for image in counts.values()),
-        "images_without_item": strangers,
-    }
-    record: dict[str, object] = {
-        **(origin or {}),
-        "lists": {emotion: list(words) for emotion, words in lists.items()},
-        "min_total": min_total,
-        "ratio": list(ratio) if ratio else None,
-        "source": "Wolfe et al., FAccT 2023, section 4.3; Figure 3 there prints no numbers",
-    }
-    columns = ["emotion", "level", "condition", "n_images", "n_captions", "count", "per_1000"]
-    columns += ["captions_with_any", *(["ratio"] if ratio else [])]
-    notes = [
-        f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}"
-        for names, what in ((rare, "words too rare"), (strangers, "images without an item"))
-        if names
-    ]
-    often = max(rows, key=lambda row: float(str(row["per_1000"] or 0)))
-    answer = (
-        f"words of the intended emotion are most frequent where it is {often['emotion']} "
-        f"({often['level']}, {often['condition']}): {cell(often['per_1000'])} in 1,000 captions"
-    )
-    return audit_report(
-        "words",
-        "Words of the intended emotion in captions",
-        rows,
-        [table("Occurrences per 1,000 captions", rows, columns)],
-        record,
-        answer=answer,
-        summary=summary,
-        notes=notes,
-        picture=Picture("words", f"{PICTURED.capitalize()}; n: captions", _bars(rows)),
+    left_out = {"words too rare": rare, "images without an item": strangers}
+    return Finding(
+        rows=rows,
+        columns=["ratio"] if ratio else [],
+        said=max(rows, key=lambda row: row["per_1000"]),
+        record={
+            **({} if read is None else {"texts": read.fingerprint}),
+            "lists": {emotion: list(words) for emotion, words in lists.items()},
+            "min_total": min_total,
+            "ratio": list(ratio) if ratio else None,
+        },
+        summary={
+            "word_totals": {word: totals[word] for word in named},
+            "left_out_words": rare,
+            "n_captions": sum(image.n_captions for image in counts.values()),
+            "images_without_item": strangers,
+        },
+        notes=[
+            f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}"
+            for what, names in left_out.items()
+            if names
+        ],
+        remarks=[f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere"]
+        if read and read.n_unnamed
+        else [],
+        draw=_bars(rows),
     )
 
 
-def _bars(rows: Sequence[Mapping[str, Any]]) -> Callable[[Path], None]:
+def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
     of = {(f"{row['emotion']} {row['level']}", row["condition"]): row for row in rows}
     labels, conditions = (list(dict.fromkeys(key[index] for key in of)) for index in (0, 1))
     none = {"per_1000": None, "n_captions": 0}
-    grid = [[of.get((label, condition), none) for condition in conditions] for label in labels]
-    series = {name: [row[index]["per_1000"] for row in grid] for index, name in enumerate(conditions)}
-    sizes = [", ".join(f"{row['n_captions']:,}" for row in own) for own in grid]
+    series = {name: [of.get((label, name), none)["per_1000"] for label in labels] for name in conditions}
+    sizes = [
+        ", ".join(f"{of.get((label, name), none)['n_captions']:,}" for name in conditions) for label in labels
+    ]
     named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
-    return drawn_by("draw_bars", labels=named, series=series, axis=PICTURED)
+    axis = "words of the intended emotion per 1,000 captions"
+    return drawn_by("draw_bars", labels=named, series=series, axis=axis)
 
 
 def _groups(
@@ -252,14 +240,12 @@ def _groups(
 ) -> dict[tuple[str, ...], list[str]]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for image, row in items.items():
-        for column in GROUP:
-            if column not in row:
-                raise AuditError(f"the table of items has no column {column}")
+        if missing := [column for column in GROUP if column not in row]:
+            raise AuditError(f"the table of items has no column {missing[0]}")
         if row["emotion"] not in lists:
             raise AuditError(
-                f"image {image}: no list of words for the emotion {row['emotion']!r}, "
-                f"but for {', '.join(lists)}; "
-                "leave the image out of the items if it is meant to show none of these"
+                f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
+                f"{', '.join(lists)}; leave the image out of the items if it is meant to show none of these"
             )
         group = tuple(row[column] for column in GROUP)
         if image not in counts:
@@ -269,16 +255,12 @@ def _groups(
 
 
 def _row(
-    group: tuple[str, ...],
-    images: Sequence[str],
-    counts: Mapping[str, ImageCounts],
-    kept: Mapping[str, Sequence[str]],
-) -> dict[str, object]:
+    group: tuple[str, ...], images: Sequence[str], counts: Mapping[str, ImageCounts], kept: Mapping[str, Any]
+) -> dict[str, Any]:
     words, own = kept[group[0]], [counts[image] for image in images]
     n_captions = sum(image.n_captions for image in own)
     count = sum(image.words.get(word, 0) for image in own for word in words)
-    return {
-        **dict(zip(GROUP, group, strict=True)),
+    return dict(zip(GROUP, group, strict=True)) | {
         "n_images": len(images),
         "n_captions": n_captions,
         "count": count,
@@ -288,16 +270,16 @@ def _row(
     }
 
 
-def _divide(rows: list[dict[str, object]], ratio: tuple[str, str]) -> None:
+def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
     """Put the ratio of two conditions into the rows of the first."""
     for condition in ratio:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")
-    rate = {tuple(row[column] for column in GROUP): cast("float", row["per_1000"]) for row in rows}
+    rate = {tuple(row[column] for column in GROUP): row["per_1000"] for row in rows}
     for row in rows:
         base = rate.get((row["emotion"], row["level"], ratio[1]))
         if row["condition"] == ratio[0] and base:
-            row["ratio"] = cast("float", row["per_1000"]) / base
+            row["ratio"] = row["per_1000"] / base
 
 
 def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
@@ -309,9 +291,8 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
         It is no such object, a list is empty, or a word could never be found: it has capitals, spaces, full
         stops or commas.
     """
-    words_of = Annotated[tuple[str, ...], Meta(min_length=1)]
+    kind = Annotated[dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(min_length=1)]
     try:
-        kind = Annotated[dict[str, words_of], Meta(min_length=1)]
         lists: dict[str, tuple[str, ...]] = msgspec.json.decode(read_text(path), type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise AuditError(f"{path} is no object of emotion: list of words: {error}") from error

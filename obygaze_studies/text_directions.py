@@ -7,6 +7,7 @@ cosine is held against circular shifts of the presences within movies (see `eval
 keep labels and features as they are but for their alignment.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,18 @@ from scipy import linalg
 
 from obygaze_features.store import Store
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts import TEXT_KINDS, TextKind, read_concept_texts, unit_length
-from obygaze_models.dataset import Dataset
+from obygaze_models.commands import read_inputs
+from obygaze_models.concepts import TEXT_KINDS, read_concept_texts, unit_length
+from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation import SHIFTS_AT_ONCE, centred_within, circular_shifts, holm
-from obygaze_models.report import Block, Column, Report, block, number
-from obygaze_studies.audit_common.audit_tables import audit_report, table
+from obygaze_models.report import Block, Column, block, number
+from obygaze_studies.audit_common.findings import Finding, audited
 from obygaze_studies.errors import AuditError
 
-SOURCE = (
-    "Cosine of each labelled CAV (ridge, centred within movies) with its concept's texts; null: circular "
-    "shifts of the labels within movies"
-)
 MIN_MOVIES = 2
 
 PENALTY = 1.0
 """Ridge penalty, in mean variances of the centred features' directions."""
-
-COLUMNS = (
-    "concept", "kind", "n_texts", "n_with", "cosine", "null_mean", "null_high", "p", "p_holm", "rank",
-)  # fmt: skip
 
 Numbers = NDArray[np.float64]
 
@@ -81,9 +75,16 @@ def agreement(
     }
 
 
+def prepare(manifest: Path, store: Path, texts: Store, backbone: str | None, **how: Any) -> dict[str, Any]:
+    """Load the clips: what `audit_text_directions` takes."""
+    clips, (opened,) = read_inputs(manifest, [store])
+    return how | {"data": load_dataset(opened, clips, backbone=backbone), "texts": texts}
+
+
+@audited("text-directions")
 def audit_text_directions(
     data: Dataset, texts: Store, *, n_permutations: int = 1000, seed: int = 0
-) -> Report:
+) -> Finding:
     """Compare the texts of a codebook's concepts with CAVs learnt from labels.
 
     Parameters
@@ -103,12 +104,12 @@ def audit_text_directions(
     """
     vectors_of = read_concept_texts(texts, data)
     known = list(data.present.columns)
-    varies = [
-        concept
+    varying = {
+        concept: data.present[concept].groupby(data.movies).nunique().gt(1).sum() >= MIN_MOVIES
         for concept in known
-        if data.present[concept].groupby(data.movies).nunique().gt(1).sum() >= MIN_MOVIES
-    ]
-    rows: list[dict[str, object]] = []
+    }
+    varies = [concept for concept in known if varying[concept]]
+    rows: list[dict[str, Any]] = []
     blocks: list[Block] = []
     for kind in TEXT_KINDS:
         concepts = tuple(concept for concept in varies if (concept, kind) in vectors_of)
@@ -118,44 +119,36 @@ def audit_text_directions(
         directions = means - means.mean(axis=0)
         cosines, of_concepts = agreement(data, directions, concepts, n_permutations, seed)
         for index, concept in enumerate(concepts):
-            n_texts, n_with = len(vectors_of[concept, kind].texts), int(data.present[concept].sum())
-            about = {"concept": concept, "kind": kind, "n_texts": n_texts, "n_with": n_with}
+            about = {"concept": concept, "kind": kind, "n_texts": len(vectors_of[concept, kind].texts)}
+            about |= {"n_with": int(data.present[concept].sum())}
             rows.append(about | {name: values[index].item() for name, values in of_concepts.items()})
-        blocks.append(_matrix(cosines, concepts, kind))
+        columns: list[Column] = [("CAV", "CAV", str), *((concept, concept, number) for concept in concepts)]
+        own = (dict(zip(concepts, values, strict=True)) for values in cosines.tolist())
+        matrix = [{"CAV": concept} | values for concept, values in zip(concepts, own, strict=True)]
+        title = f"Cosine of each CAV (rows) with the texts of each concept ({kind})"
+        blocks.append(block(title, columns, matrix))
     if not rows:
         raise AuditError(
             "fewer than two concepts with texts vary within at least two movies: nothing to compare"
         )
     for row, p in zip(rows, holm(np.array([row["p"] for row in rows])), strict=True):
         row["p_holm"] = float(p)
-    left_out = [concept for concept in known if concept not in varies]
-    notes = [f"rank: place of a concept's own texts among those of {len(varies)} concepts; 1 is the nearest"]
-    if left_out:
-        notes.append(
-            f"left out, since they vary within fewer than {MIN_MOVIES} movies: {', '.join(left_out)}"
-        )
-    record = {
-        "source": SOURCE,
-        "backbone": data.title,
-        "store": data.store,
-        "texts": texts.fingerprint,
-        "codebook": data.codebook.name,
-        "n_clips": len(data),
-        "n_movies": len(set(data.movies.tolist())),
-        "n_permutations": n_permutations,
-        "seed": seed,
-    }
-    title = "Text directions and labelled CAVs"
-    main = table(f"Agreement, {n_permutations} shifts, Holm over all rows", rows, COLUMNS)
-    nearest = sum(row["rank"] == 1 for row in rows)
-    answer = f"{nearest} of {len(rows)} learnt directions are nearest to the texts of their own concept"
-    return audit_report("text-directions", title, rows, [main, *blocks], record, answer=answer, notes=notes)
-
-
-def _matrix(cosines: Numbers, concepts: tuple[str, ...], kind: TextKind) -> Block:
-    rows = [
-        {"CAV": concept} | dict(zip(concepts, own, strict=True))
-        for concept, own in zip(concepts, cosines.tolist(), strict=True)
-    ]
-    columns: list[Column] = [("CAV", "CAV", str), *((concept, concept, number) for concept in concepts)]
-    return block(f"Cosine of each CAV (rows) with the texts of each concept ({kind})", columns, rows)
+    rank = f"rank: place of a concept's own texts among those of {len(varies)} concepts; 1 is the nearest"
+    left_out = ", ".join(concept for concept in known if not varying[concept])
+    why = f"left out, since they vary within fewer than {MIN_MOVIES} movies: {left_out}"
+    return Finding(
+        rows=rows,
+        blocks=blocks,
+        said={"n_nearest": sum(row["rank"] == 1 for row in rows), "n_rows": len(rows)},
+        record={
+            "backbone": data.title,
+            "store": data.store,
+            "texts": texts.fingerprint,
+            "codebook": data.codebook.name,
+            "n_clips": len(data),
+            "n_movies": len(set(data.movies.tolist())),
+            "n_permutations": n_permutations,
+            "seed": seed,
+        },
+        notes=[rank, *([why] if left_out else [])],
+    )

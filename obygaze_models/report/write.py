@@ -321,11 +321,12 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     return names
 
 
-def write_beside(report: Report, stem: Path) -> None:
-    """Write a report's tables as files with a common stem: found.csv, found.json, found.md, found.tex."""
+def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
+    """Write a report's tables as files with a common stem: found.csv, found.json, found.md."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    for suffix, text in texts(replace(report, pictures=())).items():
-        write_whole(stem.with_name(f"{stem.name}{suffix}"), text)
+    written = texts(replace(report, pictures=()))
+    for suffix in suffixes:
+        write_whole(stem.with_name(f"{stem.name}{suffix}"), written[suffix])
 
 
 @contextmanager

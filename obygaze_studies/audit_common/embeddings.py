@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, embedding_space, open_store
-from obygaze_studies.audit_common.audit_tables import read_text_ids, refuse_twins
+from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
 
 
@@ -29,6 +29,8 @@ class Embeddings:
         Of the store.
     partial
         Item id -> why its embedding is of a part alone: a text that was cut, an image not read whole.
+    texts
+        Item id -> the text that it is of; None where the store carries none.
     """
 
     where: str
@@ -37,6 +39,7 @@ class Embeddings:
     rows: Mapping[str, int]
     fingerprint: str
     partial: Mapping[str, str]
+    texts: Mapping[str, str] | None = None
 
     @property
     def n_features(self) -> int:
@@ -59,6 +62,35 @@ class Embeddings:
         vectors = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
         check_vectors(vectors, what, ids)
         return vectors
+
+    def text_ids(self, listed: Mapping[str, str] | None = None) -> Mapping[str, str]:
+        """Return which text stands behind which id: text -> id.
+
+        Parameters
+        ----------
+        listed
+            The same, from a table, for a store that does not carry its texts; where it does, they must agree.
+
+        Raises
+        ------
+        AuditError
+            There are neither texts nor a table, two ids have the same text, or the table gives an id of the
+            store another text.
+        """
+        if listed is None:
+            if self.texts is None:
+                raise AuditError(
+                    f"{self.where} does not carry its texts: "
+                    "say in a CSV of text_id, text which stands behind which id (--text-items)"
+                )
+            refuse_twins(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
+            return {text: name for name, text in self.texts.items()}
+        for text, name in listed.items():
+            if (self.texts or {}).get(name, text) != text:
+                raise AuditError(
+                    f"--text-items: {name} is {text!r}, but {(self.texts or {})[name]!r} in {self.where}"
+                )
+        return listed
 
 
 def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | None = None) -> None:
@@ -108,40 +140,8 @@ def read_embeddings(path: Path) -> Embeddings:
         raise AuditError(
             f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
         )
-    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial)
-
-
-def read_stored_text_ids(path: Path, table: Path | None = None) -> dict[str, str]:
-    """Read which text stands behind which id of a text store: text -> text id.
-
-    Parameters
-    ----------
-    table
-        CSV of text_id and text, for a store that does not carry its texts. Where it does, the two must agree.
-
-    Raises
-    ------
-    AuditError
-        The store carries no texts and there is no table, two ids have the same text, or the table gives an id
-        of the store another text.
-    """
-    store = open_store(path)
-    group = choose_group(store)
-    where = f"{store.where}, group {group.name}"
-    listed = None if table is None else read_text_ids(table)
-    if group.text is None and listed is None:
-        raise AuditError(
-            f"{where} does not carry its texts: "
-            "say in a CSV of text_id, text which stands behind which id (--text-items)"
-        )
-    stored = dict(zip(group.clip_ids, group.text or (), strict=group.text is not None))
-    if listed is not None:
-        for text, name in listed.items():
-            if stored.get(name, text) != text:
-                raise AuditError(f"{table}: {name} is {text!r}, but {stored[name]!r} in {where}")
-        return listed
-    refuse_twins((repr(text) for text in stored.values()), f"{where}: two ids for the text")
-    return {text: name for name, text in stored.items()}
+    texts = None if group.text is None else dict(zip(group.clip_ids, group.text, strict=True))
+    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial, texts)
 
 
 def choose_group(store: Store) -> Group:

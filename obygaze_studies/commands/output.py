@@ -10,7 +10,7 @@ import click
 
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, output
-from obygaze_models.commands import write_page
+from obygaze_models.commands import finish, write_page
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -19,10 +19,8 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 
-OUT_HELP = "CSV file of the results; JSON, Markdown and LaTeX go beside it."
-
-SUFFIXES = (".csv", ".json", ".md", ".tex")
-"""Endings of the files of a report, the one that --out names first."""
+SUFFIXES = (".csv", ".json", ".md")
+"""Endings of the files of an audit, the one that --out names first."""
 
 
 class CsvPath(click.Path):
@@ -30,9 +28,9 @@ class CsvPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse other endings."""
-        if Path(value).suffix.lower() != ".csv":
+        if Path(value).suffix.lower() != SUFFIXES[0]:
             self.fail(
-                f"'{value}' should end in .csv; .json, .md and .tex files are written beside it", param, ctx
+                f"'{value}' should end in .csv; {' and '.join(SUFFIXES[1:])} files go beside it", param, ctx
             )
         return super().convert(value, param, ctx)
 
@@ -49,13 +47,13 @@ class ReportOutput(Output):
     """Where a report goes: a CSV with other formats beside it or a folder, a figure, a page, the terminal."""
 
     figure: Path | None = None
-    beside: bool = True
+    beside: bool = False
 
-    def check(self) -> None:
+    def check(self, *more: Path) -> None:
         """Refuse to replace files before the work starts."""
         from obygaze_models.report import check_folder
 
-        files = [self.figure, self.html]
+        files = [self.figure, self.html, *more]
         if self.out and self.beside:
             files += [self.out.with_suffix(suffix) for suffix in SUFFIXES]
         elif self.out:
@@ -64,47 +62,33 @@ class ReportOutput(Output):
         if self.figure:
             import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
-    def write(self, report: "Report") -> None:
-        """Write a report's files, its figure and its page, of these what is asked for."""
-        from obygaze_models.report import new_folder, write_beside, write_report
+    def finish(self, report: "Report") -> None:
+        """Write a report where it is asked for, print it, and say where it is."""
+        from obygaze_models.report import plain, to_json, write_beside
 
-        if self.out and self.beside:
-            write_beside(report, self.out.with_suffix(""))
-        elif self.out:
-            with new_folder(self.out, force=self.force) as folder:
-                write_report(report, folder)
+        if not self.beside:
+            finish(report, self)
+            return
+        write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
         write_page(report, self.html, force=self.force)
-
-    def show_report(self, report: "Report") -> None:
-        """Print a report."""
-        from obygaze_models.report import plain, to_json
-
         click.echo(to_json(report) if self.as_json else plain(report), nl=False)
-
-    def finish(self, report: "Report") -> None:
-        """Write a report where it is asked for, print it, and say where it is."""
-        self.write(report)
-        self.show_report(report)
-        if self.out:
-            click.echo(f"kept in {self.out}", err=True)
+        click.echo(f"kept in {self.out}", err=True)
 
 
 def report_output(
-    out_help: str = OUT_HELP, *, required: bool = False, beside: bool = True, figure: bool = False
+    out_help: str, *, required: bool = False, beside: bool = False, figure: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the options of a command's output, and hand it over as its argument `output`."""
     kind = CsvPath(path_type=Path) if beside else PATH
-    declared = output(
-        out_help, kind=kind, required=required, force="Replace existing files.", html=True, json=True
-    )
+    force = "Replace existing files."
+    declared = output(out_help, kind=kind, required=required, force=force, html=True, json=True)
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def run(*, output: Output, **given: Any) -> Any:
-            drawn = given.pop("figure", None) if figure else None
-            return command(output=ReportOutput(**asdict(output), figure=drawn, beside=beside), **given)
+        def run(*, output: Output, figure: Path | None = None, **given: Any) -> Any:
+            return command(output=ReportOutput(**asdict(output), figure=figure, beside=beside), **given)
 
         if figure:
             shown = "Figure of the results to draw (.pdf, .png or .svg)."

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
 
-from obygaze_studies.audit_common.audit_tables import Row, read_text, refuse_twins
+from obygaze_studies.audit_common.embeddings import Embeddings
+from obygaze_studies.audit_common.inputs import Row, read_text, refuse_twins
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
@@ -163,6 +164,29 @@ def label(chosen: Targets | Attributes) -> str:
     if isinstance(chosen, tuple):
         return f"{len(chosen)} given"
     return " ".join(chosen.values())
+
+
+def choose_tests(named: str) -> tuple[EatTest, ...]:
+    """Return the tests of a table of the paper, or those of a file.
+
+    Raises
+    ------
+    AuditError
+        It is neither.
+    """
+    if named not in SELECTIONS and not Path(named).is_file():
+        raise AuditError(
+            f"--tests: '{named}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
+        )
+    return SELECTIONS[named] if named in SELECTIONS else read_tests(Path(named))
+
+
+def prepare(
+    images: Embeddings, texts: Embeddings, items: Any, text_items: Any = None, **how: Any
+) -> dict[str, Any]:
+    """Name the items of SOBEM where no table does, and the ids of the texts: what `audit_eat` takes."""
+    named = items or sobem_items(tuple(images.rows))
+    return how | {"images": images, "texts": texts, "items": named, "text_ids": texts.text_ids(text_items)}
 
 
 def read_tests(path: Path) -> tuple[EatTest, ...]:

@@ -7,15 +7,16 @@ ones.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
-from obygaze_studies.eat.eat_tests import EFFECTS, EatTest, Variant, label, select, texts_of
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.inputs import Row, refuse_unknown
+from obygaze_studies.eat.eat_tests import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError
 
 SAME = 1e-14
@@ -28,6 +29,13 @@ BLOCK = 1 << 20
 """Numbers shuffled at a time."""
 
 _GRID = 2.0**52
+
+AXIS = (
+    "effect size d, in standard deviations\n"
+    "\N{LEFTWARDS ARROW} Y closer to A      X closer to A \N{RIGHTWARDS ARROW}"
+)
+
+STAR = "star: a normal p below .05 in either tail"
 
 Vectors = NDArray[np.float64]
 
@@ -227,9 +235,7 @@ def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
 
 # --- the audit
 # ---------------------------------------------------------------------------
-STAR = "star: a normal p below .05 in either tail"
-
-
+@audited("eat")
 def audit_eat(
     images: Embeddings,
     texts: Embeddings,
@@ -241,7 +247,7 @@ def audit_eat(
     n_perm: int = 10_000,
     seed: int = 0,
     model: str | None = None,
-) -> Report:
+) -> Finding:
     """Run every test.
 
     Parameters
@@ -263,73 +269,74 @@ def audit_eat(
         Naming the test, the set and the id.
     """
     check_same_space(images, texts)
-    if model is not None and model not in EFFECTS:
-        raise AuditError(f"no published values of {model!r}, but of {', '.join(EFFECTS)}")
+    refuse_unknown(model, EFFECTS)
 
-    def targets(test: EatTest, side: str) -> tuple[str, ...]:
-        return select(getattr(test, side.lower()), items, f"test {test.name}, set {side}")
-
-    def prompted(test: EatTest, side: str) -> Vectors:
-        attributes, what = getattr(test, side.lower()), f"test {test.name}, set {side}"
+    def prompted(attributes: Attributes, what: str) -> Vectors:
         wanted = texts_of(attributes, variant)
-        for text in wanted:
-            if text not in text_ids:
-                hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
-                raise AuditError(f"{what}: the table of texts has no {text!r}{hint}")
+        hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
+        if missing := [text for text in wanted if text not in text_ids]:
+            raise AuditError(f"{what}: the table of texts has no {missing[0]!r}{hint}")
         return texts.take([text_ids[text] for text in wanted], what)
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for test in tests:
-        chosen = {side: targets(test, side) for side in "XY"}
-        if both := [name for name in chosen["X"] if name in set(chosen["Y"])]:
-            raise AuditError(f"test {test.name}: {both[0]} is in both X and Y")
-        sets = {side: images.take(ids, f"test {test.name}, set {side}") for side, ids in chosen.items()}
-        sets |= {side: prompted(test, side) for side in "AB"}
+        what = f"test {test.name}"
+        chosen = {side: select(getattr(test, side), items, f"{what}, set {side.upper()}") for side in "xy"}
+        if both := [name for name in chosen["x"] if name in set(chosen["y"])]:
+            raise AuditError(f"{what}: {both[0]} is in both X and Y")
+        sets = {side: images.take(ids, f"{what}, set {side.upper()}") for side, ids in chosen.items()}
+        sets |= {side: prompted(getattr(test, side), f"{what}, set {side.upper()}") for side in "ab"}
         try:
-            associated = associations(sets["X"], sets["Y"], sets["A"], sets["B"])
+            associated = associations(**sets)
             measured = effect(associated)
         except AuditError as error:
-            raise AuditError(f"test {test.name}: {error}") from error
+            raise AuditError(f"{what}: {error}") from error
         printed = EFFECTS[model].get(test.name) if model else None
         rows.append(
             {"test": test.name}
             | {side: label(getattr(test, side)) for side in "xyab"}
-            | {f"n_{side.lower()}": len(sets[side]) for side in "XYAB"}
+            | {f"n_{side}": len(vectors) for side, vectors in sets.items()}
             | asdict(measured)
             | {"star": measured.star}
             | _permutations(associated, n_perm, seed)
             | {f"published_{name}": getattr(printed, name, None) for name in ("d", "star")}
         )
-    record: dict[str, object] = {
-        "space": images.space,
-        "images": images.fingerprint,
-        "texts": texts.fingerprint,
-        "n_partial": {"images": len(images.partial), "texts": len(texts.partial)},
-        "variant": str(variant),
-        "tests": msgspec.to_builtins(tests),
-        "published_model": model,
-        "source": "Wolfe et al., FAccT 2023, eq. 1-2; published: its Tables 1 and 2",
-    }
-    columns = ["test", "n_x", "n_y", "d", "star", "p_normal"]
-    columns += [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
-    columns += ["published_d", "published_star"] if model else []
-
     starred = [row["test"] for row in rows if row["star"]]
-    answer = f"{len(starred)} of {len(rows)} tests have a star (see below)"
-    answer += f": {', '.join(starred)}" if starred else ""
-    return audit_report(
-        "eat",
-        "Embedding association tests",
-        rows,
-        [table("Effect size and p of every test", rows, columns, (STAR,))],
-        record,
-        answer=answer,
-        picture=Picture(
-            "eat",
-            "Effect sizes; grey, the band in which a normal p is not below .05 in either tail",
-            drawn_by("draw_forest", rows=rows, bands=[critical_d(row["n_x"], row["n_y"]) for row in rows]),
+    columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
+    return Finding(
+        rows=rows,
+        columns=[*columns, *(["published_d", "published_star"] if model else [])],
+        table_notes=[STAR],
+        said={
+            "n_starred": len(starred),
+            "n_tests": len(rows),
+            "starred": f": {', '.join(starred)}" if starred else "",
+        },
+        record={
+            "space": images.space,
+            "images": images.fingerprint,
+            "texts": texts.fingerprint,
+            "n_partial": {"images": len(images.partial), "texts": len(texts.partial)},
+            "variant": str(variant),
+            "tests": msgspec.to_builtins(tests),
+            "published_model": model,
+        },
+        draw=drawn_by(
+            "draw_bars",
+            labels=[_described(row) for row in rows],
+            series={"d": [row["d"] for row in rows]},
+            axis=AXIS,
+            published={"d": [row["published_d"] for row in rows]},
+            bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
+            starred=[row["star"] for row in rows],
         ),
     )
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    """Describe what a test compares: its name, its images and how many, its texts."""
+    words = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
+    return words.format(**row).replace("_", " ")
 
 
 def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:

@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from obygaze_studies.audit_common.audit_tables import number, read_rows
+from obygaze_features.io import file_sha256
 from obygaze_studies.audit_common.embeddings import Embeddings, unit
+from obygaze_studies.audit_common.inputs import Row, read_rows
 from obygaze_studies.errors import AuditError
 
 Similarity = Callable[[str, str], float | str]
@@ -109,27 +111,37 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
     return similarity
 
 
-def read_similarities(path: Path) -> Similarity:
+def listed_similarity(rows: Sequence[Row]) -> Similarity:
     """Take similarities from a table with the columns text, object, sim."""
-    rows = read_rows(path, ["text", "object", "sim"], unique=["text", "object"])
-    known = {(row["text"], row["object"]): number(path, row, "sim", "text") for row in rows}
-
-    def similarity(text: str, label: str) -> float | str:
-        return known.get((text, label), f"no similarity of {text!r} and {label!r}")
-
-    return similarity
+    known = {(row["text"], row["object"]): row["sim"] for row in rows}
+    return lambda text, label: known.get((text, label), f"no similarity of {text!r} and {label!r}")
 
 
 def read_priors(path: Path) -> dict[str, float]:
     """Read priors from a table with the columns text, lm_mean."""
-    rows = read_rows(path, ["text", "lm_mean"], unique=["text"])
-    return {row["text"]: number(path, row, "lm_mean", "text") for row in rows}
+    rows = read_rows(path, ["text", "lm_mean"], unique=["text"], numbers=["lm_mean"])
+    return {row["text"]: row["lm_mean"] for row in rows}
 
 
-def read_objects(path: Path) -> dict[str, tuple[Detected, ...]]:
-    """Read the objects of every image from a table with the columns image_id, object, p_c."""
+def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
+    """Gather the objects of every image from rows with image_id, object, p_c."""
     objects: dict[str, tuple[Detected, ...]] = {}
-    for row in read_rows(path, ["image_id", "object", "p_c"], unique=["image_id", "object"]):
-        detected = Detected(row["object"], number(path, row, "p_c", "image_id"))
-        objects[row["image_id"]] = (*objects.get(row["image_id"], ()), detected)
+    for row in rows:
+        own = objects.get(row["image_id"], ())
+        objects[row["image_id"]] = (*own, Detected(row["object"], row["p_c"]))
     return objects
+
+
+def prepare(
+    objects: Sequence[Row], lm: Path, texts: Any, text_items: Any, sims: Any, **how: Any
+) -> dict[str, Any]:
+    """Join priors and similarities to a scorer: what `audit_gender_score` takes."""
+    origin: dict[str, object]
+    if texts is None:
+        similarity, origin = listed_similarity(sims), {"space": None, "texts": None, "n_partial": None}
+    else:
+        similarity = embedded_similarity(texts, texts.text_ids(text_items))
+        origin = {"space": texts.space, "texts": texts.fingerprint, "n_partial": len(texts.partial)}
+    origin["priors_sha256"] = file_sha256(lm)
+    scorer = Scorer(read_priors(lm), similarity)
+    return how | {"objects": detected(objects), "scorer": scorer, "origin": origin}

@@ -4,14 +4,12 @@ Zhao et al. 2017; gender by the words man and woman (Sabir and Padró 2023).
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from obygaze_models.report import Picture, Report, cell
-from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_text, refuse_twins, table
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
 from obygaze_studies.caption_words import tokens
-from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.published_values import TOTALS, Totals
 
 Gender = Literal["man", "woman"]
@@ -26,8 +24,6 @@ _WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECAS
 """A token that names a gender, with the stops and commas that `tokens` ignores."""
 
 ALL = "(all captions)"
-
-PICTURED = "share of the gender beside the object"
 
 
 def named(caption: str) -> tuple[Gender, ...]:
@@ -60,7 +56,13 @@ def holds(words: Sequence[str], label: Sequence[str]) -> bool:
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 
-def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Report:
+def prepare(captions: Sequence[Row], **how: Any) -> dict[str, Any]:
+    """Take the texts of the captions."""
+    return how | {"captions": [row["caption"] for row in captions]}
+
+
+@audited("cooc")
+def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Finding:
     """Count captions that name a gender, over all and object by object.
 
     A caption that names both genders counts for both; it is counted apart too, as are those with the plurals
@@ -80,78 +82,43 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     AuditError
         An object is there twice or has no word, or the captioner is unknown.
     """
-    if model is not None and model not in TOTALS:
-        raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
+    refuse_unknown(model, TOTALS)
     refuse_twins(objects, "the list of objects has twice:")
-    words = [tokens(caption) for caption in captions]
-    genders = [named(caption) for caption in captions]
+    known = [
+        (words := tokens(caption), named(caption), bool(set(PLURALS) & set(words))) for caption in captions
+    ]
     rows: list[dict[str, Any]] = []
     for label in (ALL, *objects):
-        parts = [] if label == ALL else tokens(label)
-        chosen = [
-            index for index, caption_words in enumerate(words) if not parts or holds(caption_words, parts)
-        ]
-        man, woman = (sum(gender in genders[index] for index in chosen) for gender in GENDERS)
-        plural = [index for index in chosen if not genders[index] and set(PLURALS) & set(words[index])]
-        rows.append(
-            {
-                "object": label,
-                "n_captions": len(chosen),
-                "man": man,
-                "woman": woman,
-                "both": sum(len(genders[index]) == 2 for index in chosen),
-                "plural_only": len(plural),
-                "to_man": share(man, woman),
-                "to_woman": share(woman, man),
-                **_printed(TOTALS[model] if model else None, label),
-            }
-        )
-    record: Mapping[str, object] = {
-        "published_model": model,
-        "source": "Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
-    }
-
-    shares, printed = (
+        parts = tokens(label)
+        own = [(genders, plural) for words, genders, plural in known if label == ALL or holds(words, parts)]
+        man, woman = (sum(gender in genders for genders, _ in own) for gender in GENDERS)
+        counts = {"object": label, "n_captions": len(own), "man": man, "woman": woman}
+        counts |= {"both": sum(len(genders) == 2 for genders, _ in own)}
+        counts |= {"plural_only": sum(plural and not genders for genders, plural in own)}
+        shares = {"to_man": share(man, woman), "to_woman": share(woman, man)}
+        rows.append(counts | shares | _printed(TOTALS[model] if model else None, label))
+    shares_of, printed = (
         {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
         for before in ("", "published_")
     )
     # A share of 1 may rest on one caption.
     labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
-    published = printed if model else None
-    bars = drawn_by("draw_bars", labels=labels, series=shares, axis=PICTURED, published=published)
-    columns = ["object", "n_captions", "man", "woman", "both", "plural_only", "to_man", "to_woman"]
-    columns += ["published_to_man", "published_to_woman"] if model else []
-    shown = table("Captions that name a gender", rows, columns)
-    picture = Picture("cooc", f"{PICTURED.capitalize()}; n: captions with man plus captions with woman", bars)
-    every = rows[0]
-    answer = f"of {every['n_captions']:,} captions {every['man']:,} name a man and {every['woman']:,} a woman"
-    answer += f": share of man {cell(every['to_man'])}"
-    return audit_report(
-        "cooc", "Genders beside objects", rows, [shown], record, answer=answer, picture=picture
+    axis = "share of the gender beside the object"
+    return Finding(
+        rows=rows,
+        columns=["published_to_man", "published_to_woman"] if model else [],
+        record={"published_model": model},
+        draw=drawn_by(
+            "draw_bars", labels=labels, series=shares_of, axis=axis, published=printed if model else None
+        ),
     )
 
 
-def _printed(totals: Totals | None, label: str) -> dict[str, object]:
-    to_man = to_woman = None
-    if totals and label == ALL:
-        man, woman = totals.cooc["man"], totals.cooc["woman"]
-        to_man, to_woman = share(man, woman), share(woman, man)
-    elif totals:
-        to_man, to_woman = totals.object_to_man.get(label), totals.object_to_woman.get(label)
-    return {"published_to_man": to_man, "published_to_woman": to_woman}
-
-
-def read_objects_list(path: Path) -> tuple[str, ...]:
-    """Read labels, one a line; empty lines are passed over.
-
-    Raises
-    ------
-    AuditError
-        There is none, or the file is a table.
-    """
-    labels = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
-    if not labels:
-        raise AuditError(f"{path} lists no object")
-    if "," in labels[0]:
-        raise AuditError(f"{path}: begins with {labels[0][:60]!r}, as a table; expected an object per line")
-    return labels
+def _printed(totals: Totals | None, label: str) -> dict[str, float | None]:
+    if totals is None:
+        return dict.fromkeys(("published_to_man", "published_to_woman"))
+    man, woman = totals.cooc["man"], totals.cooc["woman"]
+    if label == ALL:
+        return {"published_to_man": share(man, woman), "published_to_woman": share(woman, man)}
+    of = {"man": totals.object_to_man, "woman": totals.object_to_woman}
+    return {f"published_to_{gender}": ratios.get(label) for gender, ratios in of.items()}

@@ -4,18 +4,20 @@ Bias ratios, Gender Object Distance and examples are those of Sabir and Padró (
 """
 
 import math
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from obygaze_models.report import Block, Picture, Report, block, cell
-from obygaze_studies.audit_common.audit_tables import Row, audit_report, drawn_by, table
+from obygaze_models.report import Block, Report, block, cell
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, table
+from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.belief_revision import Detected, Scorer, joined
+from obygaze_studies.gender_score.belief_revision import Detected, Scorer, detected, joined
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share
 from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
@@ -34,7 +36,6 @@ N_SHOWN = 30
 N_EXAMPLES = 4
 """Examples shown of each kind."""
 
-
 Mode = Literal["gs", "ge"]
 """gs: the caption as it is. ge, estimation: man and woman in turn in the place of its gender."""
 
@@ -43,16 +44,13 @@ LabelsMode = Literal["each", "joined"]
 
 
 def needed_texts(
-    captions: Sequence[Row], objects: Mapping[str, Sequence[Detected]], mode: Mode, labels: LabelsMode
-) -> tuple[str, ...]:
+    captions: Sequence[Row], objects: Sequence[Row], mode: Mode, labels: LabelsMode
+) -> list[str]:
     """List every text that needs an embedding: captions or their variants, then their images' labels."""
-    texts: dict[str, None] = {}
-    for row in captions:
-        texts |= dict.fromkeys(_variants(row["caption"], mode).values())
-    for row in captions:
-        chosen = _chosen(objects.get(row["image_id"], ()), labels)
-        texts |= dict.fromkeys(detected.label for detected in chosen)
-    return tuple(texts)
+    found = detected(objects)
+    texts = [text for row in captions for text in _variants(row["caption"], mode).values()]
+    texts += [one.label for row in captions for one in _chosen(found.get(row["image_id"], ()), labels)]
+    return list(dict.fromkeys(texts))
 
 
 def _chosen(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
@@ -68,6 +66,7 @@ def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
     return {gender: filled(caption, gender) for gender in GENDERS}
 
 
+@audited("gender-score")
 def audit_gender_score(
     captions: Sequence[Row],
     objects: Mapping[str, Sequence[Detected]],
@@ -78,7 +77,7 @@ def audit_gender_score(
     origin: Mapping[str, object] | None = None,
     model: str | None = None,
     names: Sequence[str] | None = None,
-) -> Report:
+) -> Finding:
     """Score every caption; what can't be scored is a row with its reason, and never counts as 0.
 
     Parameters
@@ -101,62 +100,63 @@ def audit_gender_score(
     AuditError
         No caption at all could be scored, the captioner is unknown, or its values are of the other mode.
     """
-    if model is not None and model not in TOTALS:
-        raise AuditError(f"no published values of {model!r}, but of {', '.join(TOTALS)}")
-    if model is not None and mode != "ge":
+    refuse_unknown(model, TOTALS)
+    estimated = mode == "ge"
+    if model is not None and not estimated:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
     beside = [_chosen(objects.get(row["image_id"], ()), labels) for row in captions]
     scored = [_scored(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
     rows, parts = [row for row, _ in scored], [part for _, own in scored for part in own]
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
-        raise AuditError(
-            f"none of {len(rows)} captions could be scored; {captions[0]['caption_id']}: {reasons[0]}"
-        )
-    record = {
-        **(origin or {}),
-        "mode": mode,
-        "labels": labels,
-        "published_model": model,
-        "source": "Sabir and Padró 2023, Gender Score; gender by the words man and woman",
-    }
-    of_objects = by_object(parts, names, model)
-    estimated = mode == "ge"
-    shown = examples(parts) if estimated else []
-    summary = _summary(rows, mode, model) | {"by_object": of_objects, "examples": shown}
-    reading, found = next(iter(_shares(summary).items()))
-    n = len(rows) - len(reasons)
-    if not estimated:  # captions that name one gender alone
-        n = sum(row["gender"] in GENDERS for row in rows if not row["left_out"])
-    answer = f"share of man ({reading.replace('_', ' ')}): {cell(found)}, of {n:,} of {len(rows):,} captions"
-    columns = ["caption_id", "gender"]
-    columns += ["gs"] if mode == "gs" else ["gs_man", "gs_woman", "to_man", "predicted"]
-    return audit_report(
-        "gender-score",
-        "Gender Scores of captions",
-        rows,
-        [
-            table("Captions", rows, columns),
-            *_summary_blocks(summary),
+        first = f"{captions[0]['caption_id']}: {reasons[0]}"
+        raise AuditError(f"none of {len(rows)} captions could be scored; {first}")
+    of_objects, shown = by_object(parts, names, model), examples(parts) if estimated else []
+    counts = _summary(rows, mode, model)
+    summary = counts | {"by_object": of_objects, "examples": shown}
+    shares = _shares(summary)
+    reading, found = next(iter(shares.items()))
+    scored_rows = [row for row in rows if not row["left_out"]]
+    # As they are, captions that name one gender alone.
+    n = len(scored_rows) if estimated else sum(row["gender"] in GENDERS for row in scored_rows)
+    by_gender = [{"gender": gender, **own} for gender, own in summary["by_gender"].items()]
+    printed = shares.get("published")
+    bars = {name: value for name, value in shares.items() if name != "published"}
+    marks = {"man": [printed if name == "n_correct" else None for name in bars]}
+    return Finding(
+        rows=rows,
+        columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
+        blocks=[
+            table("By gender", by_gender, list(by_gender[0])),
+            Block(
+                "Share of man", ("by", "share"), tuple((name, cell(value)) for name, value in shares.items())
+            ),
             *object_blocks(of_objects, model, estimated=estimated),
             *example_blocks(shown, model),
         ],
-        record,
-        answer=answer,
+        said={"reading": reading.replace("_", " "), "found": found, "n": n, "n_rows": len(rows)},
+        record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
-        notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else (),
-        picture=Picture("gender-score", "Share of man", _bars(summary)),
+        notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else [],
+        remarks=_left_out(rows),
+        draw=drawn_by(
+            "draw_bars",
+            labels=[name.replace("_", " ") for name in bars],
+            series={"man": list(bars.values())},
+            axis="share of man",
+            published=marks if printed else None,
+        ),
     )
 
 
-def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
-    by_gender = summary["by_gender"]
-    counted = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
-    shares = tuple((name, cell(value)) for name, value in _shares(summary).items())
-    return [
-        table("By gender", counted, tuple(counted[0])),
-        Block("Share of man", ("by", "share"), shares),
-    ]
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which captions are left out and why, reason by reason."""
+    of: dict[str, list[str]] = {}
+    for row in rows:
+        if row["left_out"]:
+            of.setdefault(row["left_out"], []).append(row["caption_id"])
+    names = {why: own[0] if len(own) == 1 else f"{len(own):,}, such as {own[0]}" for why, own in of.items()}
+    return [f"left out {name}: {why}" for why, name in names.items()]
 
 
 def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,27 +164,12 @@ def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(READING): value for name, value in summary.items() if name.startswith(READING)}
 
 
-def _bars(summary: Mapping[str, Any]) -> Callable[[Path], None]:
-    shares = _shares(summary)
-    printed = shares.pop("published", None)
-    marks = {"man": [printed if name == "n_correct" else None for name in shares]}
-    labels = [name.replace("_", " ") for name in shares]
-    series = {"man": list(shares.values())}
-    published = marks if printed else None
-    return drawn_by("draw_bars", labels=labels, series=series, axis="share of man", published=published)
-
-
-def _gender(caption: str) -> str:
-    """Name the gender that a caption names: one or both, a mask in its place, or none."""
-    return "masked" if has_mask(caption) else " and ".join(named(caption)) or "none"
-
-
 def _scored(
     row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode
-) -> tuple[dict[str, object], list["ScoredObject"]]:
+) -> tuple[dict[str, Any], list["ScoredObject"]]:
     """Make a caption's row, and list its objects with each gender that was scored; none if it is left out."""
-    own, gender = named(row["caption"]), _gender(row["caption"])
-    variants = _variants(row["caption"], mode)
+    own, variants = named(row["caption"]), _variants(row["caption"], mode)
+    gender = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
     scores: dict[Gender | None, float] = {}
     parts: list[ScoredObject] = []
     left_out = None if chosen else f"image {row['image_id']} has no object"
@@ -192,13 +177,13 @@ def _scored(
         left_out = "names both genders" if own else "names no gender and has no mask"
     try:
         for variant, text in variants.items() if left_out is None else ():
-            revised = [scorer.revised(text, detected) for detected in chosen]
+            revised = [scorer.revised(text, one) for one in chosen]
             scores[variant] = math.fsum(belief for _, belief in revised) / len(revised)
             if variant or len(own) == 1:
                 known = (row["caption_id"], row["image_id"], row["caption"])
                 parts += [
-                    ScoredObject(*known, detected.label, variant or own[0], gender, *pair)
-                    for detected, pair in zip(chosen, revised, strict=True)
+                    ScoredObject(*known, one.label, variant or own[0], gender, *pair)
+                    for one, pair in zip(chosen, revised, strict=True)
                 ]
     except AuditError as error:
         left_out, scores, parts = str(error), {}, []
@@ -206,7 +191,7 @@ def _scored(
     ratio = None if man is None or woman is None else share(man, woman)
     predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
     return {name: row[name] for name in KEPT} | {
-        "objects": "; ".join(detected.label for detected in chosen),
+        "objects": "; ".join(one.label for one in chosen),
         "gender": gender,
         "gs": scores.get(None),
         "gs_man": man,
@@ -219,17 +204,17 @@ def _scored(
     }, parts
 
 
-def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None) -> dict[str, object]:
+def _summary(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, Any]:
     """Count and sum by gender, in several readings, since the source does not define its count."""
-    by_gender: dict[str, dict[str, float | int | None]] = {}
+    by_gender: dict[str, dict[str, Any]] = {}
     estimated = mode == "ge"
     for gender in GENDERS:
         column = f"gs_{gender}" if estimated else "gs"
-        of_gender = [row for row in rows if estimated or row["gender"] == gender]
-        scores = [score for row in of_gender if isinstance(score := row[column], float)]
+        own = [row for row in rows if row["gender"] == gender]
+        scores = [row[column] for row in (rows if estimated else own) if row[column] is not None]
         predicted = [row for row in rows if row["predicted"] == gender]
         by_gender[gender] = {
-            "n_captions": sum(row["gender"] == gender for row in rows),
+            "n_captions": len(own),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
             "mean": _mean(scores),
@@ -238,16 +223,11 @@ def _summary(rows: Sequence[Mapping[str, object]], mode: Mode, model: str | None
             "published": TOTALS[model].gender_score[gender] if model else None,
         }
     man, woman = by_gender["man"], by_gender["woman"]
-    ratios = {
-        f"{READING}{reading}": share(man[reading] or 0, woman[reading] or 0)
-        for reading in ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
-    }
-    return {
-        "by_gender": by_gender,
-        **ratios,
-        "genders_named": dict(Counter(str(row["gender"]) for row in rows)),
-        "n_left_out": sum(row["left_out"] is not None for row in rows),
-    }
+    readings = ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
+    ratios = {f"{READING}{name}": share(man[name] or 0, woman[name] or 0) for name in readings}
+    named_by = dict(Counter(row["gender"] for row in rows))
+    n_left_out = sum(row["left_out"] is not None for row in rows)
+    return {"by_gender": by_gender, **ratios, "genders_named": named_by, "n_left_out": n_left_out}
 
 
 # --- by object
@@ -307,24 +287,18 @@ def by_object(
     rows = []
     for name, of_labels in held.items():
         own = [part for part in parts if part.label in of_labels]
-        of: dict[Gender, list[ScoredObject]] = {
-            gender: [part for part in own if part.gender == gender] for gender in GENDERS
-        }
+        of = {gender: [part for part in own if part.gender == gender] for gender in GENDERS}
         sums = {gender: math.fsum(part.score for part in scored) for gender, scored in of.items()}
         correct = _correct(own)
         rows.append(
-            {
-                "object": name,
-                "n_captions": len({part.caption_id for part in own}),
-                **{f"distance_{gender}": _mean([part.distance for part in of[gender]]) for gender in GENDERS},
-                **{f"gs_{gender}": _mean([part.score for part in of[gender]]) for gender in GENDERS},
-                "to_man": share(sums["man"], sums["woman"]),
-                "to_woman": share(sums["woman"], sums["man"]),
-                **{f"n_correct_{gender}": correct[gender] for gender in GENDERS},
-                "to_man_by_n_correct": share(correct["man"], correct["woman"]),
-                "published_to_man": printed.score_to_man.get(name) if printed else None,
-                "published_to_woman": printed.score_to_woman.get(name) if printed else None,
-            }
+            {"object": name, "n_captions": len({part.caption_id for part in own})}
+            | {f"distance_{gender}": _mean([part.distance for part in of[gender]]) for gender in GENDERS}
+            | {f"gs_{gender}": _mean([part.score for part in of[gender]]) for gender in GENDERS}
+            | {"to_man": share(sums["man"], sums["woman"]), "to_woman": share(sums["woman"], sums["man"])}
+            | {f"n_correct_{gender}": correct[gender] for gender in GENDERS}
+            | {"to_man_by_n_correct": share(correct["man"], correct["woman"])}
+            | {"published_to_man": printed.score_to_man.get(name) if printed else None}
+            | {"published_to_woman": printed.score_to_woman.get(name) if printed else None}
         )
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
@@ -349,14 +323,11 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
     columns += ["to_man_by_n_correct"] if estimated else []
     columns += ["published_to_man", "published_to_woman"] if model else []
+    near = "mean cosine similarity of caption and object: the larger, the nearer"
+    distances = ["object", "n_captions", "distance_man", "distance_woman"]
     return [
         table("Gender Score by object", shown, columns, more),
-        table(
-            "Gender Object Distance",
-            shown,
-            ["object", "n_captions", "distance_man", "distance_woman"],
-            ["mean cosine similarity of caption and object: the larger, the nearer", *more],
-        ),
+        table("Gender Object Distance", shown, distances, [near, *more]),
     ]
 
 
@@ -372,28 +343,25 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     for part in parts:
         pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
     ratios = {
-        key: (ratio, both)
+        key: ratio
         for key, both in pairs.items()
         if len(both) == len(GENDERS) and (ratio := share(both["man"].score, both["woman"].score)) is not None
     }
-    ordered = sorted(ratios, key=lambda key: (ratios[key][0], key))
-    men = [key for key in ordered[::-1] if ratios[key][0] > 0.5]
-    women = [key for key in ordered if ratios[key][0] < 0.5]
-    even = sorted(ratios, key=lambda key: (abs(ratios[key][0] - 0.5), key))
+    ordered = sorted(ratios, key=lambda key: (ratios[key], key))
+    men = [key for key in ordered[::-1] if ratios[key] > 0.5]
+    women = [key for key in ordered if ratios[key] < 0.5]
+    even = sorted(ratios, key=lambda key: (abs(ratios[key] - 0.5), key))
     chosen: dict[tuple[str, str], str] = {}
     for kind, keys in (("man", men), ("woman", women), ("neither", even)):
         free = [key for key in keys if key not in chosen]
         chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
-    rows = []
-    for key, kind in chosen.items():
-        both = ratios[key][1]
-        rows.append(
-            {"nearest_to": kind, "visual": both["man"].label}
-            | {name: getattr(both["man"], name) for name in ("caption", "caption_id", "image_id")}
-            | {f"distance_{gender}": both[gender].distance for gender in GENDERS}
-            | {f"gs_{gender}": both[gender].score for gender in GENDERS}
-        )
-    return rows
+    return [
+        {"nearest_to": kind, "visual": pairs[key]["man"].label}
+        | {name: getattr(pairs[key]["man"], name) for name in ("caption", "caption_id", "image_id")}
+        | {f"distance_{gender}": pairs[key][gender].distance for gender in GENDERS}
+        | {f"gs_{gender}": pairs[key][gender].score for gender in GENDERS}
+        for key, kind in chosen.items()
+    ]
 
 
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
@@ -402,11 +370,40 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
         return []
     texts = plain(("caption_id", "nearest_to", "visual", "caption"))
     numbers = [(name.replace("_", " ").replace("gs", "GS"), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
-    blocks = [block("Examples", [*texts, *numbers], rows)]
-    if model:
-        title = "Examples of the poster, whose captioner it does not name"
-        blocks.append(block(title, [*texts[2:], *numbers], EXAMPLES))
-    return blocks
+    title = "Examples of the poster, whose captioner it does not name"
+    printed = [block(title, [*texts[2:], *numbers], EXAMPLES)] if model else []
+    return [block("Examples", [*texts, *numbers], rows), *printed]
+
+
+def draw_sheet(report: Report, _: Mapping[str, Any], manifest: Path, sheet: Path) -> None:
+    """Draw the examples of a report under their pictures, a column each for man, woman and neither.
+
+    Raises
+    ------
+    AuditError
+        There are none, or a picture is missing.
+    """
+    from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
+
+    summary: Any = report.record["summary"]
+    rows = summary["examples"]
+    if not rows:
+        raise AuditError("no caption was scored with both genders: there are no examples for --sheet")
+    files = charts.find_pictures([row["image_id"] for row in rows], manifest)
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        values = "   ".join(
+            f"{title} {gender} {row[f'{name}_{gender}']:.2f}"
+            for name, title in (("distance", "distance"), ("gs", "GS"))
+            for gender in GENDERS
+        )
+        words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40), values]
+        column = columns.setdefault(row["nearest_to"], [])
+        title = "" if column else f"nearest to {row['nearest_to']}"
+        picture = charts.read_picture(files[row["image_id"]], charts.PICTURE_PIXELS)
+        column.append(charts.Panel(picture=picture, title=title, text="\n".join(words)))
+    height = 2.6 * max(map(len, columns.values()))
+    charts.draw_panels(list(columns.values()), (7.2, height), sheet)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -7,14 +7,15 @@ sum to 1, and some label has the largest one whether its object is there or not.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from obygaze_models.report import Report
-from obygaze_studies.audit_common.audit_tables import audit_report, refuse_twins, table
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.findings import Finding, audited
+from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
 
 PROMPT = "a photo of a {}"
@@ -42,6 +43,16 @@ def prompts(objects: Sequence[str], prompt: str = PROMPT) -> dict[str, str]:
     return {name: prompt.replace("{}", name) for name in objects}
 
 
+def needed_texts(objects: Sequence[str], prompt: str) -> list[str]:
+    """List the prompts, which need embeddings."""
+    return list(prompts(objects, prompt).values())
+
+
+def prepare(texts: Embeddings, **how: Any) -> dict[str, Any]:
+    """Name the ids of the texts: what `audit_objects` takes."""
+    return how | {"texts": texts, "text_ids": texts.text_ids()}
+
+
 def probabilities(
     images: NDArray[np.float64], labels: NDArray[np.float64], scale: float = SCALE
 ) -> NDArray[np.float64]:
@@ -58,6 +69,7 @@ def probabilities(
     return shares
 
 
+@audited("objects")
 def audit_objects(
     images: Embeddings,
     texts: Embeddings,
@@ -68,7 +80,7 @@ def audit_objects(
     scale: float = SCALE,
     top: int = 3,
     least: float = 0.0,
-) -> Report:
+) -> Finding:
     """List the most probable objects of every image: the table that `gender-score` reads.
 
     Parameters
@@ -94,53 +106,36 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    prompt_of = prompts(objects, prompt)
-    absent = [text for text in prompt_of.values() if text not in text_ids]
-    if absent:
+    wanted = needed_texts(objects, prompt)
+    if absent := [text for text in wanted if text not in text_ids]:
         raise AuditError(
-            f"{texts.where} lacks {len(absent)} of the {len(prompt_of)} prompts, the first {absent[0]!r}: "
+            f"{texts.where} lacks {len(absent)} of the {len(wanted)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
         )
-    labels = texts.take([text_ids[text] for text in prompt_of.values()], "the objects' prompts")
+    labels = texts.take([text_ids[text] for text in wanted], "the objects' prompts")
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
     shares = probabilities(images.take(ids, "the images"), labels, scale)
-    rows = []
-    for name, share in zip(ids, shares, strict=True):
-        best = np.argsort(-share, kind="stable")[:top]
-        rows += [
-            {"image_id": name, "object": objects[index], "p_c": float(share[index])}
-            for index in best.tolist()
-            if share[index] >= least
-        ]
+    rows = [
+        {"image_id": name, "object": objects[index], "p_c": float(share[index])}
+        for name, share in zip(ids, shares, strict=True)
+        for index in np.argsort(-share, kind="stable")[:top].tolist()
+        if share[index] >= least
+    ]
     first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
     counted = [
         {"object": name, "images": n, "share": n / len(ids)}
         for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0]))
     ]
-    without = len(ids) - len({row["image_id"] for row in rows})
     notes = [f"{len(ids)} images, {len(objects)} objects, at most {top} an image"]
-    if without:
+    if without := len(ids) - len({row["image_id"] for row in rows}):
         notes.append(f"{without} images have no object with a probability of {least:g} or more")
-    return audit_report(
-        "objects",
-        "Objects of images by CLIP",
-        rows,
-        [table("Images by their most probable object", counted, ["object", "images", "share"])],
-        {
-            "space": images.space,
-            "images": images.fingerprint,
-            "texts": texts.fingerprint,
-            "prompt": prompt,
-            "scale": scale,
-            "top": top,
-            "least": least,
-            "n_objects": len(objects),
-            "source": "CLIP as visual classifier (Sabir and Padró 2023); softmax over the objects listed",
-        },
-        answer=(
-            f"most probable object of {counted[0]['images']:,} of {len(ids):,} images: {counted[0]['object']}"
-        ),
-        notes=notes,
-    )
+    about: dict[str, object] = {
+        "space": images.space,
+        "images": images.fingerprint,
+        "texts": texts.fingerprint,
+    }
+    about |= {"prompt": prompt, "scale": scale, "top": top, "least": least, "n_objects": len(objects)}
+    said = counted[0] | {"n_images": len(ids)}
+    return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import refuse_existing, whole_folder
-from obygaze_features.manifest import read_manifest
-from obygaze_models.report import Picture, Report
-from obygaze_studies.audit_common.audit_tables import audit_report, drawn_by, read_rows, table
+from obygaze_models.report import Report
+from obygaze_studies.audit_common.findings import Finding, audited
+from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError
 
 SIDE = 224
@@ -161,9 +162,6 @@ def _attributes(path: Path) -> _Attributes | None:
 
 # --- the audit
 # ---------------------------------------------------------------------------
-SOURCE = "Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"
-
-
 @dataclass(frozen=True)
 class Region:
     """A named box in the map, in pixels of 224 x 224; y1 and x1 lie outside."""
@@ -212,7 +210,8 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     return bool(region.y0 <= y < region.y1 and region.x0 <= x < region.x1)
 
 
-def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Report:
+@audited("saliency")
+def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Finding:
     """Measure every map in every region of its image, whatever network the maps were made with.
 
     Regions of images without a map are counted, and measured nowhere.
@@ -227,45 +226,32 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
     AuditError
         Naming an image without regions.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for pair, saliency in zip(maps.pairs, maps.raw, strict=True):
+        if regions is not None and pair["image_id"] not in regions:
+            raise AuditError(f"image {pair['image_id']} has no region of interest")
         picture = saliency.astype(np.float64)
         about = {**pair, "empty": not picture.any()}
-        rows += [about | measured for measured in _measured(pair["image_id"], picture, regions)]
-    unmapped = set(regions or ()) - {pair["image_id"] for pair in maps.pairs}
+        for region in (None,) if regions is None else regions[pair["image_id"]]:
+            measured = {"share": region and energy_share(picture, region)}
+            measured |= {"hit": region and pointing_hit(picture, region)}
+            rows.append(about | {"roi": region and region.name} | measured)
+    images = {pair["image_id"] for pair in maps.pairs}
+    unmapped = set(regions or ()) - images
     groups = _by_group(rows)
-    titles = [_title(name, groups) for name in maps.groups]
-    means = drawn_by("draw_mean_maps", titles=titles, maps=maps.mean_stretched)
-    return audit_report(
-        "saliency",
-        "Saliency in regions of interest",
-        rows,
-        [table("Means over the maps that are not empty", groups, tuple(groups[0]))],
-        {"source": SOURCE, **maps.about},
-        answer=(
-            f"{len(maps.pairs):,} maps of {len({pair['image_id'] for pair in maps.pairs}):,} images, "
-            f"{sum(not saliency.any() for saliency in maps.raw):,} of them empty"
-        ),
+    return Finding(
+        rows=rows,
+        shown=groups,
+        record=maps.about,
+        said={
+            "n_maps": len(maps.pairs),
+            "n_images": len(images),
+            "n_empty": sum(not saliency.any() for saliency in maps.raw),
+        },
         summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
-        notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else (),
-        picture=Picture("saliency", "Mean maps, each map scaled to 0 .. 1 first", means),
+        notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else [],
+        draw=partial(_draw_means, maps, [_title(name, groups) for name in maps.groups]),
     )
-
-
-def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
-    """Find the picture of every image, as a manifest of stills names them.
-
-    Raises
-    ------
-    AuditError
-        An image has none.
-    """
-    listed = read_manifest(manifest)
-    files = {clip.clip_id: listed.video_path(clip) for clip in listed}
-    found = {image: path for image in images if (path := files.get(image)) and path.is_file()}
-    if missing := [image for image in images if image not in found]:
-        raise AuditError(f"{manifest}: no picture of {missing[0]} that is there")
-    return found
 
 
 def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
@@ -275,27 +261,43 @@ def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([f"{group or 'all'} (n = {mine[0]['n_maps']})", *shares])
 
 
-def _measured(
-    image: str, picture: NDArray[np.float64], regions: Mapping[str, Sequence[Region]] | None
-) -> list[dict[str, object]]:
-    if regions is None:
-        return [{"roi": None, "share": None, "hit": None}]
-    if image not in regions:
-        raise AuditError(f"image {image} has no region of interest")
-    return [
-        {"roi": region.name, "share": energy_share(picture, region), "hit": pointing_hit(picture, region)}
-        for region in regions[image]
-    ]
-
-
-def _by_group(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Average shares and hits over the maps that are not empty, by group and region."""
-    means: list[dict[str, object]] = []
+    means: list[dict[str, Any]] = []
     for group, roi in dict.fromkeys((row["group"], row["roi"]) for row in rows):
         mine = [row for row in rows if (row["group"], row["roi"]) == (group, roi)]
         about = {"group": group, "roi": roi, "n_maps": len(mine)}
-        means.append(about | {"n_empty": sum(row["empty"] is True for row in mine)})
+        means.append(about | {"n_empty": sum(row["empty"] for row in mine)})
         for name, column in (("mean_share", "share"), ("share_of_hits", "hit")):
-            known = [value for row in mine if isinstance(value := row[column], float | bool)]
+            known = [row[column] for row in mine if row[column] is not None]
             means[-1][name] = sum(known) / len(known) if known else None
     return means
+
+
+def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
+    from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
+
+    panels = [
+        [charts.Panel(saliency=mean, title=title)]
+        for mean, title in zip(maps.mean_stretched, titles, strict=True)
+    ]
+    charts.draw_panels(panels, (1.2 + 2.4 * len(titles), 3), path, scale="mean saliency")
+
+
+def draw_overlays(_: Report, given: Mapping[str, Any], manifest: Path, folder: Path) -> None:
+    """Lay every map over the middle square of its picture, as files PLACE-IMAGE.png of a folder.
+
+    Raises
+    ------
+    AuditError
+        A picture is missing.
+    """
+    from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
+
+    maps: Maps = given["maps"]
+    images = [pair["image_id"] for pair in maps.pairs]
+    files = charts.find_pictures(images, manifest)
+    for index, (image, saliency) in enumerate(zip(images, maps.raw, strict=True)):
+        square = charts.middle_square(charts.read_picture(files[image]))
+        path = folder / f"{index:04}-{image.replace('/', '_')}.png"
+        charts.draw_panels([[charts.Panel(picture=square, saliency=saliency)]], (3, 3), path)

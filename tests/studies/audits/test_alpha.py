@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.alpha import audit_alpha, cronbach_alpha, read_ratings
-from obygaze_studies.errors import AuditError
+from obygaze_studies.alpha import audit_alpha, cronbach_alpha
 
 
 def test_the_four_tables_come_out(oracle):
@@ -17,11 +16,14 @@ def test_the_four_tables_come_out(oracle):
 
 def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
     wanted = oracle["cronbach"]["consistent_contingency_example"]
+    raters = ("r1", "r2", "model")
     ratings = [
-        [int(one) for one in cell] for cell, n in wanted["counts_r1_r2_model"].items() for _ in range(n)
+        dict(zip(raters, map(float, cell), strict=True))
+        for cell, n in wanted["counts_r1_r2_model"].items()
+        for _ in range(n)
     ]
     assert len(ratings) == 200
-    results = audit_alpha(["r1", "r2", "model"], np.array(ratings, float), pairs=True)
+    results = audit_alpha(ratings, pairs=True)
     alphas = {row["raters"]: row["alpha"] for row in records(results.data)}
     assert [alphas[one] for one in ("r1+r2+model", "r1+model", "r2+model")] == pytest.approx(
         wanted["alphas"], rel=1e-9
@@ -52,14 +54,3 @@ def test_where_there_is_no_alpha_there_is_a_reason(ratings):
     found = cronbach_alpha(np.array(ratings))
     assert found.alpha is None
     assert found.reason
-
-
-def test_ratings_are_read_with_their_gaps(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("r1,item_id,r2\n1,i1,0\n,i2,1\n", encoding="utf-8")
-    raters, ratings = read_ratings(path)
-    assert raters == ("r1", "r2")
-    np.testing.assert_array_equal(ratings, [[1, 0], [np.nan, 1]])
-    path.write_text("item_id,r1\ni1,nan\n", encoding="utf-8")
-    with pytest.raises(AuditError, match=r"ratings\.csv.*'i1' by r1"):
-        read_ratings(path)

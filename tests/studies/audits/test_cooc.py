@@ -3,9 +3,9 @@
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audit_common.audit_tables import read_rows
+from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.cooc import ALL, audit_cooc, read_objects_list, share
+from obygaze_studies.gender_score.cooc import ALL, audit_cooc, share
 from obygaze_studies.gender_score.published_values import OBJECTS, TOTALS
 from tests.files import rows_of
 
@@ -56,12 +56,7 @@ def test_all_28_printed_ratios_are_counts_cut_to_two_decimals(shared_data):
     assert len(rows) == 14
 
 
-def test_a_bad_list_of_objects_is_refused(tmp_path):
-    with pytest.raises(AuditError, match="cat"):
-        audit_cooc(CAPTIONS, ["cat", "cat"])
-    path = tmp_path / "objects.txt"
-    path.write_text("\n \n", encoding="utf-8")
-    with pytest.raises(AuditError, match=r"objects\.txt"):
-        read_objects_list(path)
-    path.write_text("cat\n\nmotor scooter \n", encoding="utf-8")
-    assert read_objects_list(path) == ("cat", "motor scooter")
+def test_an_object_that_is_listed_twice_and_an_unknown_captioner_are_refused():
+    for objects, model, place in ((["cat", "cat"], None, "cat"), (["cat"], "Nobody", "Nobody")):
+        with pytest.raises(AuditError, match=place):
+            audit_cooc(CAPTIONS, objects, model=model)

@@ -204,11 +204,11 @@ def test_similarities_come_from_a_text_store(tmp_path, keep):
 
 def test_the_texts_that_need_embeddings_are_listed_once():
     captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
-    objects = {"i": (Detected("shoe", 0.2), Detected("sock", 0.6))}
+    objects = [{"image_id": "i", "object": label, "p_c": 0.4} for label in ("shoe", "sock")]
     each = needed_texts(captions, objects, "gs", "each")
-    assert each == ("a man", "a woman", "a dog", "shoe", "sock")
+    assert each == ["a man", "a woman", "a dog", "shoe", "sock"]
     as_one = needed_texts(captions, objects, "ge", "joined")
-    assert as_one == ("a man", "a woman", "shoe sock")
+    assert as_one == ["a man", "a woman", "shoe sock"]
 
 
 def test_published_counts_stand_beside_estimation_alone():

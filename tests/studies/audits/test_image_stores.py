@@ -11,7 +11,8 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
-from obygaze_studies.gender_score.belief_revision import read_objects
+from obygaze_studies.audits import audits
+from obygaze_studies.gender_score.belief_revision import detected
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 SHAPES = ("disc", "box", "line")
@@ -78,10 +79,11 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     assert obygaze("extract", "prompts.csv", "texts", "--backbone", "clip-text", "--weights", weights) == 0
     network = transformers.CLIPModel.from_pretrained(weights)
     scale = float(network.logit_scale.detach().exp())
-    found = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
-    assert obygaze(*found, "--top", 2, "--out", "objects.csv") == 0
-    detected = read_objects(Path("objects.csv"))
-    assert sorted(detected) == sorted(SHAPES)
+    words = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
+    assert obygaze(*words, "--top", 2, "--out", "objects.csv") == 0
+    (declared,) = (option for option in audits()["gender-score"].options if option.name == "objects")
+    found = detected(declared.value(Path("objects.csv")))
+    assert sorted(found) == sorted(SHAPES)
     names = ("a disc", "box", "line")
     tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)
     words = tokenizer([f"photo of {name}" for name in names], padding=True, return_tensors="pt")
@@ -94,5 +96,5 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
         cosines = torch.nn.functional.cosine_similarity(image, text)
         wanted = torch.softmax(scale * cosines, 0).numpy()
         best = np.argsort(-wanted)[:2]
-        assert [one.label for one in detected[shape]] == [names[place] for place in best]
-        assert [one.confidence for one in detected[shape]] == pytest.approx(wanted[best], abs=1e-5)
+        assert [one.label for one in found[shape]] == [names[place] for place in best]
+        assert [one.confidence for one in found[shape]] == pytest.approx(wanted[best], abs=1e-5)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from obygaze_features.commands.extract_command import extract
 from obygaze_models.report import records
-from obygaze_studies.audit_common.embeddings import read_embeddings, read_stored_text_ids
+from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.eat.eat_tests import EatTest
 from obygaze_studies.eat.effect_size import audit_eat
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
@@ -56,7 +56,7 @@ def encoded(tmp_path_factory, oracle, lists, karpathy):
     assert json.loads(said.stdout)["clips"]["partial"] == 0
     embedded = read_embeddings(folder / "texts")
     assert embedded.space == f"sentence-mean sha256:{SHA256}"
-    return embedded, read_stored_text_ids(folder / "texts")
+    return embedded, embedded.text_ids()
 
 
 def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_models.report import records
-from obygaze_studies.audit_common.audit_tables import read_rows
+from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.caption_words import (
     EMOTION_WORDS,
     ImageCounts,

@@ -1,0 +1,207 @@
+"""Draw the audits' figures: bars with published values beside them, and panels of pictures and maps.
+
+Made without a screen; the same numbers give the same bytes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from obygaze_features.manifest import read_manifest
+from obygaze_studies.errors import AuditError
+from obygaze_studies.figure import WIDTH, save
+
+OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
+"""Colours of our values, of the background, and of published values."""
+
+SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
+"""Colour and hatching of each condition, distinct in print without colours too."""
+
+PICTURE_PIXELS = 640
+"""Longest side of a picture on a sheet of several."""
+
+Values = Mapping[str, Sequence[float | None]]
+
+
+def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure], None]) -> None:
+    """Save a figure of a size in inches, which `fill` draws, as .pdf, .png or .svg."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(path, size, fill)
+
+
+def draw_bars(
+    labels: Sequence[str],
+    series: Values,
+    axis: str,
+    path: Path,
+    *,
+    published: Values | None = None,
+    bands: Sequence[float] = (),
+    starred: Sequence[bool] = (),
+) -> None:
+    """Draw groups of horizontal bars, their values beside them; a dash where there is none.
+
+    Parameters
+    ----------
+    labels
+        Of the groups, from top to bottom.
+    series
+        Condition -> one value per group.
+    axis
+        What the bars measure.
+    path
+        A .pdf, .png or .svg file.
+    published
+        Condition -> a published value a group, marked by a diamond.
+    bands
+        Of each group, how far from 0 a value may be by chance, drawn in grey.
+    starred
+        Whether a group's value has a star.
+    """
+    height = 0.8 / len(series)
+    values_of = [value for values in series.values() for value in values if value is not None]
+    digits, stars = _digits(values_of), starred or [False] * len(labels)
+
+    def fill(figure: Figure) -> None:
+        axes, marks = figure.subplots(), []
+        if bands:
+            lefts = [-band for band in bands]
+            axes.barh(
+                range(len(labels)), [2 * band for band in bands], left=lefts, color=GREY, label="p ≥ .05"
+            )
+        for index, (name, values) in enumerate(series.items()):
+            rows = [row + (index - (len(series) - 1) / 2) * height for row in range(len(values))]
+            colour, hatch = SERIES[index % len(SERIES)]
+            look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
+            axes.barh(rows, [value or 0.0 for value in values], height=height / (1 + bool(bands)), **look)
+            for row, value, star in zip(rows, values, stars, strict=True):
+                # In a column of their own, where no diamond and no bar hides them.
+                shown = f"{_shown(value, digits)}{' *' * star}"
+                axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
+            printed = (published or {}).get(name, ())
+            marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
+        if marks:
+            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": "published"}
+            axes.plot(*zip(*marks, strict=True), "d", **mark)
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_yticks(range(len(labels)), labels, fontsize=6 if bands else None)
+        axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel=axis)
+        if len(series) > 1 or marks or bands:
+            figure.legend(loc="outside upper right", ncols=4)
+
+    lines = max(len(series) / 2, 1 + max(label.count("\n") for label in labels) / 2)
+    draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines), fill)
+
+
+def _digits(values: Sequence[float]) -> int:
+    """Count the decimals of all values: three significant digits of the largest."""
+    largest = max(map(abs, values), default=0.0)
+    return 2 if largest in {0.0, 1.0} else max(0, 2 - math.floor(math.log10(largest)))
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A picture uint8 [H, W, 3], a map [h, w] over it or alone, and the texts above and below."""
+
+    picture: NDArray[np.uint8] | None = None
+    saliency: NDArray[np.float32] | None = None
+    title: str = ""
+    text: str = ""
+
+
+def draw_panels(
+    columns: Sequence[Sequence[Panel]], size: tuple[float, float], path: Path, scale: str = ""
+) -> None:
+    """Draw columns of panels, their maps in one scale of colours, of which `scale` names the bar.
+
+    Parameters
+    ----------
+    size
+        Of the figure, in inches.
+    path
+        A .pdf, .png or .svg file.
+    """
+    maps = [panel.saliency for column in columns for panel in column if panel.saliency is not None]
+    top = max([1e-30, *(float(each.max()) for each in maps)]) if scale else None
+
+    def fill(figure: Figure) -> None:
+        axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
+        for each in axes.flat:
+            each.set_axis_off()
+        for place, column in enumerate(columns):
+            for row, panel in enumerate(column):
+                shown = _draw_panel(axes[row, place], panel, top)
+        if scale:
+            figure.colorbar(shown, ax=axes, shrink=0.8, label=scale)
+
+    draw(path, size, fill)
+
+
+def _draw_panel(axes: Axes, panel: Panel, top: float | None) -> Any:
+    shown: Any = None
+    height, width = (0, 0) if panel.picture is None else panel.picture.shape[:2]
+    extent = (0, width, height, 0) if panel.picture is not None else None
+    if panel.picture is not None:
+        axes.imshow(panel.picture)
+    if panel.saliency is not None:
+        look: dict[str, Any] = (
+            {"cmap": "jet", "alpha": 0.45, "extent": extent} if extent else {"cmap": "viridis"}
+        )
+        shown = axes.imshow(panel.saliency, vmin=0 if top else None, vmax=top, **look)
+    axes.set_title(panel.title, fontsize=8)
+    below: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
+    axes.text(0.5, -0.03, panel.text.replace("$", r"\$"), **below)
+    return shown
+
+
+def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
+    """Find the picture of every image, as a manifest of stills names them.
+
+    Raises
+    ------
+    AuditError
+        An image has none.
+    """
+    listed = read_manifest(manifest)
+    files = {clip.clip_id: listed.video_path(clip) for clip in listed}
+    found = {image: path for image in images if (path := files.get(image)) and path.is_file()}
+    if missing := [image for image in images if image not in found]:
+        raise AuditError(f"{manifest}: no picture of {missing[0]} that is there")
+    return found
+
+
+def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
+    """Read any file that Pillow reads, upright, as uint8 [H, W, 3], its longest side at `most` pixels.
+
+    Raises
+    ------
+    AuditError
+        It is no such file, or damaged.
+    """
+    try:
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image).convert("RGB")
+    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise AuditError(f"{path}: not a picture that can be read ({error})") from None
+    if most is not None:
+        upright.thumbnail((most, most))
+    return np.asarray(upright)
+
+
+def middle_square(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Cut the square in the middle of a picture, which the networks see."""
+    side = min(picture.shape[:2])
+    y, x = ((length - side) // 2 for length in picture.shape[:2])
+    return picture[y : y + side, x : x + side]

@@ -1,0 +1,110 @@
+"""What an audit finds, and its report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import pandas as pd
+
+from obygaze_models.report import Block, Picture, Report, block, cell
+from obygaze_studies.audits import Audit, audits
+from obygaze_studies.columns import plain
+
+P = ParamSpec("P")
+
+Rows = Sequence[Mapping[str, object]]
+"""A tidy table: the same columns in every row; None where something does not apply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What an audit finds.
+
+    Attributes
+    ----------
+    rows
+        All that was measured; `Report.data` keeps its values as they are.
+    shown
+        Rows of the table that is shown, if not these.
+    columns
+        Columns of it after the declared ones.
+    blocks
+        Tables after it.
+    said
+        Values of the declared sentence; by default the first row's.
+    record
+        What was audited and how, enough to do it again.
+    summary
+        What is said of the table as a whole, kept in the record.
+    notes, table_notes
+        What readers must know, of the whole and of the table.
+    remarks
+        What is printed beside and not kept.
+    draw
+        How to draw it.
+    """
+
+    rows: Rows
+    shown: Rows | None = None
+    columns: Sequence[str] = ()
+    blocks: Sequence[Block] = ()
+    said: Mapping[str, object] | None = None
+    record: Mapping[str, object] = field(default_factory=dict)
+    summary: Mapping[str, object] | None = None
+    notes: Sequence[str] = ()
+    table_notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    draw: Callable[[Path], None] | None = None
+
+
+def report(audit: Audit, found: Finding | Report) -> Report:
+    """Make the report of an audit: what is shown and said of a finding as declared."""
+    if isinstance(found, Report):
+        return found
+    rows = found.rows if found.shown is None else found.shown
+    said = dict(found.rows[0] if found.said is None else found.said)
+    words = {name: value if isinstance(value, int) else cell(value) for name, value in said.items()}
+    title = audit.table.format(**found.record)
+    main = table(title, rows, [*audit.columns, *found.columns], found.table_notes)
+    return Report(
+        name=audit.name,
+        title=audit.title,
+        notes=(*([audit.source] if audit.source else []), *found.notes),
+        blocks=(main, *found.blocks),
+        # Python objects: columns with None stay whole numbers, and true stays true.
+        data=pd.DataFrame([dict(row) for row in found.rows], dtype=object),
+        record={"audit": audit.name, **found.record, "source": audit.source}
+        | ({"summary": dict(found.summary)} if found.summary else {}),
+        pictures=(Picture(audit.name, audit.figure, found.draw),) if found.draw else (),
+        answers=(audit.sentence.format(**words),) if audit.sentence else (),
+    )
+
+
+def audited(name: str) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
+    """Let the function of a declared audit return its report."""
+
+    def declare(function: Callable[P, Finding]) -> Callable[P, Report]:
+        @wraps(function)
+        def run(*arguments: P.args, **given: P.kwargs) -> Report:
+            return report(audits()[name], function(*arguments, **given))
+
+        return run
+
+    return declare
+
+
+def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
+    """Show some columns of rows."""
+    return block(title, plain(columns), rows, notes)
+
+
+def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
+    """Draw by a function of `charts`, which is imported when it is needed: matplotlib is slow."""
+
+    def draw(path: Path) -> None:
+        getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **given)
+
+    return draw

@@ -1,0 +1,131 @@
+"""Read the tables and lists that audits take, strictly: a mistake names the file and the line or the id."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.manifest import read_table
+from obygaze_studies.audits import Option
+from obygaze_studies.errors import AuditError
+
+Row = Mapping[str, Any]
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, with or without a byte order mark.
+
+    Raises
+    ------
+    AuditError
+        The file is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
+    except UnicodeDecodeError as error:
+        raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
+
+
+def read_rows(
+    path: Path, needed: Sequence[str], *, unique: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> tuple[Row, ...]:
+    """Read a CSV table with a header.
+
+    Parameters
+    ----------
+    needed
+        Columns that must be there, and filled in every row; further columns are kept.
+    unique
+        Columns of `needed` that name a row together.
+    numbers
+        Columns that are numbers; "*" for all but `needed`, in which an empty cell is NaN.
+
+    Raises
+    ------
+    ManifestError
+        As `read_table` does.
+    AuditError
+        An empty cell, one that is no number, two rows of one name, or no row at all.
+    """
+    table = read_table(path, needed)
+    if not table.rows:
+        raise AuditError(f"{path} has a header but no row")
+    gaps = [name for name in table.columns if name not in needed] if "*" in numbers else []
+    rows = []
+    for row in table.rows:
+        for name in needed:
+            if not row.cells[name].strip():
+                raise AuditError(f"{path}, line {row.line}: the cell of column {name} is empty")
+        key = ", ".join(f"{name} {row.cells[name]}" for name in unique or needed[:1])
+        read = {name: _number(row.cells[name], f"{path}: {name} of {key}") for name in gaps or numbers}
+        if any(row.cells[name].strip() and not math.isfinite(read[name]) for name in gaps):
+            raise AuditError(f"{path}: a value of {key} is not finite; leave the cell of a missing one empty")
+        rows.append({**row.cells, **read})
+    if unique:
+        names = (", ".join(f"{name} {row[name]}" for name in unique) for row in rows)
+        refuse_twins(names, f"{path}: two rows for")
+    return tuple(rows)
+
+
+def _number(text: str, what: str) -> float:
+    """Read a cell as a number; an empty one is NaN."""
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError as error:
+        raise AuditError(f"{what} should be a number, found {text!r}") from error
+
+
+def read_declared(path: Path, option: Option) -> tuple[Row, ...]:
+    """Read a table as an audit declares it."""
+    return read_rows(path, option.columns, unique=option.unique, numbers=option.numbers)
+
+
+def read_lines(path: Path) -> tuple[str, ...]:
+    """Read names, one a line; empty lines are passed over.
+
+    Raises
+    ------
+    AuditError
+        There is none, or the file is a table.
+    """
+    names = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
+    if not names:
+        raise AuditError(f"{path} lists nothing")
+    if "," in names[0]:
+        raise AuditError(f"{path}: begins with {names[0][:60]!r}, as a table; expected one name per line")
+    return names
+
+
+def read_items(path: Path) -> dict[str, Row]:
+    """Read a table of items: id -> columns. The id stands in the column item_id, or image_id."""
+    header = read_rows(path, ())[0]
+    key = "image_id" if "image_id" in header and "item_id" not in header else "item_id"
+    return {row[key]: row for row in read_rows(path, [key], unique=[key])}
+
+
+def read_text_ids(path: Path) -> dict[str, str]:
+    """Read which text stands behind which id of a text store: text -> text id.
+
+    Raises
+    ------
+    AuditError
+        Two rows have the same id, or the same text, which would leave open whose embedding is meant.
+    """
+    rows = read_rows(path, ["text_id", "text"], unique=["text_id"])
+    refuse_twins((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
+    return {row["text"]: row["text_id"] for row in rows}
+
+
+def refuse_twins(names: Iterable[str], words: str) -> None:
+    """Raise an AuditError, `words` and then the name, if a name comes twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise AuditError(f"{words} {name}")
+        seen.add(name)
+
+
+def refuse_unknown(name: str | None, known: Iterable[str]) -> None:
+    """Raise an AuditError if published values are asked of what has none."""
+    if name is not None and name not in set(known):
+        raise AuditError(f"no published values of {name!r}, but of {', '.join(known)}")

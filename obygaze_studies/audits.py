@@ -1,0 +1,152 @@
+"""The table of audits: what each reads and how that is checked, its function, what is shown and said of it.
+
+Ours are declared in audits.toml; a package of another's adds one by an entry point of the group
+`obygaze.audits`, whose name is the audit's and which loads an `Audit`.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.resources import files
+from inspect import unwrap
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+READERS = {
+    "table": "obygaze_studies.audit_common.inputs:read_declared",
+    "lines": "obygaze_studies.audit_common.inputs:read_lines",
+    "store": "obygaze_studies.audit_common.embeddings:read_embeddings",
+    "path": "pathlib:Path",
+}
+"""Readers that a declaration names in a word; others are named as module:function."""
+
+
+def resolve(function: Callable[..., Any] | str) -> Callable[..., Any]:
+    """Return a function, imported if it is named as module:function."""
+    if callable(function):
+        return function
+    module, _, name = function.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An input or a setting of an audit.
+
+    Attributes
+    ----------
+    name, help : str
+        As on the command line, without hyphens before it.
+    read : str
+        How an input is read: of `READERS`, or a function of its path; "" for a setting.
+    columns, unique, numbers : sequence of str
+        Of a table: columns that must be there and filled; those that name a row together; those that are
+        numbers ("*" for all but the filled ones, where an empty cell is a missing number).
+    type : str
+        Of a setting.
+    to : str
+        Name of the function's argument, if it is another.
+    required, after : bool
+        Whether an input must be there, or only where texts are not just listed.
+    folder, argument : bool
+        Whether it may be a folder; whether it is named by its place alone.
+    """
+
+    name: str
+    help: str = ""
+    read: str = ""
+    columns: Sequence[str] = ()
+    unique: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    type: Literal["", "text", "flag", "int", "float", "choice", "pair", "path", "picture"] = ""
+    choices: Sequence[str] = ()
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    default: Any = None
+    to: str = ""
+    required: bool = True
+    after: bool = False
+    folder: bool = False
+    argument: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the argument on the command line, for Python."""
+        return self.name.replace("-", "_")
+
+    def value(self, given: Any) -> Any:
+        """Read an input; return a setting as it is."""
+        if not self.read or given is None:
+            return given
+        reader = resolve(READERS.get(self.read, self.read))
+        return reader(given, self) if self.read == "table" else reader(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """An audit as declared.
+
+    Attributes
+    ----------
+    title, summary, help : str
+    examples, before : sequence of str
+        Examples of the command after its name, and other commands that come first.
+    function, prepare, lists : callable or str
+        What computes it, from what `prepare` makes of the options, and returns a `Finding`; what names the
+        texts that need embeddings.
+    table, columns : str, sequence of str
+        Title and columns of the table that is shown.
+    sentence, source, figure, out : str
+        What is said of a `Finding`, where the audit comes from, captions of figure and file.
+    needs : mapping of str to sequence of str
+        Option -> others that it needs, as NAME or NAME=VALUE.
+    one_of : sequence of str
+        Inputs of which exactly one is given.
+    draws : mapping of str to callable or str
+        Option -> what draws more, from the report, the options, the pictures' manifest and the path.
+    """
+
+    name: str = ""
+    title: str
+    summary: str
+    help: str = ""
+    examples: Sequence[str] = ()
+    before: Sequence[str] = ()
+    function: Any
+    prepare: Any = dict
+    lists: Any = None
+    table: str = ""
+    columns: Sequence[str] = ()
+    sentence: str = ""
+    source: str = ""
+    figure: str = ""
+    out: str = "CSV file of the results; JSON and Markdown go beside it."
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    one_of: Sequence[str] = ()
+    draws: Mapping[str, Any] = field(default_factory=dict)
+    commands: Sequence[str] = ()
+    options: Sequence[Option] = ()
+
+    def find(self, **given: Any) -> Any:
+        """Compute the audit from what its options were read as; return the `Finding`."""
+        return unwrap(resolve(self.function))(**resolve(self.prepare)(**given))
+
+    def paths(self, given: Mapping[str, Any]) -> list[Path]:
+        """List the further files and folders that are asked for."""
+        return [given[name] for name in self.draws if given[name]]
+
+
+@cache
+def audits() -> Mapping[str, Audit]:
+    """Return all audits by name: ours, then those of installed packages."""
+    text = files(__package__).joinpath("audits.toml").read_text(encoding="utf-8")
+    declared = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
+    ours = msgspec.convert(declared, dict[str, Audit])
+    return ours | {point.name: point.load() for point in entry_points(group="obygaze.audits")}
