@@ -354,7 +354,7 @@ manifest import spans out/next.csv --codebook {BOOK} --out out/judged.csv
 """,
     "audits": f"""
 =audit eat {EAT} --published "CLIP RN50" --out out/eat.csv --figure out/eat.svg
-    0 out/eat.csv out/eat.json out/eat.md out/eat.tex out/eat.svg | emotion_angry_high
+    0 out/eat.csv out/eat.json out/eat.md out/eat.svg | emotion_angry_high
 audit eat {EAT} --items in/own.csv --tests in/tests.json --out out/own.csv
     0 | mine 2 2
 audit eat prompts --out out/prompts-json.csv --json
@@ -362,11 +362,11 @@ audit eat prompts --out out/code.csv
     0 out/code.csv | 240 prompts
 audit eat prompts --variant paper --out out/paper.csv
 =audit saliency {MAPS} --out out/saliency.csv --figure out/saliency.svg
-    0 out/saliency.tex
+    0 out/saliency.md
 audit saliency {MAPS} --out out/laid.csv --overlays out/laid --pictures in/pictures.csv
     0 out/laid/0000-i1.png out/laid/0001-i2.png
 =audit gender-score {GENDERS} --out out/gs.csv --figure out/gs.svg
-    0 out/gs.tex | left out c3: no prior for 'a dog' | Share of man by share
+    0 out/gs.md | left out c3: no prior for 'a dog' | Share of man by share
 audit gender-score {SCORED} --texts in/said --out out/said.csv
     0 out/said.csv
 audit gender-score {GENDERS} --mode ge --published Vilbert --out out/ge.csv

@@ -275,7 +275,7 @@ MISTAKES = f"""
 1 audit objects --objects-list in/objects.txt --images in/sobem --texts in/prompted --out out/o.csv
     in/prompted-1.0.0, group toy does not carry its texts
 1 audit cooc --captions in/captions.csv --objects-list in/captions.csv --out out/c.csv
-    as a table; expected an object per line
+    as a table; expected one name per line
 1 paper table2 in/films.csv in/films --out out/t
     this table or figure
 1 paper table2 {RELEASED} --out out/t --protocol paper
