@@ -43,7 +43,7 @@ NAVIGATION = {
     "Explanation": ("film", "evaluation", "leak", "when", "mobygaze-words", "decisions", "architecture"),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
-        *("audits/gender-score", "audits/cooc", "tasks/mediaeval15"),
+        *("audits/gender-score", "audits/cooc", "tasks/mediaeval15", "papers"),
     ),
     "Project": (
         *("contributing", "code-of-conduct", "security", "changelog"),

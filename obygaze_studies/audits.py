@@ -52,10 +52,12 @@ class Option:
         Of a setting.
     to : str
         Name of the function's argument, if it is another.
+    metavar, site : str
+        What help shows of its value; the name that a site sets it by in the environment.
     required, after : bool
-        Whether an input must be there, or only where texts are not just listed.
-    folder, argument : bool
-        Whether it may be a folder; whether it is named by its place alone.
+        Whether it must be there, by default as an input must; whether only where texts are not just listed.
+    folder, argument, multiple, quiet : bool
+        Whether it may be a folder, is named by its place alone, may be repeated, has no default in the help.
     """
 
     name: str
@@ -64,17 +66,28 @@ class Option:
     columns: Sequence[str] = ()
     unique: Sequence[str] = ()
     numbers: Sequence[str] = ()
-    type: Literal["", "text", "flag", "int", "float", "choice", "pair", "path", "picture"] = ""
+    type: Literal["", "text", "flag", "int", "float", "share", "pair", "span", "path", "local", "picture"] = (
+        ""
+    )
     choices: Sequence[str] = ()
     least: float | None = None
     most: float | None = None
     above: float | None = None
     default: Any = None
     to: str = ""
-    required: bool = True
+    metavar: str = ""
+    site: str = ""
+    required: bool | None = None
     after: bool = False
     folder: bool = False
     argument: bool = False
+    multiple: bool = False
+    quiet: bool = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether it must be given: an input, unless it says otherwise."""
+        return bool(self.read) if self.required is None else self.required
 
     @property
     def key(self) -> str:

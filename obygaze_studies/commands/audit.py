@@ -10,7 +10,8 @@ import click
 
 from obygaze_features.options import PATH, Result, prints_result
 from obygaze_studies.audits import Audit, Option, audits, resolve
-from obygaze_studies.commands.output import FILE, FORCE, ReportOutput, picture_file, report_output
+from obygaze_studies.commands.declared import parameter
+from obygaze_studies.commands.output import ReportOutput, report_output
 
 
 def __getattr__(name: str) -> click.Command:
@@ -29,7 +30,7 @@ def audit_command(audit: Audit) -> click.Command:
     declared = report_output(audit.out, required=not starts, beside=True, figure=bool(audit.figure))
     run = declared(command)
     for option in reversed(audit.options):
-        run = _parameter(option, required=option.required and not (option.after or audit.commands))(run)
+        run = parameter(option, required=option.needed and not (option.after or audit.commands))(run)
     help_text = f"{audit.summary}\n{audit.help}\n\b\nExamples:\n{_examples(audit)}"
     if not audit.commands:
         return click.command(audit.name, help=help_text)(run)
@@ -42,28 +43,6 @@ def audit_command(audit: Audit) -> click.Command:
 def _examples(audit: Audit) -> str:
     lines = [*audit.before, *(f"obygaze audit {audit.name} {words}" for words in audit.examples)]
     return "\n".join(f"  {line}" for words in lines for line in words.replace("\n", "\n  ").split("\n"))
-
-
-def _parameter(option: Option, *, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the parameter of click that an option declares."""
-    named = f"--{option.name}"
-    if option.argument:
-        return click.argument(option.key, type=PATH)
-    if option.read and not option.type:
-        place = PATH if option.folder or option.read == "store" else FILE
-        return click.option(named, type=place, required=required, help=option.help)
-    least = option.least if option.above is None else option.above
-    kinds: dict[str, Any] = {
-        "flag": {"is_flag": True},
-        "int": {"type": click.IntRange(option.least, option.most)},
-        "float": {"type": click.FloatRange(least, option.most, min_open=option.above is not None)},
-        "choice": {"type": click.Choice(option.choices)},
-        "pair": {"nargs": 2},
-        "path": {"type": PATH},
-        "picture": {"type": PATH, "callback": picture_file},
-    }
-    default = {} if option.default is None else {"default": option.default, "show_default": True}
-    return click.option(named, help=option.help, **kinds.get(option.type, {}), **default)
 
 
 def _run(audit: Audit, *, output: ReportOutput, **given: Any) -> None:
@@ -97,7 +76,7 @@ def _run(audit: Audit, *, output: ReportOutput, **given: Any) -> None:
 def _check(audit: Audit, given: dict[str, Any]) -> None:
     """Refuse options that do not go together, as click does."""
     for option in audit.options:
-        if option.read and option.required and given[option.key] is None:
+        if option.needed and given[option.key] is None:
             raise click.UsageError(f"Missing option '--{option.name}'.")
     for name, wanted in audit.needs.items():
         for other, _, value in (each.partition("=") for each in wanted):
@@ -137,7 +116,7 @@ def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: b
     "--variant", type=click.Choice(["code", "paper"]), default="code", help="Wording.", show_default=True
 )
 @click.option("--out", type=PATH, required=True, help="CSV file: text_id, text, list.")
-@FORCE
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @prints_result
 def prompts(variant: str, out: Path, force: bool) -> Result:
     """Write the prompts of the paper's tests, as input of `obygaze extract`.

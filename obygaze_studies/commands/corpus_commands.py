@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from obygaze_features.options import PATH
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
-from obygaze_studies.commands.output import FILE, ReportOutput, report_output
+from obygaze_studies.commands.declared import FILE, declared
+from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,36 +26,7 @@ ONLY_CONCEPTS = "--against is for --task concept:NAME: the levels of the clips w
 
 
 @click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--policy",
-    type=click.Choice(["paper", "released", "raw", "all"]),
-    default="all",
-    show_default=True,
-    help="Label policy for clips without a visual concept; all: every policy of the codebook.",
-)
-@click.option(
-    "--by",
-    "column",
-    metavar="COLUMN",
-    help="Count for each value of a column: annotator, movie, or an extra one such as year or genres.",
-)
-@click.option(
-    "--sets",
-    is_flag=True,
-    help="Count sets and pairs of visual concepts by level, with exact tests.",
-)
-@click.option(
-    "--sweep",
-    metavar="LIST",
-    help="Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by level.",
-)
-@click.option("--onto", type=PATH, help="With --sweep: manifest of the clips to label.")
-@click.option(
-    "--window",
-    type=click.FloatRange(0, min_open=True),
-    help="With --sweep: length in seconds of the windows to label.  [default: 46]",
-)
+@declared("manifest stats")
 @report_output(
     "With --by, --sets or --sweep: write the results to this folder (CSV, JSON, Markdown, LaTeX).",
     beside=False,
@@ -204,29 +175,9 @@ def _policy_text(counted: "Statistics", n_read: int, printed: "Mapping[str, str]
 
 
 @click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--protocol",
-    type=click.Choice(["strict", "paper"]),
-    default="strict",
-    show_default=True,
-    help="strict: one movie left out at a time. paper: the published folds of ObyGaze12, which leak.",
-)
+@declared("folds before")
 @TASK_OPTIONS
-@click.option(
-    "--against",
-    multiple=True,
-    metavar="LEVEL",
-    help="With concept:NAME, take negatives only from clips of this level; repeatable.",
-)
-@click.option(
-    "--movies", is_flag=True, help="Use the paper's movie set: 90 pairs of a test film and a validation film."
-)
-@click.option(
-    "--policy",
-    type=click.Choice(["raw", "paper", "released"]),
-    help="Label policy, as in `obygaze evaluate`.  [default: raw; released with --protocol paper]",
-)
+@declared("folds after")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with every clip id.")
 def folds(
     manifest: Path,

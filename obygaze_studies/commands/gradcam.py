@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, json_option, show, site
+from obygaze_features.options import json_option, show
 from obygaze_features.screen import table
+from obygaze_studies.commands.declared import declared
 
 if TYPE_CHECKING:
     from obygaze_studies.saliency.maps_file import Maps
@@ -15,38 +16,7 @@ SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a =
 
 
 @click.command()
-@click.argument("manifest", type=PATH)
-@click.option("--pairs", type=PATH, help="CSV of the pairs to map: image_id, text and optionally group.")
-@click.option(
-    "--prompts", type=PATH, help="List of texts, as for extract; every image is mapped for every text."
-)
-@click.option("--out", type=PATH, required=True, help="Zarr store to write the maps to.")
-@click.option(
-    "--backbone",
-    type=click.Choice(["clip", "openclip"]),
-    default="clip",
-    help="CLIP to map: one of transformers, or one of OpenCLIP, which has the ResNets.  [default: clip]",
-)
-@click.option(
-    "--weights",
-    metavar="WEIGHTS",
-    help="A folder, repository[@revision] or file; of openclip also a name.  [default: the backbone's]",
-)
-@click.option(
-    "--score",
-    type=click.Choice(["cosine", "dot"]),
-    default="cosine",
-    help="Quantity to differentiate: cosine or dot product of image and text.  [default: cosine]",
-)
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda[:N]",
-    help="Device to run on.",
-    **site("DEVICE"),
-)
-@click.option("--force", is_flag=True, help="Replace existing maps.")
+@declared("gradcam")
 @json_option
 def gradcam(
     manifest: Path,

@@ -5,26 +5,11 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.options import PATH, site
+from obygaze_studies.commands.declared import declared
 
 
 @click.command()
-@click.argument("texts", type=PATH)
-@click.option(
-    "--model",
-    default="openai-community/gpt2",
-    show_default=True,
-    help="Causal language model: a folder with weights and tokenizer, or OWNER/NAME[@REVISION] on the hub.",
-)
-@click.option("--out", type=PATH, required=True, help="CSV file to write; a JSON record goes beside it.")
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    help="Device: auto, cpu, cuda or cuda:NUMBER.",
-    **site("DEVICE"),
-)
-@click.option("--force", is_flag=True, help="Replace existing files and start again.")
+@declared("lm")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
 def lm(texts: Path, model: str, out: Path, device: str, force: bool, as_json: bool) -> None:
     """Score texts with a causal language model (token probabilities, the priors of Gender Scores).

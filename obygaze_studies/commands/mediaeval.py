@@ -8,19 +8,15 @@ import click
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.options import PATH, Output, Result, json_option, prints_result, show
 from obygaze_features.screen import table
-from obygaze_studies.commands.output import FORCE, ReportOutput, report_output
+from obygaze_studies.commands.declared import declared
+from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_studies.mediaeval15.run_files import Subtask
 
 
 @click.command()
-@click.argument("scores", type=PATH)
-@click.option("--out", required=True, type=PATH, help="Table to write.")
-@click.option(
-    "--pivots", type=PATH, help="Table of judgements of clips without scores: clip, axis, pivot, above."
-)
-@FORCE
+@declared("mediaeval15 labels")
 @prints_result
 def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
     """Convert valence and arousal scores to classes.
@@ -55,26 +51,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
 
 
 @click.command()
-@click.argument("manifest", type=PATH)
-@click.argument("store", type=PATH)
-@click.option("--subtask", required=True, type=click.Choice(["violence", "affect"]))
-@click.option("--run", "name", required=True, help="Name of the run.")
-@click.option(
-    "--model",
-    default="linear",
-    show_default=True,
-    help="Model of the zoo, an installed one, or MODULE:FACTORY, as in `obygaze evaluate`.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the model.")
-@click.option(
-    "--external",
-    is_flag=True,
-    help="Mark the run as using external data. Required for features of a pretrained "
-    "backbone and for imported features, whose origin is unknown.",
-)
-@click.option("--backbone", help="Backbone to read; needed if the store has several.")
-@click.option("--out", type=PATH, default=Path("runs/mediaeval15"), show_default=True, help="Folder of runs.")
-@FORCE
+@declared("mediaeval15 train")
 @json_option
 def train(
     manifest: Path,
@@ -137,19 +114,7 @@ def train(
 
 
 @click.command()
-@click.option(
-    "--truth",
-    type=PATH,
-    required=True,
-    help="Clips with their labels: a table with a column clip, or a manifest. "
-    "If it has a column split, only test clips count.",
-)
-@click.option(
-    "--run", "runs", type=PATH, required=True, multiple=True, help="Run file to score against --truth."
-)
-@click.option(
-    "--double", is_flag=True, help="Read scores as float64, as trec_eval 10 does (trec_eval 9: float32)."
-)
+@declared("mediaeval15 score")
 @report_output("Folder for the numbers (CSV, JSON), the tables and the figures.", beside=False)
 def score(truth: Path, runs: tuple[Path, ...], double: bool, output: ReportOutput) -> None:
     """Score runs with the official measures: average precision as in trec_eval, and accuracy.
@@ -170,7 +135,7 @@ def score(truth: Path, runs: tuple[Path, ...], double: bool, output: ReportOutpu
     from obygaze_studies.errors import TaskError
     from obygaze_studies.mediaeval15.annotations import read_annotations
     from obygaze_studies.mediaeval15.run_files import read_affect, read_trec
-    from obygaze_studies.mediaeval15.score import Scored, make_report
+    from obygaze_studies.mediaeval15.score import make_report, score_run
 
     output.check()
     # Digests, and names without their folders, which differ between machines.
@@ -179,19 +144,16 @@ def score(truth: Path, runs: tuple[Path, ...], double: bool, output: ReportOutpu
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise TaskError(f"two runs are named {twice}: rename one, or score them apart")
-    scored = Scored()
     clips = read_annotations(truth)
-    for path in runs:
-        run: Any = read_affect(path) if path.suffix == ".csv" else read_trec(path)
-        scored.add(path.stem, run, clips, double=double)
-    report = make_report(scored, {"inputs": inputs, "scores_held_as": "double" if double else "float32"})
-    output.write(report)
-    output.show_report(report)
+    read: Any = {path: read_affect(path) if path.suffix == ".csv" else read_trec(path) for path in runs}
+    parts = [score_run(path.stem, run, clips, double=double) for path, run in read.items()]
+    rows, notices = ([one for part in parts for one in part[place]] for place in (0, 1))
+    held = "double" if double else "float32"
+    output.finish(make_report(rows, notices, {"inputs": inputs, "scores_held_as": held}))
 
 
 @click.command()
-@click.argument("runs", type=PATH)
-@click.option("--truth", required=True, type=PATH, help="Table or manifest of all clips with their split.")
+@declared("mediaeval15 check")
 @json_option
 @click.pass_context
 def check(ctx: click.Context, runs: Path, truth: Path, as_json: bool) -> None:

@@ -1,41 +1,18 @@
 """`obygaze mobygaze`: evaluate modalities and experts of MObyGaze from stores."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from obygaze_features.options import PATH
 from obygaze_features.screen import progress_bar
+from obygaze_studies.commands.declared import declared
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 
 @click.command()
-@click.argument("manifest", type=PATH)
-@click.argument("stores", nargs=-1, required=True, metavar="MODALITY=STORE[:BACKBONE]...")
-@click.option("--task", default="", show_default=False, help="Task, or concept:NAME.  [default: en_s]")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    default=("linear", "mlp"),
-    help="Model of vectors, or attention, over the frames of each modality that has them; repeatable.",
-)
-@click.option(
-    "--experts",
-    "rules",
-    type=click.Choice(["merged", "each", "soft"]),
-    multiple=True,
-    default=("merged", "each", "soft"),
-    help="What is learnt of annotators' labels; repeatable.",
-)
-@click.option(
-    "--bags",
-    is_flag=True,
-    help="Clips are bags of the stores' windows whose middles lie in them: models of vectors read the "
-    "maximum over a bag, attention its windows (at most 32).",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+@declared("mobygaze")
 @report_output("Write the tables to this folder (CSV, JSON, Markdown, LaTeX).", beside=False)
 def mobygaze(manifest: Path, stores: tuple[str, ...], task: str, output: ReportOutput, **how: Any) -> None:
     """Print MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared.
@@ -53,11 +30,24 @@ def mobygaze(manifest: Path, stores: tuple[str, ...], task: str, output: ReportO
       obygaze mobygaze windows.csv audio=stores/heard --task concept:Speech
       obygaze mobygaze segments.csv visual=stores/windows --bags --model attention
     """
-    from obygaze_models.commands import read_named
+    from obygaze_models.commands import read_named, write_page
+    from obygaze_models.report import to_json
     from obygaze_studies.mobygaze.tables import mobygaze_report
+    from obygaze_studies.unfinished import TRAINED, VERSIONS
 
     output.check()
     clips, named = read_named(manifest, stores)
-    with progress_bar("training", "model") as progress:
-        report = mobygaze_report(clips, named, task=task or "en_s", progress=progress, **how)
-    output.finish(report)
+    how |= {"task": task or "en_s"}
+    read = {name: (store.fingerprint, backbone) for name, (store, backbone) in named.items()}
+    inputs = {"manifest": clips.digest(), "stores": read, "versions": VERSIONS, **how}
+    with output.unfinished(inputs) as folder, progress_bar("training", "model") as progress:
+        kept = folder and folder / TRAINED
+        made = partial(output.made, folder=folder)
+        report = mobygaze_report(clips, named, progress=progress, kept=kept, made=made, **how)
+    write_page(report, output.html, force=output.force)
+    if output.as_json:
+        click.echo(to_json(report), nl=False)
+    elif len(how["rules"]) > 1:
+        output.made(report, folder=None)
+    if output.out:
+        click.echo(f"kept in {output.out}", err=True)

@@ -1,6 +1,7 @@
 """Declare where the results of a study's command go, and write and print its report."""
 
 from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
@@ -11,13 +12,12 @@ import click
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, output
 from obygaze_models.commands import finish, write_page
+from obygaze_studies.commands.declared import picture_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from obygaze_models.report import Report
-
-FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
-
-FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 
 SUFFIXES = (".csv", ".json", ".md")
 """Endings of the files of an audit, the one that --out names first."""
@@ -33,13 +33,6 @@ class CsvPath(click.Path):
                 f"'{value}' should end in .csv; {' and '.join(SUFFIXES[1:])} files go beside it", param, ctx
             )
         return super().convert(value, param, ctx)
-
-
-def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse figure formats other than .pdf, .png and .svg."""
-    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
-        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
-    return value
 
 
 @dataclass(frozen=True)
@@ -61,6 +54,23 @@ class ReportOutput(Output):
         refuse_existing(*files, force=self.force)
         if self.figure:
             import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+
+    @contextmanager
+    def unfinished(self, inputs: "Mapping[str, object]") -> "Iterator[Path | None]":
+        """Yield a folder for tables as they are made, which becomes `out`; none if nothing is kept."""
+        from obygaze_studies.unfinished import unfinished_folder
+
+        with unfinished_folder(self.out, inputs, force=self.force) if self.out else nullcontext() as folder:
+            yield folder
+
+    def made(self, report: "Report", whole: "Report | None" = None, *, folder: Path | None) -> None:
+        """Print a report when it is made, and keep it, or the whole that it is a part of."""
+        from obygaze_models.report import plain, write_report
+
+        if folder is not None:
+            write_report(whole or report, folder)
+        if not self.as_json:
+            click.echo(plain(report), nl=False)
 
     def finish(self, report: "Report") -> None:
         """Write a report where it is asked for, print it, and say where it is."""

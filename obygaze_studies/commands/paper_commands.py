@@ -1,56 +1,35 @@
 """`obygaze paper`: reproduce the tables and figures of Tores et al."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.options import PATH, join_options
+from obygaze_features.options import PATH
 from obygaze_studies.commands.corpus_commands import clips_onto
+from obygaze_studies.commands.declared import declared
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
 
-MANIFEST = click.argument("manifest", type=PATH)
 TITLE = "Tores et al., CVPR 2024, reproduced"
 OUTPUT = report_output(
     "Folder to write all results into; only a part of them is printed.", required=True, beside=False
 )
 
 
-def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.Command]:
+def _command(*names: str, protocol: str = "strict") -> Callable[[Callable[[], None]], click.Command]:
     """Make a command of a function's name and docstring, which reproduces a part of the paper from stores."""
-    options = join_options(
-        *more,
-        MANIFEST,
-        click.argument("stores", nargs=-1, required=True, type=PATH, metavar="STORE..."),
-        click.option(
-            "--protocol",
-            type=click.Choice(["strict", "paper", "both"]),
-            default=protocol,
-            show_default=True,
-            help="strict: leave one movie out. paper: the published folds, which leak; "
-            "needs a manifest imported from ObyGaze12's folder.",
-        ),
-        click.option(
-            "--policy",
-            type=click.Choice(["paper", "released", "raw"]),
-            default="paper",
-            show_default=True,
-            help="Label policy under strict, as in `obygaze evaluate`; "
-            "the paper protocol uses the labels of the split files.",
-        ),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
-        OUTPUT,
-    )
 
     def declare(part: Callable[[], None]) -> click.Command:
         name = part.__name__
 
         @click.command(name.rstrip("_"), help=part.__doc__)
-        @options
+        @declared(*names, "paper", f"paper {protocol}", "paper more")
+        @OUTPUT
         def run(**options: Any) -> None:
             _run(name, **options)
 
@@ -59,7 +38,7 @@ def _command(protocol: str, *more: Any) -> Callable[[Callable[[], None]], click.
     return declare
 
 
-@_command("both")
+@_command(protocol="both")
 def all_() -> None:
     """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
 
@@ -76,7 +55,7 @@ def all_() -> None:
     """
 
 
-@_command("strict")
+@_command()
 def table2() -> None:
     """Reproduce Table 2 from STOREs: models, bottlenecks and baselines, beside the published numbers.
 
@@ -90,7 +69,7 @@ def table2() -> None:
     """
 
 
-@_command("strict")
+@_command()
 def table4() -> None:
     """Reproduce Table 4 from STOREs: 90 pairs of films (paper) or each film left out once (strict).
 
@@ -102,15 +81,7 @@ def table4() -> None:
     """
 
 
-@_command(
-    "strict",
-    click.option(
-        "--choose-c",
-        is_flag=True,
-        help="Under paper: also choose the C of each SVM by eight folds, beside the published one "
-        "(about two thousand SVMs).",
-    ),
-)
+@_command("paper figure3")
 def figure3() -> None:
     """Reproduce Figure 3 from STOREs: detection of each concept against clips without it.
 
@@ -124,14 +95,7 @@ def figure3() -> None:
     """
 
 
-@_command(
-    "strict",
-    click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        help="Under paper: maximum depth of the tree.  [default: 8, the original code's; the text prints 10]",
-    ),
-)
+@_command("paper figure5")
 def figure5() -> None:
     """Reproduce Figure 5 from STOREs: the decision tree on concepts, drawn to four levels.
 
@@ -145,7 +109,7 @@ def figure5() -> None:
     """
 
 
-@_command("strict")
+@_command()
 def figure6() -> None:
     """Reproduce Figure 6 from STOREs: error analysis of the MLP by concept and level.
 
@@ -158,7 +122,7 @@ def figure6() -> None:
 
 
 @click.command()
-@MANIFEST
+@click.argument("manifest", type=PATH)
 @OUTPUT
 def figure2(manifest: Path, output: ReportOutput) -> None:
     """Reproduce Figure 2 and section 3.4 from MANIFEST: levels and concepts, under each label policy.
@@ -174,21 +138,11 @@ def figure2(manifest: Path, output: ReportOutput) -> None:
 
     output.check()
     clips, _ = read_inputs(manifest, [])
-    report = paper.figure2(clips)
-    output.write(report)
-    _finish([report], output)
+    _write(paper.figure2(clips), output)
 
 
 @click.command()
-@click.argument("segments", type=PATH)
-@click.option("--movie", required=True, help="The film to draw, by its id in SEGMENTS.")
-@click.option("--onto", type=PATH, help="Manifest of the clips to project onto.")
-@click.option(
-    "--window",
-    type=click.FloatRange(0, min_open=True),
-    help="Length in seconds of windows to project onto, in place of --onto.  [default: 46]",
-)
-@click.option("--span", nargs=2, type=float, metavar="START END", help="Part of the film, in seconds.")
+@declared("paper figure4")
 @OUTPUT
 def figure4(
     segments: Path,
@@ -215,30 +169,28 @@ def figure4(
     output.check()
     marks = read_manifest(segments)
     clips, _ = clips_onto(marks, onto, window)
-    report = paper.figure4(marks, clips, movie, span=span)
-    output.write(report)
+    _write(paper.figure4(marks, clips, movie, span=span), output)
+
+
+def _write(report: "Report", output: ReportOutput) -> None:
+    from obygaze_models.report import new_folder
+
+    with new_folder(output.path, force=output.force) as folder:
+        output.made(report, folder=folder)
     _finish([report], output)
 
 
-def _run(
-    name: str,
-    *,
-    manifest: Path,
-    stores: tuple[Path, ...],
-    output: ReportOutput,
-    policy: str,
-    **rest: Any,
-) -> None:
+def _run(name: str, *, manifest: Path, stores: Sequence[Path], output: ReportOutput, **rest: Any) -> None:
     from obygaze_features.io import refuse_existing, write_whole
     from obygaze_features.manifest import LabelPolicy
     from obygaze_features.screen import progress_bar
-    from obygaze_models.commands import read_inputs, under_policy, write_page
-    from obygaze_models.report import write_report
+    from obygaze_models.commands import read_inputs, under_policy
     from obygaze_studies.obygaze12 import paper
     from obygaze_studies.obygaze12.corpus import refuse_other_codebook
-    from obygaze_studies.obygaze12.protocol_results import TRAINED, unfinished_folder
+    from obygaze_studies.unfinished import TRAINED
 
-    settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
+    policy = LabelPolicy(rest.pop("policy"))
+    settings: dict[str, Any] = {"policy": policy, "depth": None, "choose_c": False} | rest
     protocol = settings["protocol"]
     own = "--depth" if settings["depth"] is not None else "--choose-c" if settings["choose_c"] else ""
     if own and protocol == "strict":
@@ -251,41 +203,28 @@ def _run(
             click.echo(line, err=True)
     redo: Callable[..., paper.Redone] = getattr(paper, name)
     inputs = paper.inputs(name, clips, opened) | settings
-    out: Any = output.out
-    with (
-        unfinished_folder(out, inputs, force=output.force) as folder,
-        progress_bar("training", "model") as progress,
-    ):
-        redone = redo(
-            clips,
-            opened,
-            **settings,
-            progress=progress,
-            kept=folder / TRAINED,
-            made=lambda report: write_report(report, folder),
-        )
+    with output.unfinished(inputs) as folder, progress_bar("training", "model") as progress:
+        made, kept = partial(output.made, folder=folder), folder / TRAINED
+        redone = redo(clips, opened, **settings, progress=progress, kept=kept, made=made)
         paper.write_tables(redone, folder)
         if name == "all_":
-            page = paper.index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
+            page = paper.index(redone, clips, opened, policy=policy, seed=settings["seed"])
             write_whole(folder / "index.md", page)
-    write_page(redone.reports, output.html, TITLE if len(redone.reports) > 1 else "", force=output.force)
-    shown = out / "index.md" if name == "all_" else None
-    _finish(redone.reports, output, redone.notes, shown=shown)
+    _finish(redone.reports, output, redone.notes)
+    if name == "all_" and not output.as_json:
+        click.echo(output.path / "index.md")
 
 
-def _finish(
-    reports: "Sequence[Report]", output: ReportOutput, notes: Sequence[str] = (), *, shown: Path | None = None
-) -> None:
-    """Print reports, or where they are shown, then notes."""
+def _finish(reports: "Sequence[Report]", output: ReportOutput, notes: Sequence[str] = ()) -> None:
+    """Write the page and print the JSON documents, if asked for, then notes."""
     import json
 
-    from obygaze_models.report import document, plain
+    from obygaze_models.commands import write_page
+    from obygaze_models.report import document
 
+    write_page(reports, output.html, TITLE if len(reports) > 1 else "", force=output.force)
     if output.as_json:
         documents = [{"name": report.name, **document(report)} for report in reports]
         click.echo(json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        for text in [shown] if shown else map(plain, reports):
-            click.echo(text)
     for note in (*notes, f"kept in {output.out}"):
         click.echo(note, err=True)

@@ -153,21 +153,6 @@ def _interpolated(
     return float(precision[places[wanted - 1] if wanted else 0 :].max())
 
 
-def precision_recall(
-    run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute recall and precision at every rank that a relevant clip has.
-
-    Returns
-    -------
-    recall, precision : ndarray, shape [R found]
-    """
-    relevant = np.array([qrels.get(clip_id, 0) >= 1 for clip_id in ranked(run, double=double)], dtype=bool)
-    places = np.flatnonzero(relevant)
-    n_found = np.arange(1, len(places) + 1)
-    return n_found / max(sum(value >= 1 for value in qrels.values()), 1), n_found / (places + 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """How many clips of an axis are called correctly.

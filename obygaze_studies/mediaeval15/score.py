@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
+from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
@@ -26,13 +24,7 @@ from obygaze_studies.mediaeval15.annotations import (
     true_classes,
     violence_qrels,
 )
-from obygaze_studies.mediaeval15.metrics import (
-    accuracy,
-    confusion,
-    measures,
-    precision_recall,
-    tie_share,
-)
+from obygaze_studies.mediaeval15.metrics import accuracy, confusion, measures, tie_share
 from obygaze_studies.mediaeval15.run_files import (
     SUBTASKS,
     SUFFIXES,
@@ -43,10 +35,6 @@ from obygaze_studies.mediaeval15.run_files import (
     read_record,
     read_trec,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TIE_WARNING = 0.1
 """Share of tied clips above which a notice says that AP depends on file names."""
@@ -62,14 +50,22 @@ PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
 }
 """Numbers of participants' abstracts; the paper of the task prints none."""
 
-KEYS = ("run", "subtask", "on", "measure", "value", "chance", "published")
-"""Columns of the data, a row a measure; `chance` is E[AP] for `map` and the share of the most frequent class
-for accuracies, `published` a participant's number."""
-
 OFFICIAL = ("map", "accuracy_all")
 
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
 """Measures of the printed table; the CSV has all."""
+
+
+NOTES = (
+    "map: average precision as trec_eval computes it, ties by file name; official for violence",
+    "accuracy_all: share of all clips called correctly; official for affect where coverage is 1",
+    "chance: mean AP over all orders of the clips; accuracy of the most frequent class",
+)
+
+Row = dict[str, Any]
+
+Part = tuple[str, Mapping[str, float], Mapping[str, float], list[str], int]
+"""What is scored, its measures, those by chance, notices, and the number of clips."""
 
 
 def _known(value: float, digits: int = 3) -> str:
@@ -83,123 +79,70 @@ COLUMNS: Sequence[Column] = (
     ("published", "published", _known),
 )
 
-LOOKS = (
-    *(("#4477aa", "o", "-"), ("#ee6677", "s", "--"), ("#228833", "^", "-.")),
-    *(("#ccbb44", "D", "-"), ("#66ccee", "v", "--"), ("#aa3377", "P", "-.")),
-)
-"""Colour, marker and line: told apart without colours too; used again from the seventh run on."""
 
+def score_run(
+    name: str, run: Any, clips: Sequence[Annotated], *, double: bool
+) -> tuple[list[Row], list[str]]:
+    """Score a run of either subtask, as its file was read, against the truth's test clips.
 
-class PrecisionRecall(NamedTuple):
-    """A run's precision at every recall that it reaches, and the share of relevant clips."""
+    Returns
+    -------
+    rows, notices
+        Of the data; for readers: ties, missing clips, clips without a known class.
 
-    recall: NDArray[np.float64]
-    precision: NDArray[np.float64]
-    prevalence: float
-
-
-@dataclass(eq=False)
-class Scored:
-    """Scores of runs, added one after the other.
-
-    Attributes
-    ----------
-    rows
-        Of the data.
-    notices
-        Notes for readers: ties, missing clips, clips without a known class.
-    curves, confusions
-        For the figures, by run; how many clips of each true class (rows) it calls each class (columns) of an
-        axis.
+    Raises
+    ------
+    TaskError
+        The truth lacks the labels, the run the topic, or a score is not finite.
     """
-
-    rows: list[dict[str, object]] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    curves: dict[str, PrecisionRecall] = field(default_factory=dict)
-    confusions: dict[tuple[str, Axis], NDArray[np.int64]] = field(default_factory=dict)
-
-    def add(self, name: str, run: Any, clips: Sequence[Annotated], *, double: bool) -> None:
-        """Score a run of either subtask, as its file was read, against the truth's test clips.
-
-        Raises
-        ------
-        TaskError
-            The truth lacks the labels, the run the topic, or a score is not finite.
-        """
-        wanted = scored_clips(clips)
-        if set(run) == set(AXES):
-            for axis in AXES:
-                self._add_axis(name, axis, run[axis], true_classes(wanted, axis))
-            return
-        judged = violence_qrels(wanted)
-        if not judged:
-            raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
-        if TOPIC not in run:
-            raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
-        scores: Mapping[str, float] = run[TOPIC]
-        result = measures(scores, judged, double=double)
-        n_relevant, n = int(result["num_rel"]), len(judged)
-        chance = {"map": expected_average_precision(n, n_relevant)}
-        notices = _said(scores, judged, n_relevant, double)
-        self._add((name, "violence", TOPIC), result, chance, notices, n)
-        curve = precision_recall(scores, judged, double=double)
-        self.curves[name] = PrecisionRecall(*curve, n_relevant / n)
-
-    def _add_axis(self, name: str, axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> None:
-        """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
-        if not truth:
-            raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
-        result, counts = accuracy(calls, truth), confusion(calls, truth, CLASSES[axis])
-        values: dict[str, float] = {
-            "accuracy_all": result.accuracy_all,
-            "accuracy_returned": result.accuracy_returned,
-            "coverage": result.coverage,
-            "num_clips": result.total,
-            "num_returned": result.returned,
-            "num_correct": result.correct,
-        }
-        for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
-            values |= {f"{true}_called_{called}": n for called, n in zip(CLASSES[axis], row, strict=True)}
-        chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
-        notices = []
-        if result.returned < result.total:
-            notices.append(
-                f"{result.returned} of {result.total} clips returned, so none is official: "
-                "accuracy_all counts missing ones as wrong, accuracy_returned leaves them out"
-            )
-        if result.unknown:
-            notices.append(f"{result.unknown} clips have no known class; they count nowhere")
-        self._add((name, "affect", axis), values, chance, notices, result.total)
-        self.confusions[name, axis] = counts
-
-    def _add(
-        self,
-        about: tuple[str, str, str],
-        values: Mapping[str, float],
-        chance: Mapping[str, float],
-        notices: Sequence[str],
-        n_clips: int,
-    ) -> None:
-        name, _, on = about
+    wanted, rows, notices = scored_clips(clips), [], []
+    parts = [_violence(name, run, wanted, double)] if set(run) != set(AXES) else []
+    parts += [_axis(axis, run[axis], true_classes(wanted, axis)) for axis in AXES if not parts]
+    for on, values, chance, said, n_clips in parts:
+        about = {"run": name, "subtask": "violence" if on == TOPIC else "affect", "on": on}
         for measure, value in values.items():
-            published = PUBLISHED.get((on, measure), (NAN,))[0] if n_clips == OFFICIAL_TEST_CLIPS else NAN
-            cells = (*about, measure, float(value), chance.get(measure, NAN), published)
-            self.rows.append(dict(zip(KEYS, cells, strict=True)))
-        self.notices += [f"run {name}, {on}: {notice}" for notice in notices]
+            printed = PUBLISHED.get((on, measure), (NAN,))[0] if n_clips == OFFICIAL_TEST_CLIPS else NAN
+            numbers = {"value": float(value), "chance": chance.get(measure, NAN), "published": printed}
+            rows.append(about | {"measure": measure} | numbers)
+        notices += [f"run {name}, {on}: {notice}" for notice in said]
+    return rows, notices
 
 
-def _said(run: Mapping[str, float], judged: Mapping[str, int], n_relevant: int, double: bool) -> list[str]:
-    """List what affects AP: no relevant clip, missing or unjudged clips, ties."""
-    notices = []
-    if not n_relevant:
-        notices.append("no relevant clip: every measure is 0")
-    if missing := len(judged.keys() - run.keys()):
-        notices.append(
-            f"{missing} of {len(judged)} judged clips are missing from the run; relevant ones add 0"
-        )
-    if strange := len(run.keys() - judged.keys()):
-        notices.append(f"{strange} clips of the run are not judged; they count as not relevant")
-    return [*notices, *_tied(tie_share(run, double=double))]
+def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated], double: bool) -> Part:
+    judged = violence_qrels(wanted)
+    if not judged:
+        raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
+    if TOPIC not in run:
+        raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
+    scores: Mapping[str, float] = run[TOPIC]
+    result = measures(scores, judged, double=double)
+    n_relevant, n = int(result["num_rel"]), len(judged)
+    missing, strange = len(judged.keys() - scores.keys()), len(scores.keys() - judged.keys())
+    notices = {
+        "no relevant clip: every measure is 0": not n_relevant,
+        f"{missing} of {n} judged clips are missing from the run; relevant ones add 0": missing,
+        f"{strange} clips of the run are not judged; they count as not relevant": strange,
+    }
+    said = [what for what, so in notices.items() if so] + _tied(tie_share(scores, double=double))
+    return TOPIC, result, {"map": expected_average_precision(n, n_relevant)}, said, n
+
+
+def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Part:
+    """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
+    if not truth:
+        raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
+    result, counts = accuracy(calls, truth), confusion(calls, truth, CLASSES[axis])
+    values = {name: getattr(result, name) for name in ("accuracy_all", "accuracy_returned", "coverage")}
+    values |= {"num_clips": result.total, "num_returned": result.returned, "num_correct": result.correct}
+    for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
+        values |= {f"{true}_called_{called}": n for called, n in zip(CLASSES[axis], row, strict=True)}
+    chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
+    notices = {
+        f"{result.returned} of {result.total} clips returned, so none is official: accuracy_all counts "
+        "missing ones as wrong, accuracy_returned leaves them out": result.returned < result.total,
+        f"{result.unknown} clips have no known class; they count nowhere": result.unknown,
+    }
+    return axis, values, chance, [what for what, so in notices.items() if so], result.total
 
 
 def _tied(share: float) -> list[str]:
@@ -207,102 +150,36 @@ def _tied(share: float) -> list[str]:
     return [words] if share > TIE_WARNING else []
 
 
-def make_report(scored: Scored, record: Mapping[str, object]) -> Report:
-    """Make the report of scored runs: a table, precision and recall, confusion matrices."""
-    table, pictures = pd.DataFrame(scored.rows), []
-    if scored.curves:
-        caption = "Precision and recall; dotted, the share of relevant clips"
-        pictures.append(Picture("precision_recall", caption, partial(draw_curves, scored.curves)))
-    if scored.confusions:
-        caption = "Clips of each true class by the class they are called"
-        pictures.append(Picture("confusion", caption, partial(draw_confusions, scored.confusions)))
-    notes = [
-        "map: average precision as trec_eval computes it, ties by file name; official for violence",
-        "accuracy_all: share of all clips called correctly; official for affect where coverage is 1",
-        "chance: mean AP over all orders of the clips; accuracy of the most frequent class",
-    ]
-    shown = table.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
-    for on, measure in dict.fromkeys(shown):
-        notes.append(f"published {measure} of {on}: {PUBLISHED[on, measure][1]}")
-    rows = table[table["measure"].isin(SHOWN)].to_dict(orient="records")
+def make_report(rows: Sequence[Row], notices: Sequence[str], record: Mapping[str, object]) -> Report:
+    """Make the report of scored runs: a table, and a figure of the official measures."""
+    table = pd.DataFrame(rows)
+    beside = table.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
+    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
+    shown = table[table["measure"].isin(SHOWN)].to_dict(orient="records")
+    official = [row for row in shown if row["measure"] in OFFICIAL]
+    draw = drawn_by(
+        "draw_bars",
+        labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
+        series={"official measure": [row["value"] for row in official]},
+        axis="average precision (map) of violence, accuracy of valence and arousal",
+        published={"official measure": [_defined(row["published"]) for row in official]},
+    )
     return Report(
         name="scores",
         title="MediaEval 2015 Affective Impact of Movies",
-        notes=(*notes, *scored.notices),
+        notes=(*NOTES, *printed, *notices),
         answers=tuple(
-            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row)
-            for row in rows
-            if row["measure"] in OFFICIAL
+            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
         ),
-        blocks=(block("Measures", COLUMNS, rows),),
+        blocks=(block("Measures", COLUMNS, shown),),
         data=table,
         record=record,
-        pictures=tuple(pictures),
+        pictures=(Picture("scores", "The official measures of every run", draw),),
     )
 
 
-def draw_curves(curves: Mapping[str, PrecisionRecall], path: Path) -> None:
-    """Draw precision at each relevant clip against recall, and the share of relevant clips, which is chance.
-
-    Parameters
-    ----------
-    curves
-        One a run.
-    path
-        A .pdf, .png or .svg file.
-    """
-    from obygaze_studies.figure import GREY, save  # noqa: PLC0415 - matplotlib is slow
-
-    def draw(figure: "Figure") -> None:
-        axes = figure.subplots()
-        for (name, curve), (colour, marker, line) in zip(curves.items(), cycle(LOOKS), strict=False):
-            look: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markersize": 4}
-            every = max(1, len(curve.recall) // 12)
-            axes.plot(curve.recall, curve.precision, markevery=every, label=name, **look)
-        for share in sorted({curve.prevalence for curve in curves.values()}):
-            label = f"share of relevant clips, {share:.3f}"
-            axes.axhline(share, color=GREY, linestyle=":", linewidth=1, label=label)
-        axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
-        figure.legend(loc="outside upper left")  # above: a perfect run fills the corners
-
-    save(path, (5.0, 4.0 + 0.2 * len(curves)), draw)
-
-
-def draw_confusions(matrices: Mapping[tuple[str, Axis], NDArray[np.int64]], path: Path) -> None:
-    """Draw confusion matrices side by side: counts, shaded by their share of the true class.
-
-    Parameters
-    ----------
-    matrices
-        Of a run and an axis; a panel each, two a row.
-    path
-        A .pdf, .png or .svg file.
-    """
-    from obygaze_studies.figure import WIDTH, save  # noqa: PLC0415 - matplotlib is slow
-
-    n_rows = (len(matrices) + 1) // 2
-
-    def draw(figure: "Figure") -> None:
-        panels = figure.subplots(n_rows, 2, squeeze=False).ravel()
-        for axes in panels[len(matrices) :]:
-            axes.set_axis_off()
-        for axes, ((name, axis), counts) in zip(panels, matrices.items(), strict=False):
-            _draw_matrix(axes, counts, CLASSES[axis])
-            axes.set_title(f"{name}, {axis}", loc="left")
-
-    save(path, (WIDTH, 0.4 + 3.1 * n_rows), draw)
-
-
-def _draw_matrix(axes: "Axes", counts: NDArray[np.int64], names: Sequence[str]) -> None:
-    shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for (row, column), share in np.ndenumerate(shares):
-        ink = "white" if share > 0.5 else "black"
-        axes.text(column, row, f"{counts[row, column]:,}\n{share:.0%}", ha="center", va="center", color=ink)
-    axes.set_xticks(range(len(names)), names)
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel="called class", ylabel="true class (clips, share of the class)")
-    axes.spines[:].set_visible(True)
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 # --- checks of a folder of runs

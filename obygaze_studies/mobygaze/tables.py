@@ -3,7 +3,9 @@
 The code of the corpus's papers on several modalities is not public, so no number of theirs stands beside.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,6 +17,7 @@ from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
+from obygaze_studies.unfinished import kept_result, read_run
 
 RULES = ("merged", "each", "soft")
 SHOWN = ("auc", "average_precision")
@@ -32,6 +35,8 @@ def mobygaze_report(
     bags: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
+    kept: Path | None = None,
+    made: Callable[[Report, Report], None] = lambda *_: None,
 ) -> Report:
     """Evaluate models of every modality, and of all, on the labels of every annotator.
 
@@ -49,13 +54,16 @@ def mobygaze_report(
         What is learnt of annotators' labels, as `evaluate` takes it.
     bags : bool
         Whether clips are bags of the stores' windows (`load_bags`); attention is then over windows.
+    kept : path, optional
+        Folder to keep runs in, and to read those that an earlier call with the same arguments kept.
+    made : callable, optional
+        Called when the tables of a rule are made, with these and with all that there are.
 
     Raises
     ------
     DatasetError, ModelError, ProtocolError
         As `evaluate` and `fused` do.
     """
-    rows, record = [], {}
     load = om.load_bags if bags else om.load_dataset
     each = {name: load(store, manifest, backbone=backbone) for name, (store, backbone) in stores.items()}
     datasets = dict(each)
@@ -63,15 +71,24 @@ def mobygaze_report(
         names = [store.name for store, _ in stores.values()]
         joined = join_modalities(names, list(each.values()), manifest).named(list(each))
         datasets = {"": joined, **each}
+    fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
+    rows: list[pd.DataFrame] = []
     for rule in rules:
         how = {"task": task, "experts": rule, "seed": seed, "progress": progress}
-        for name, run in _runs(datasets, models, **how):
+        own, record = [], {}
+        for name, run in _runs(datasets, models, kept, **how):
             record = {name: run.record[name] for name in ("codebook", "train", "clips", "versions")}
-            rows.append(_rows(run, rule, name, shown=[*models, *BESIDE]))
+            own.append(_rows(run, rule, name, shown=[*models, *BESIDE]))
+        rows += own
+        report = _report(rows, {**record, "modalities": fingerprints})
+        made(_report(own, report.record), report)
+    return report
+
+
+def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
     data = pd.concat(rows, ignore_index=True).drop_duplicates(
         ["tested_on", "features", "labels", "model", "metric"]
     )
-    blocks = tuple(_block(str(test), own) for test, own in data.groupby("tested_on", sort=False))
     return Report(
         name="mobygaze",
         title=f"MObyGaze: {record['train']['title']}",
@@ -81,22 +98,32 @@ def mobygaze_report(
             "A clip that lacks a modality is scored by a model of the others.",
             "Numbers of the corpus's papers on several modalities are not public.",
         ),
-        blocks=blocks,
+        blocks=tuple(_block(str(test), own) for test, own in data.groupby("tested_on", sort=False)),
         data=data,
-        record={**record, "modalities": {name: store.fingerprint for name, (store, _) in stores.items()}},
+        record=record,
     )
 
 
-def _runs(datasets: Mapping[str, Dataset], models: Sequence[str], **how: Any) -> Iterator[tuple[str, Run]]:
+def _runs(
+    datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **how: Any
+) -> Iterator[tuple[str, Run]]:
     """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
     of_vectors = [name for name in models if name != "attention"]
     for name, data in datasets.items():
+        asked: list[Any] = []
         if of_vectors and not name:
-            yield name, om.evaluate(data, om.fused(of_vectors, data, "late"), **how)
+            asked.append(partial(om.fused, of_vectors, data, "late"))
         elif of_vectors and len(datasets) == 1:
-            yield name, om.evaluate(data, of_vectors, **how)
+            asked.append(lambda: of_vectors)
         if name and "attention" in models and _has_frames(data):
-            yield name, om.evaluate(data, ["attention"], **how)
+            asked.append(lambda: ["attention"])
+        for place, models_of in enumerate(asked):
+            compute = partial(_evaluated, data, models_of, how)
+            yield name, kept_result(kept, f"{how['experts']}-{name or 'all'}-{place}", compute, read_run)
+
+
+def _evaluated(data: Dataset, models: Callable[[], Any], how: Mapping[str, Any]) -> Run:
+    return om.evaluate(data, models(), **how)
 
 
 def _has_frames(data: Dataset) -> bool:

@@ -30,6 +30,7 @@ from obygaze_features.manifest import (
 from obygaze_models.evaluation import SignFlip, holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.columns import share
+from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.statistics import PRINTED_COUNTS, grouped, statistics
 
@@ -220,18 +221,7 @@ N_SETS = 15
 N_PAIRS = 20
 """Pairs of concepts shown; the data have all."""
 
-SWEEP_PRINTED = (
-    "printed (000, App. 7.2), from threshold 0.1 to 0.4 on MovieGraphs clips of ObyGaze12's separate "
-    "annotations, which are not public: [+76, +68, -42, -103] clips of [EN, HN, NS, S]; "
-    "the text says EN and HN increase, NS and S decrease"
-)
-TREND_NOTES = (
-    "concepts: visual concepts per clip of a level, on average; rises: from each level to the next",
-    (
-        "difference: of the highest and the lowest of these levels, averaged over the films that have clips "
-        "of both; p: exact test over these films (sign flips), two-sided"
-    ),
-)
+TOLD: Mapping[str, Any] = CAPTIONS["composition"]
 
 
 def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report:
@@ -275,7 +265,7 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
         ("p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else _p(p)),
     ]
     rise = f"the mean rises from level to level in {rising} of {len(several)} groups"
-    trend_notes = (*TREND_NOTES, rise, *_printed_trend(labelled, policy))
+    trend_notes = (*TOLD["trend"], rise, *_printed_trend(labelled, policy))
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
@@ -361,14 +351,11 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         ("no level", "none", str),
     ]
     paper = codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4)
+    notes = [*TOLD["sweep"], *(TOLD["sweep_printed"] if paper else ())]
     return Report(
         name="sweep",
         title="Clips of each level by projection threshold",
-        notes=(
-            f"projected onto {onto}; label policy {policy}",
-            "threshold: share of a clip that an annotation must cover to count",
-            *((SWEEP_PRINTED,) if paper else ()),
-        ),
+        notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown, last=[line]),),
         answers=(f"from threshold {first:g} to {last:g}: {', '.join(more)} clips",),
         data=pd.DataFrame(rows),
@@ -385,7 +372,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     unlike = sum(row["p_holm"] < 0.05 for row in pairs)
     with_others = alone_or_combined(labelled)
     trend = _trend_row(concept_trend(labelled), levels)
-    trend_notes = (*TREND_NOTES, *_printed_trend(labelled, policy))
+    trend_notes = (*TOLD["trend"], *_printed_trend(labelled, policy))
     blocks = [
         _by_number(labelled),
         block("Concepts by level", _trend_columns(levels), [trend], trend_notes),
@@ -393,7 +380,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
-        blocks.append(block(title, COMBINED, with_others, (COMBINED_NOTE,)))
+        blocks.append(block(title, _columns("combined"), with_others, TOLD["combined"]))
     marked = [{"set": " + ".join(concepts), **counts} for concepts, counts in sets.items() if concepts]
     strongest = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))[:N_PAIRS]
     blocks += [
@@ -405,16 +392,9 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
         ),
         block(
             "Pairs of concepts",
-            PAIRS,
+            _columns("pairs"),
             strongest,
-            (
-                (
-                    f"the {len(strongest)} of {len(pairs)} that are least like chance; "
-                    f"{unlike} have an adjusted p below .05"
-                ),
-                "expected, p: given how often each concept is marked in each film at the level (exact test)",
-                "where most clips have one concept, as at HN, pairs are rarer than chance by construction",
-            ),
+            [note.format(shown=len(strongest), all=len(pairs), unlike=unlike) for note in TOLD["pairs"]],
         ),
     ]
     counted = [
@@ -429,11 +409,7 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
         answers=(
             f"{unlike} of {len(pairs)} pairs of concepts are not as frequent as by chance (adjusted p < .05)",
         ),
-        notes=(
-            f"label policy {policy}",
-            "clips of different films are never exchanged in a test; those of a film are",
-            "neighbouring clips of a film are alike, so p-values of counts are somewhat too small",
-        ),
+        notes=tuple(note.format(policy=policy) for note in TOLD["notes"]),
         blocks=tuple(blocks),
         data=pd.DataFrame(counted + pairs + with_others).drop(columns=["alone", "combined"], errors="ignore"),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
@@ -467,27 +443,12 @@ def _part(counts: tuple[int, int]) -> str:
     return f"{part} of {whole} ({part / whole:.0%})" if whole else NOTHING
 
 
+def _columns(table: str) -> list[Column]:
+    return columns("composition", table, part=_part, small_p=_p)
+
+
 def _p(value: float | None) -> str:
     return "<.0001" if value is not None and value < 0.0001 else number(value, 4)
 
-
-TESTED: Sequence[Column] = (("p", "p", _p), ("p (Holm)", "p_holm", _p))
-
-COMBINED: Sequence[Column] = (
-    ("concept", "name", str),
-    ("alone", "alone", _part),
-    ("with others", "combined", _part),
-    *TESTED,
-)
-
-COMBINED_NOTE = "exact test within films, two-sided; Holm over the concepts"
-
-PAIRS: Sequence[Column] = (
-    ("pair", "name", str),
-    ("level", "level", str),
-    ("clips with both", "clips", str),
-    ("expected", "expected", partial(number, digits=1)),
-    *TESTED,
-)
 
 TWO_DIGITS = partial(number, digits=2)

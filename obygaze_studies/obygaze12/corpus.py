@@ -1,7 +1,10 @@
 """Collect the data of the paper's tables and figures, and the notes of their captions."""
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
 from typing import Any
 
 import pandas as pd
@@ -17,8 +20,21 @@ from obygaze_features.manifest import (
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation import METRICS
 from obygaze_models.protocol import Fold
-from obygaze_models.report import NOTHING, Block, Picture, Report
+from obygaze_models.report import (
+    NOTHING,
+    Block,
+    Column,
+    Picture,
+    Report,
+    interval,
+    mean_sd,
+    number,
+    p_value,
+    signed,
+)
+from obygaze_studies.columns import of
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
@@ -39,10 +55,48 @@ POLICIES: Mapping[LabelPolicy, str] = {
     LabelPolicy.PAPER: "labels: paper policy, a clip without a visual concept is EN",
     LabelPolicy.RELEASED: "labels: released policy, clips whose concepts are all non-visual left out",
 }
+CAPTIONS: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("captions.toml").read_text(encoding="utf-8")
+)
+"""What is told of every table and figure, and the columns of their tables."""
+
+METRIC_TITLES: Mapping[str, str] = {
+    **{name: metric.title for name, metric in METRICS.items()},
+    "f1_pos": "F1 of S",
+    "within_movie_auc": "within-movie AUC",
+}
+"""Titles of metrics in tables; S is the positive class."""
+
+WRITERS: Mapping[str, Callable[..., str]] = {
+    "str": str,
+    "number": number,
+    "interval": interval,
+    "signed": signed,
+    "p_value": p_value,
+    "mean_sd": mean_sd,
+    "of": of,
+    "metric": METRIC_TITLES.__getitem__,
+    **{f"number{digits}": partial(number, digits=digits) for digits in (1, 2)},
+}
+"""Writers of cells by the names that captions.toml gives them."""
+
 PRINTED = {"printed", "printed_sd", "printed_in"}
 """Columns of data for what the papers print."""
 
 PAPER_LABELS = "labels: those of the released split files"
+
+
+def columns(name: str, table: str, **writers: Callable[..., str]) -> list[Column]:
+    """Make the columns that captions.toml declares; a writer is one of `WRITERS`, one given, or a format."""
+    known = {**WRITERS, **writers}
+    return [
+        (
+            heading.format_map(METRIC_TITLES),
+            keys if isinstance(keys, str) else tuple(keys),
+            known.get(writer) or writer.format,
+        )
+        for heading, keys, writer in CAPTIONS[name]["columns"][table]
+    ]
 
 
 def refuse_other_codebook(codebook: Codebook, what: str) -> None:
@@ -130,19 +184,26 @@ class PaperCorpus:
 
     def report(
         self,
-        title: str,
-        notes: Sequence[str],
+        name: str,
         blocks: Sequence[Block],
         data: Sequence[Mapping[str, Any]] | pd.DataFrame,
         record: Mapping[str, object],
         *,
         answers: Sequence[str],
+        notes: Sequence[str] = (),
+        after: Sequence[str] = (),
         folds: Sequence[Fold] | None = None,
         pictures: Sequence[Picture] = (),
     ) -> Report:
-        """Make the report of a table or figure: under `paper` on its folds, under `strict` without any."""
+        """Make the report of a table or figure: under `paper` on its folds, under `strict` without any.
+
+        Its notes are those of captions.toml; `notes` stand before those on what the papers print, `after`
+        behind them.
+        """
         protocol = "strict" if folds is None else "paper"
-        table = pd.DataFrame(data)
+        told, table = CAPTIONS[name], pd.DataFrame(data)
+        title, printed = told["title"], told.get(f"{protocol}_printed", told.get("printed", ()))
+        notes = (*told.get(protocol, ()), *notes, *self.if_printed(*printed), *after)
         if self.printed and not any(self.printed_rows):
             kept = [_without_empty_printed(block) for block in blocks]
             if kept != [*blocks]:
@@ -163,6 +224,11 @@ class PaperCorpus:
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
         """Return notes or columns that stand only where the papers print numbers of these clips."""
         return parts if self.printed else ()
+
+    def columns(self, name: str, table: str, **writers: Callable[..., str]) -> list[Column]:
+        """Make declared columns, without printed numbers where there are none."""
+        made = columns(name, table, **writers)
+        return [column for column in made if self.printed or not column[0].startswith("printed")]
 
     def _source_notes(self) -> list[str]:
         """Name the features behind each column."""

@@ -16,23 +16,15 @@ from matplotlib.patheffects import Normal, Stroke
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import NAN, f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
-from obygaze_models.report import Column, Picture, Report, block, interval, number, p_value
-from obygaze_studies.columns import of
+from obygaze_models.report import Picture, Report, block
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, by_source
+from obygaze_studies.obygaze12.corpus import CAPTIONS, VISUAL_CONCEPTS, by_source, columns
 from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import FIGURE3_HARD, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 
-TITLE = "Figure 3"
-
 N_PERMUTATIONS = 1000
-
-PRINTED_NOTE = (
-    "printed: bars without numbers; "
-    f"the text calls the hatched bars of {', '.join(FIGURE3_HARD)} hard to separate"
-)
 
 SHOWS = {
     "paper": (
@@ -59,36 +51,14 @@ SIDES = {
 AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 
 
+def _against(negatives: str) -> str:
+    return AGAINST[Negatives(negatives)]
+
+
 def _printed(negatives: str, concept: str) -> str:
     hard = negatives == "all" and concept in FIGURE3_HARD
     return "no number; hard to separate" if hard else "no number"
 
-
-CONCEPT: Sequence[Column] = (
-    ("concept", "concept", str),
-    ("against", "negatives", lambda negatives: AGAINST[Negatives(negatives)]),
-)
-
-PRINTED_COLUMN: Column = ("printed", ("negatives", "concept"), _printed)
-
-CHOSEN: Sequence[Column] = (
-    *CONCEPT,
-    ("published C", "C", "{:g}".format),
-    ("chosen C", "chosen_C", "{:g}".format),
-    ("chosen C, draws", "drawn_C", "{:g}".format),
-    ("validation F1, published C", "C_f1_validated", number),
-    ("validation F1, chosen C", "chosen_f1_validated", number),
-    ("validation F1, draws", "drawn_f1_validated", number),
-    ("test F1, published C", "f1_pos", number),
-    ("test F1, chosen C", "chosen_f1_pos", number),
-)
-
-CHOSEN_NOTES = (
-    "validation F1: mean over folds 0 to 7, each held out in turn; the test fold is never used",
-    "of equal means the smallest C is chosen",
-    "classes are balanced by weights, as in the original code",
-    "draws: by draws of negatives, others in each fold, as section 4.2 says",
-)
 
 HALO: Any = [Stroke(linewidth=2.4, foreground="white"), Normal()]
 
@@ -100,15 +70,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
     folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
-    columns: list[Column] = [
-        *CONCEPT,
-        ("test clips with it", ("positives", "n_test"), of),
-        ("F1", "f1_pos", number),
-        ("of the nine splits", ("f1_pos_min", "f1_pos_max"), "{:.3f} to {:.3f}".format),
-        ("elected split", "elected", str),
-        ("all positive", "all_positive", number),
-        *corpus.if_printed(PRINTED_COLUMN),
-    ]
+    headings = corpus.columns("figure3", "paper", against=_against, printed=_printed)
     leaks = leak_caption(folds)
     blocks, data, pictures = [], [], []
     for result in results:
@@ -116,20 +78,19 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         if result.choose_c:
             rows = [row | more for row, more in zip(rows, _chosen_rows(result), strict=True)]
         data += rows
-        blocks.append(block(title, columns, rows, (leaks,)))
+        blocks.append(block(title, headings, rows, (leaks,)))
         if result.choose_c:
-            blocks.append(block(f"{title}: C chosen by eight folds", CHOSEN, rows, CHOSEN_NOTES))
+            blocks.append(
+                block(
+                    f"{title}: C chosen by eight folds",
+                    columns("figure3", "chosen", against=_against),
+                    rows,
+                    CAPTIONS["figure3"]["chosen"],
+                )
+            )
         pictures.append(_picture(result.source, "paper", rows, f": {leaks}"))
     return corpus.report(
-        TITLE,
-        (
-            (
-                "linear SVMs with the published C of each concept; "
-                "the split elected is the best on its validation fold; "
-                "every split is tested on the same clips"
-            ),
-            *corpus.if_printed(PRINTED_NOTE),
-        ),
+        "figure3",
         blocks,
         data,
         {},
@@ -151,7 +112,7 @@ def _above(rows: Sequence[Row], value: str, what: str) -> list[str]:
 def _picture(source: Dataset, protocol: str, rows: Sequence[Row], note: str = "") -> Picture:
     return Picture(
         f"figure3-{protocol}-{source.label}",
-        f"{TITLE} under the {protocol} protocol, {source.title}{note}",
+        f"Figure 3 under the {protocol} protocol, {source.title}{note}",
         partial(draw_figure3, rows, protocol),
     )
 
@@ -206,48 +167,20 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         for concept, negatives in CONCEPT_TASKS
         if (negatives, concept) not in targets
     ]
-    columns: list[Column] = [
-        *CONCEPT,
-        ("clips with it", ("positives", "n_clips"), of),
-        ("F1 [95 %]", ("f1_pos", "f1_pos_low", "f1_pos_high"), interval),
-        ("all positive", "all_positive", number),
-        ("within-movie AUC [95 %]", ("within_movie_auc", "auc_low", "auc_high"), interval),
-        ("p", "p", p_value),
-        ("p (Holm)", "p_holm", p_value),
-        ("lag 1", "lag1", partial(number, digits=2)),
-        *corpus.if_printed(PRINTED_COLUMN),
-    ]
+    headings = corpus.columns("figure3", "strict", against=_against, printed=_printed)
     blocks, data, pictures = [], [], []
     for result in results:
         rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
         data += rows
-        blocks.append(block(result.source.title, columns, rows, ("no clip or movie is on two sides",)))
+        blocks.append(block(result.source.title, headings, rows, ("no clip or movie is on two sides",)))
         pictures.append(_picture(result.source, "strict", rows))
     return corpus.report(
-        TITLE,
-        (
-            (
-                "ridge CAVs, each movie's by the other movies; each concept's penalty and threshold are "
-                "chosen by leaving these out one by one (selection-*.csv)"
-            ),
-            (
-                "F1: of the clips with the concept, pooled, with a jackknife interval over movies, "
-                "of these trained models on movies like these"
-            ),
-            (
-                f"p: {N_PERMUTATIONS} circular shifts of the concept within movies, "
-                "of its covariance with the held-out projection of features without each movie's linear "
-                "trend; lag 1: "
-                "correlation of a clip's presence with the next clip's; "
-                "Holm over the concepts, for each choice of negatives; significant is not accurate"
-            ),
-            *([f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else []),
-            *corpus.if_printed(PRINTED_NOTE),
-        ),
+        "figure3",
         blocks,
         data,
         {"n_permutations": N_PERMUTATIONS},
         answers=_above(data, "f1_pos_low", "the interval of their F1 lies"),
+        notes=[f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else [],
         pictures=pictures,
     )
 

@@ -16,26 +16,18 @@ from matplotlib.patches import Patch
 from obygaze_models.concepts import node_counts
 from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Fold
-from obygaze_models.report import Block, Column, Picture, Report, block
+from obygaze_models.report import Block, Picture, Report, block
 from obygaze_studies.figure import BLUE, ORANGE, WIDTH, save
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus, columns
 from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
-
-TITLE = "Figure 5"
 
 TASK = "en_s"
 
 N_LEVELS = 4
 
 PRINTED_DEPTH = 10
-
-PRINTED = (
-    "printed (000, Appendix 9.1): the root asks for Body; "
-    "where it is low, Expression of emotion, Look, Type of shot and Activity decide, "
-    "where it is high, Posture, Clothing, Appearance and Activity; depth 10"
-)
 
 MIDDLE: Any = {"ha": "center", "va": "center", "fontsize": 7}
 
@@ -127,19 +119,19 @@ def _report(
         size = "" if len(nodes) == 1 else f" of {len(nodes)} nodes"
         answers.append(f"{source.title}: the tree{size} asks for {asked}")
         caption = (
-            f"{TITLE} under the {protocol} protocol, {source.title}{'' if folds is None else f': {note}'}"
+            f"Figure 5 under the {protocol} protocol, {source.title}{'' if folds is None else f': {note}'}"
         )
         title = f"PCBM-DT, EN vs S, {protocol} protocol\n"
         title += f"boxes: concept and threshold ({unit}), training clips, share of S"
         draw = partial(draw_figure5, nodes, N_LEVELS, title)
         pictures.append(Picture(f"figure5-{protocol}-{source.label}", caption, draw))
     return corpus.report(
-        TITLE,
-        (trained, *corpus.if_printed(PRINTED)),
+        "figure5",
         blocks,
         data,
         {"task": TASK, **record},
         answers=answers,
+        notes=[trained],
         folds=folds,
         pictures=pictures,
     )
@@ -184,14 +176,14 @@ def threshold_digits(nodes: Sequence[Node], least: int = 2) -> int:
 
 def _block(title: str, nodes: Sequence[Node], note: str) -> Block:
     digits = threshold_digits(nodes, least=3)
-    columns: Sequence[Column] = (
-        ("branch", ("depth", "side"), lambda depth, side: f"{'. ' * depth}{side or 'all'}"),
-        ("asks for", "concept", lambda concept: concept or "(leaf)"),
-        ("at most", "threshold", lambda at: "" if math.isnan(at) else f"{at:.{digits}f}"),
-        ("training clips", "n_train", str),
-        ("S", "share_positive", "{:.0%}".format),
+    headings = columns(
+        "figure5",
+        "nodes",
+        branch=lambda depth, side: f"{'. ' * depth}{side or 'all'}",
+        asked=lambda concept: concept or "(leaf)",
+        threshold=lambda at: "" if math.isnan(at) else f"{at:.{digits}f}",
     )
-    return block(title, columns, [asdict(node) for node in nodes if node.depth < N_LEVELS], (note,))
+    return block(title, headings, [asdict(node) for node in nodes if node.depth < N_LEVELS], (note,))
 
 
 def draw_figure5(nodes: Sequence[Node], n_levels: int, title: str, path: Path) -> None:

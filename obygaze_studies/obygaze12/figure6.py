@@ -17,35 +17,17 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
-from obygaze_models.report import Column, Picture, Report, block, number, signed
+from obygaze_models.report import Column, Picture, Report, block, number
 from obygaze_studies.columns import of
 from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, by_source
+from obygaze_studies.obygaze12.corpus import CAPTIONS, VISUAL_CONCEPTS, by_source, columns
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import FIGURE6_MOVIES, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 
-TITLE = "Figure 6"
-
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 
 KINDS = {"false alarms": "EN and HN clips called S", "misses": "S clips not called S"}
-
-TUNED = (
-    "thresholds are tuned for the F1 of S on inner folds of HN and S clips; "
-    "tested on EN clips as well, of which none were seen, they can give many false alarms"
-)
-
-PRINTED = (
-    "printed: bars without numbers; HN leads to failure, S and EN to success, Clothing is a strong "
-    "confounder, and Type of shot, Look, Posture and Appearance differ from film to film"
-)
-
-EFFECTS: Sequence[Column] = (
-    ("factor", "factor", str),
-    ("log odds ratio of an error [95 %]", ("effect", "low", "high"), signed),
-    ("p (Holm)", "p_holm", number),
-)
 
 DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
 
@@ -85,31 +67,14 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
             if row["title"] not in unshown
         }
         if panels:
-            caption = f"{TITLE} under the paper protocol, {result.source.title}: {leak_caption(folds)}"
+            caption = f"Figure 6 under the paper protocol, {result.source.title}: {leak_caption(folds)}"
             if unshown:
                 caption += f"; not drawn, without failures or without successes: {', '.join(unshown)}"
             pictures.append(
                 Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
             )
     return corpus.report(
-        TITLE,
-        (
-            (
-                "train HN vs S, test (EN or HN) vs S; of each film's models the one "
-                "whose weighted F1 is nearest their mean, the papers' average model; "
-                "regression with scikit-learn's penalty (C = 1), which the papers do not print"
-            ),
-            (
-                "weights in tables and figures are of an error: positive leads to errors, "
-                "as under the strict protocol; the CSV and JSON files keep the papers' weights of success, "
-                "the same numbers with the other sign"
-            ),
-            (
-                "all three levels and an intercept are in the regression, so that only the penalty tells "
-                "their weights apart; one film's clips are few for eleven factors"
-            ),
-            *corpus.if_printed(PRINTED),
-        ),
+        "figure6",
         blocks,
         data,
         {"seed": results[0].seed},
@@ -174,28 +139,16 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             data += [{"features": result.source.title, "errors": kind} | row for row in rows]
             scarce = _scarce(kind, n_errors, n_clips)
             notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
-            blocks.append(block(f"{result.source.title}: {kind}", EFFECTS, () if scarce else rows, notes))
+            headings, shown = columns("figure6", "strict"), () if scarce else rows
+            blocks.append(block(f"{result.source.title}: {kind}", headings, shown, notes))
             panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or rows
-        caption = f"{TITLE} under the strict protocol, {result.source.title}; {TUNED}"
+        tuned = CAPTIONS["figure6"]["strict"][1]
+        caption = f"Figure 6 under the strict protocol, {result.source.title}; {tuned}"
         pictures.append(
             Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
         )
     return corpus.report(
-        TITLE,
-        (
-            "train HN vs S, test (EN or HN) vs S; the MLP's out-of-fold calls at its tuned threshold",
-            TUNED,
-            (
-                "false alarms among EN and HN clips, HN against EN as reference; misses among S clips; "
-                "an intercept for each movie; effects are beside the others' effects"
-            ),
-            (
-                "95 % jackknife intervals over movies (t of movies - 1); "
-                "p_holm over the factors of a panel; normal priors of deviation 2.5 keep effects finite; "
-                "undefined: all of these clips have the factor, or none"
-            ),
-            *corpus.if_printed(PRINTED),
-        ),
+        "figure6",
         blocks,
         data,
         {"seed": results[0].seed},
@@ -237,11 +190,11 @@ def _strict_kinds(result: StrictResults) -> dict[str, tuple[list[Row], int, int]
         "misses": (label == 1, list(range(len(VISUAL_CONCEPTS)))),
     }
     kinds = {}
-    for kind, (rows, columns) in chosen.items():
+    for kind, (rows, asked) in chosen.items():
         errors = (label != called)[rows]
         with one_blas_thread():
-            fitted = error_factors(factors[rows][:, columns], errors, movies[rows])
-        names = [FACTORS[column] if column != hn else "HN (against EN)" for column in columns]
+            fitted = error_factors(factors[rows][:, asked], errors, movies[rows])
+        names = [FACTORS[column] if column != hn else "HN (against EN)" for column in asked]
         fitted.insert(0, "factor", names)
         fitted = fitted.assign(n_clips=len(errors), n_errors=int(errors.sum()))
         kinds[kind] = (fitted.to_dict(orient="records"), int(errors.sum()), len(errors))

@@ -20,7 +20,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +35,7 @@ from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
+from obygaze_studies.unfinished import VERSIONS
 
 Protocol = Literal["paper", "strict", "both"]
 Progress = Callable[[int, int, str], None]
@@ -44,9 +44,6 @@ MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
 """Modules that make reports of either protocol; imported when used, as tables need no matplotlib."""
 
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
-
-PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn")
-"""What the numbers depend on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -213,7 +210,7 @@ def inputs(name: str, manifest: Manifest, stores: Sequence[Store]) -> dict[str, 
         "tables": name,
         "manifest": manifest.digest(),
         "stores": [store.fingerprint for store in stores],
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": VERSIONS,
     }
 
 
@@ -238,7 +235,7 @@ def index(
         untrained=sorted(untrained),
         leak_notes=leak_notes,
         python=platform.python_version(),
-        versions={package: version(package) for package in PACKAGES},
+        versions=VERSIONS,
     )
     return page
 

@@ -4,27 +4,21 @@ Models and settings of `paper` are the original code's; `obygaze_studies.obygaze
 and `obygaze_studies.obygaze12.paper_concepts` its concept models.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from obygaze_features.io import PARTIAL_SUFFIX, empty, make_folder, remove_tree, write_whole
-from obygaze_features.lines import json_bytes
-from obygaze_features.locks import alone_in
 from obygaze_features.manifest import Manifest
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varying
 from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
-from obygaze_models.report import check_folder, new_folder
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import (
     ChosenC,
@@ -49,91 +43,14 @@ from obygaze_studies.obygaze12.paper_folds import (
     predicted,
 )
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
+from obygaze_studies.unfinished import kept_result, read_predictions, read_run
 
 Progress = Callable[[int, int], None]
-Result = TypeVar("Result", Predictions, Run)
 
 AGAINST: Mapping[Negatives, tuple[str, ...]] = {Negatives.EN: ("EN",), Negatives.ALL: ()}
 """The levels of the clips without a concept; empty for all of them."""
 
 TRAINING_TASKS = tuple(dict.fromkeys(train for train, _ in CELLS))
-
-
-# --- results kept on disk
-# ---------------------------------------------------------------------------
-INPUTS, TRAINED = "inputs.json", "trained"
-"""What unfinished tables are made from, and the folder of what was trained for them."""
-
-
-def kept_result(
-    folder: Path | None, name: str, compute: Callable[[], Result], read: Callable[[Any], Result]
-) -> Result:
-    """Read a result from its JSON file in a folder, or compute it and write the file."""
-    if folder is None:
-        return compute()
-    path = folder / f"{name.replace(' ', '_')}.json"
-    if path.is_file():
-        return read(json.loads(path.read_text(encoding="utf-8")))
-    computed = compute()
-    write_whole(path, json.dumps(computed, default=_plain))
-    return computed
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON has no word for: of a table type and values of each column, which read back alike."""
-    if isinstance(value, pd.DataFrame):
-        return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
-    return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
-
-
-def _read_predictions(document: Mapping[str, Any]) -> Predictions:
-    return Predictions(_table(document["table"]), document["n_classes"])
-
-
-def _read_run(document: dict[str, Any]) -> Run:
-    tables = {name: _table(document[name]) for name in ("metrics", "selection", "curves")}
-    return Run(**document | tables | {"predictions": _read_predictions(document["predictions"])})
-
-
-@contextmanager
-def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool) -> Iterator[Path]:
-    """Yield ``<folder>.partial`` to write tables into, with what an earlier run from the same inputs left.
-
-    It becomes `folder` if the block succeeds, and otherwise stays, unless nothing was trained. What a run
-    from other inputs left is removed.
-
-    Raises
-    ------
-    OutputError
-        `folder` exists, or what lies at ``<folder>.partial`` is something else.
-    StoreError
-        Another process writes it.
-    """
-    check_folder(folder, force=force)
-    partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
-    if not (partial / INPUTS).is_file():
-        check_folder(partial, force=False)
-    record = json_bytes(inputs)
-    with alone_in(partial, "making these tables"):
-        if not (partial / INPUTS).is_file() or (partial / INPUTS).read_bytes() != record:
-            empty(partial)
-            write_whole(partial / INPUTS, record)
-        make_folder(partial / TRAINED)
-        try:
-            yield partial
-        except Exception:
-            if not any((partial / TRAINED).iterdir()):
-                remove_tree(partial)
-            raise
-        with new_folder(folder, force=force) as final:
-            for path in sorted(partial.iterdir()):
-                if path.name not in {INPUTS, TRAINED}:
-                    path.replace(final / path.name)
-        remove_tree(partial)
 
 
 # --- the two protocols
@@ -172,7 +89,7 @@ class PaperResults:
 
     def _kept(self, name: str, train: Callable[..., Predictions]) -> Predictions:
         compute = partial(train, self.corpus.manifest, self.source, self.seed, self.progress)
-        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, _read_predictions)
+        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, read_predictions)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -332,7 +249,7 @@ class StrictResults:
         compute = partial(
             evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress
         )
-        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute, _read_run)
+        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute, read_run)
 
     @cached_property
     def tree(self) -> ConceptBottleneck:

@@ -5,14 +5,12 @@ Under `strict` it is also tested whether the models know more than the movie.
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from obygaze_models.evaluation import (
-    METRICS,
     NAN,
     Predictions,
     compare,
@@ -33,11 +31,9 @@ from obygaze_models.report import (
     interval,
     mean_sd,
     number,
-    p_value,
     records,
-    signed,
 )
-from obygaze_studies.obygaze12.corpus import TASKS, PaperCorpus
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, columns
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (
     BOTTLENECKS,
@@ -52,33 +48,11 @@ from obygaze_studies.obygaze12.printed_values import (
 )
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
-TITLE = "Table 2"
-
 AVERAGES: Mapping[Average, Any] = {"f1_weighted": f1_weighted, "f1_pos": f1_pos}
-
-METRIC_TITLES: Mapping[str, str] = {
-    **{name: metric.title for name, metric in METRICS.items()},
-    "f1_pos": "F1 of S",
-    "within_movie_auc": "within-movie AUC",
-}
-"""Titles of metrics in tables; S is the positive class."""
 
 TRIVIAL_KEYS = ("row", "test", "average", "computed", "printed", "verdict")
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
-
-PAPER_PRINTED = (
-    (
-        "the printed F1 of the perceptron is support-weighted, "
-        "that of the PCBM rows is the positive class's; the two are not to be compared"
-    ),
-    "the prevalence of the released test side is not the printed 23 % and 19 %",
-)
-
-STRICT_PRINTED = (
-    "printed: published F1 (perceptron support-weighted, PCBM positive-class) under the published protocol, "
-    "on seen films; not comparable"
-)
 
 ALPHA = 0.05
 
@@ -101,6 +75,8 @@ def cell_title(cell: Cell) -> str:
 
 def model_title(model: str) -> str:
     """Name a model for people, with the negatives of its CAVs if its name has them."""
+    if model == CHANCE:
+        return model
     name, _, against = model.partition("|")
     title = BUILTIN_MODELS[name].title if name in BUILTIN_MODELS else name.capitalize()
     return f"{title}, {CAVS[against]}" if against else title
@@ -122,19 +98,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         for cell, own in rows.items()
     }
     return corpus.report(
-        TITLE,
-        (
-            (
-                "MLP: mean (SD) over eight validation folds on one test fold; "
-                "the SD is of the draw of training clips, not of the test clips"
-            ),
-            (
-                "CAVs vs EN: against EN clips, which the papers say; vs all: against EN, and S and HN "
-                "without the concept, which the original code's stored results used"
-            ),
-            "random and all positive: expected F1 at the prevalence of the released test side",
-            *corpus.if_printed(*PAPER_PRINTED),
-        ),
+        "table2",
         (
             compact_block(compact),
             *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
@@ -169,7 +133,7 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
             printed = "" if row["cell"] == NOTHING else f" ({row['cell']})"
             texts.setdefault(name, {})[cell] = f"{ours}{printed}"
     return Block(
-        f"{TITLE}: F1 by training and test task",
+        "Table 2: F1 by training and test task",
         ("model", "features", "metric", *(">".join(cell) for cell in CELLS)),
         tuple((*name, *(own.get(cell, NOTHING) for cell in CELLS)) for name, own in texts.items()),
         ("in brackets: printed",) if any_printed else (),
@@ -196,16 +160,11 @@ def trivial_block() -> Block:
     agree = sum(trivial_row.verdict.startswith("agrees") for trivial_row in TRIVIAL)
     return block(
         "trivial rows at the printed prevalences, 23 % and 19 %",
-        (
-            ("row", "row", str),
-            ("test", "test", lambda test: TASKS[test].title),
-            ("metric", "average", METRIC_TITLES.__getitem__),
-            ("computed", "computed", number),
-            ("printed", "printed", str),
-            ("printed in", "printed", attrgetter("source")),
-            ("", "verdict", str),
-        ),
-        [{name: getattr(row, name) for name in TRIVIAL_KEYS} for row in TRIVIAL],
+        columns("table2", "trivial", task=lambda test: TASKS[test].title),
+        [
+            {name: getattr(row, name) for name in TRIVIAL_KEYS} | {"source": row.printed.source}
+            for row in TRIVIAL
+        ],
         (
             (
                 f"{agree} of {len(TRIVIAL)} come out as printed; "
@@ -274,6 +233,10 @@ def _row(
     }
 
 
+def _mean_sd(values: list[float] | None) -> str:
+    return NOTHING if values is None else mean_sd(values)
+
+
 def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
     """Compute both F1 of each fold of a model on a task."""
     table = predictions.table.assign(called=predictions.called)
@@ -292,16 +255,7 @@ def _paper_block(
     first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
     return block(
         cell_title(cell),
-        (
-            ("model", "model", model_title),
-            ("features", "features", str),
-            ("metric", "metric", METRIC_TITLES.__getitem__),
-            ("ours", "values", lambda values: NOTHING if values is None else mean_sd(values)),
-            *corpus.if_printed(
-                ("printed", "cell", str),
-                ("printed in", "printed_in", str),
-            ),
-        ),
+        corpus.columns("table2", "paper", model=model_title, mean_sd=_mean_sd),
         rows,
         (
             f"MLP: {leak_caption(folds)}",
@@ -325,20 +279,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
     ]
     return corpus.report(
-        TITLE,
-        (
-            (
-                "pooled over all out-of-fold predictions; intervals: "
-                "jackknife over movies, of these trained models on movies like these"
-            ),
-            (
-                "AP compares scores of different folds, which come from different models: where movies "
-                "differ it can fall below chance for that reason alone; within-movie AUC cannot"
-            ),
-            "random directions, shuffled concepts: the same head on directions that know no concept",
-            *missing,
-            *corpus.if_printed(STRICT_PRINTED),
-        ),
+        "table2",
         (
             compact_block(compact),
             *(_strict_block(corpus, summary, cell, own) for cell, own in rows.items()),
@@ -351,6 +292,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             "movie_knowledge": records(known),
         },
         answers=best_rows(compact),
+        notes=missing,
     )
 
 
@@ -392,12 +334,7 @@ def _strict_block(
     one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
     return block(
         cell_title(cell),
-        (
-            ("model", "model", lambda model: model if model == CHANCE else model_title(model)),
-            ("features", "features", str),
-            *((METRIC_TITLES[metric] + " [95 %]" * wide, metric, str) for metric, wide in SHOWN.items()),
-            *corpus.if_printed(("printed", "cell", str)),
-        ),
+        corpus.columns("table2", "strict", model=model_title),
         [*rows, {"model": CHANCE, "features": NOTHING, **levels, "cell": NOTHING}],
         [f"{sizes}; no clip or movie is on two sides{one_class}"],
     )
@@ -447,14 +384,7 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
 
     return block(
         "does the perceptron know more than the movie? MLP minus movie prior",
-        (
-            ("task", "task", lambda task: cell_title(tuple(task.split(">")))),
-            ("features", "features", str),
-            ("within-movie AUC [95 %]", ("difference", "low", "high"), signed),
-            ("p", "p", p_value),
-            ("p (Holm)", "p_holm", p_value),
-            ("verdict", ("told_apart", "n_movies"), verdict),
-        ),
+        columns("table2", "knowledge", cell=lambda task: cell_title(tuple(task.split(">"))), verdict=verdict),
         rows,
         (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
     )

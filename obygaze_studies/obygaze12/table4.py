@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,38 +10,29 @@ import pandas as pd
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
-from obygaze_models.report import NOTHING, Column, Report, block, interval, mean_sd, number
-from obygaze_studies.obygaze12.corpus import PaperCorpus, by_source
+from obygaze_models.report import NOTHING, Report, block, interval, number
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, by_source
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
-from obygaze_studies.obygaze12.table2 import AVERAGES, METRIC_TITLES, by_fold
+from obygaze_studies.obygaze12.table2 import AVERAGES, by_fold
 
-TITLE = "Table 4"
 TASK = ">".join(MOVIE_PAIRS)
-WEIGHTED, POSITIVE = METRIC_TITLES["f1_weighted"], METRIC_TITLES["f1_pos"]
+WEIGHTED = METRIC_TITLES["f1_weighted"]
 
 
-PRINTED_COLUMN: Column = (
-    "printed",
-    ("printed", "movie"),
-    lambda printed, movie: NOTHING if np.isnan(printed) else str(TABLE4[str(movie)]),
-)
+def _printed(printed: float, movie: str) -> str:
+    return NOTHING if np.isnan(printed) else str(TABLE4[movie])
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
-    columns: list[Column] = [
-        ("movie", "title", str),
-        ("clips", "n_clips", str),
-        ("prevalence", "prevalence", number),
-        (WEIGHTED, "f1_weighted_values", mean_sd),
-        *corpus.if_printed(PRINTED_COLUMN),
-        (POSITIVE, "f1_pos_values", mean_sd),
-        (f"all positive, {POSITIVE}", "prevalence", lambda p: number(trivial_f1(p, 1.0, "f1_pos"))),
-    ]
+    all_positive = partial(trivial_f1, called=1.0, average="f1_pos")
+    headings = corpus.columns(
+        "table4", "paper", printed=_printed, all_positive=lambda p: number(all_positive(p))
+    )
     blocks, data = [], []
     for result in results:
         pairs = _pairs(result)
@@ -62,26 +54,19 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks.append(
             block(
                 result.source.title,
-                columns,
+                headings,
                 rows,
                 (f"{len(pairs)} film pairs; {leak_caption(folds)}, and no film is on two sides",),
                 last=[("mean over films", "", "", weighted, *mean_printed, positive, "")],
             )
         )
     return corpus.report(
-        TITLE,
-        (
-            "mean (SD) over the validation films of each test film; the papers do not name their F1",
-            (
-                "the two pairs of two films have the same training clips and the same seed: one training, "
-                "which each validation film stops on its own"
-            ),
-            *_printed_note(corpus),
-        ),
+        "table4",
         blocks,
         pd.DataFrame(data).drop(columns=[f"{name}_values" for name in AVERAGES]),
         {"seed": results[0].seed},
         answers=_ranges(data, "f1_weighted", WEIGHTED),
+        after=_printed_note(corpus),
         folds=folds,
     )
 
@@ -128,13 +113,7 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
     corpus = results[0].corpus
-    columns: list[Column] = [
-        ("movie", "title", str),
-        ("clips", "n_clips", str),
-        ("prevalence", "prevalence", number),
-        *((METRIC_TITLES[name], name, number) for name in SHOWN),
-        *corpus.if_printed(PRINTED_COLUMN),
-    ]
+    headings = corpus.columns("table4", "strict", printed=_printed)
     blocks, data = [], []
     for result in results:
         printed_for = corpus.printed_row(result.source) == "X-CLIP"
@@ -155,26 +134,15 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
             ("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), printed_mean),
             ("chance level, mean over movies", "", "", *map(number, chances), NOTHING),
         ]
-        lines = [line[: len(columns)] for line in last]
+        lines = [line[: len(headings)] for line in last]
         blocks.append(
-            block(result.source.title, columns, movies, ("no clip or movie is on two sides",), last=lines)
+            block(result.source.title, headings, movies, ("no clip or movie is on two sides",), last=lines)
         )
     return corpus.report(
-        TITLE,
-        (
-            (
-                "MLP, train HN vs S, test (EN or HN) vs S; chance level: "
-                "of AP a random ranking of a movie's clips, of F1 the best constant, of AUC 0.5"
-            ),
-            (
-                "mean over movies with a 95 % t interval on the logit scale, "
-                "of these trained models on movies like these"
-            ),
-            *corpus.if_printed("the two films that the published table always trains on are tested too"),
-            *_printed_note(corpus),
-        ),
+        "table4",
         blocks,
         data,
         {"seed": results[0].seed},
         answers=_ranges(data, SHOWN[0], METRIC_TITLES[SHOWN[0]]),
+        after=_printed_note(corpus),
     )

@@ -394,7 +394,7 @@ manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
 =task mediaeval15 train out/m15.csv in/m15 --subtask violence --run a --out out/runs
     0 out/runs/violence-a.trec | 29 test clips, 1 missing | excluded ACCEDE00059.mp4: failed
 task mediaeval15 score --truth out/m15.csv --run out/runs/violence-a.trec --out out/scores
-    0 out/scores/scores.csv out/scores/precision_recall.png | 1 of 30 judged clips are missing from the run
+    0 out/scores/scores.csv out/scores/scores.png | 1 of 30 judged clips are missing from the run
 task mediaeval15 check out/runs --truth out/m15.csv --json
     0 | 1 of 30 test clips are missing
 task mediaeval15 train out/m15.csv in/m15-xclip --subtask affect --run b --external --out out/more

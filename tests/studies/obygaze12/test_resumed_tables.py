@@ -7,6 +7,7 @@ from obygaze_features import screen
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ObygazeError
+from obygaze_studies import unfinished
 from obygaze_studies.commands.paper_commands import all_
 from obygaze_studies.obygaze12 import protocol_results
 from tests.later import later
@@ -82,9 +83,9 @@ def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkey
 def test_tables_that_were_killed_at_their_first_write_begin_anew(tmp_path):
     partial = tmp_path / "out.partial"
     partial.mkdir()
-    (partial / f".{protocol_results.INPUTS}.0123abcd.1.partial").touch()
-    with protocol_results.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
-        assert sorted(path.name for path in folder.iterdir()) == [protocol_results.INPUTS, "trained"]
+    (partial / f".{unfinished.INPUTS}.0123abcd.1.partial").touch()
+    with unfinished.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == [unfinished.INPUTS, "trained"]
 
 
 def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):

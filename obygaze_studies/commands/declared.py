@@ -1,0 +1,76 @@
+"""Make click's parameters of the options that audits.toml and commands.toml declare."""
+
+import tomllib
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from obygaze_features.options import LOCAL, PATH, join_options, site
+from obygaze_studies.audits import Option
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+
+Declare = Callable[[Any], Any]
+
+
+def share(text: str) -> float:
+    """Parse a factor, as a number or a fraction such as 1/4."""
+    try:
+        return float(Fraction(text))
+    except ZeroDivisionError:
+        raise ValueError(text) from None  # which click words
+
+
+def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse figure formats other than .pdf, .png and .svg."""
+    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
+    return value
+
+
+def parameter(option: Option, *, required: bool | None = None, to: str = "") -> Declare:
+    """Make the parameter of an option; `required` in place of what is declared, `to` its name in Python."""
+    several = {"metavar": option.metavar} if option.metavar else {}
+    if option.argument:
+        kind = None if option.type == "text" else PATH
+        several |= {"nargs": -1, "required": True} if option.multiple else {}
+        return click.argument(option.key, type=kind, **several)
+    low = option.least if option.above is None else option.above
+    kinds: dict[str, Any] = {
+        "flag": {"is_flag": True},
+        "int": {"type": click.IntRange(option.least, option.most)},
+        "float": {"type": click.FloatRange(low, option.most, min_open=option.above is not None)},
+        "pair": {"nargs": 2},
+        "span": {"nargs": 2, "type": float},
+        "path": {"type": PATH},
+        "local": {"type": LOCAL},
+        "share": {"type": share},
+        "picture": {"type": PATH, "callback": picture_file},
+    }
+    how = kinds.get(option.type, {}) | several | (site(option.site) if option.site else {})
+    if option.choices:
+        how["type"] = click.Choice(option.choices)
+    elif option.read and not option.type:
+        how["type"] = PATH if option.folder or option.read == "store" else FILE
+    if option.default is not None:
+        how |= {"default": option.default, "show_default": not option.quiet}
+    how |= {"multiple": True} if option.multiple else {}
+    needed = option.needed if required is None else required
+    return click.option(f"--{option.name}", *filter(None, [to]), required=needed, help=option.help, **how)
+
+
+@cache
+def _declared() -> dict[str, list[Option]]:
+    text = files("obygaze_studies").joinpath("commands.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, list[Option]])
+
+
+def declared(*names: str) -> Declare:
+    """Declare the options of commands.toml under some names, in this order."""
+    return join_options(*(parameter(option, to=option.to) for name in names for option in _declared()[name]))

@@ -1,0 +1,21 @@
+"""Every row of the five papers has a command that is there, or says why it has none."""
+
+import re
+from pathlib import Path
+
+from obygaze.cli import CONTENTS, read_contents
+
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+
+
+def test_each_row_of_the_papers_names_a_command_that_exists_or_a_reason():
+    commands = {name for name, entry in read_contents(CONTENTS).items() if entry.target}
+    rows = [
+        line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| 00")
+    ]
+    assert {paper for row in rows for paper in re.findall(r"\d{3}", row[0])} == {f"00{n}" for n in range(5)}
+    for _, row, command, reason in rows:
+        assert reason.strip(" |"), row
+        assert command == "none" or command.strip("`").removeprefix("obygaze ") in commands, row
+    named = {name for row in rows for name in re.findall(r"`obygaze ([^`-]+)`", row[3])}
+    assert named <= commands
