@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_studies.audit_common.inputs import read_items, read_lines, read_rows, read_text_ids
-from obygaze_studies.audits import Option, audits
+from obygaze_studies.audits import Option, audits, resolve
 from obygaze_studies.errors import AuditError
 from tests.files import written
 
@@ -83,6 +83,7 @@ def test_a_setting_and_an_input_that_is_not_given_stay_as_they_are():
 def test_every_declared_function_is_there_and_takes_what_is_declared():
     for audit in audits().values():
         assert audit.examples
+        assert all(callable(resolve(name)) for name in (audit.function, audit.prepare, *audit.draws.values()))
         for option in audit.options:
             assert option.help or option.argument
-            assert option.read or option.type, option.name
+            assert option.read or option.type or option.choices, option.name
