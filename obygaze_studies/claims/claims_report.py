@@ -131,12 +131,6 @@ def read_input(path: Path) -> tuple[str, Any]:
 # ---------------------------------------------------------------------------
 
 
-def read_claims() -> tuple[Claim, ...]:
-    """Read the sentences that `claims.toml` lists."""
-    text = files(__package__).joinpath("claims.toml").read_text(encoding="utf-8")
-    return tuple(_claim(entry) for entry in tomllib.loads(text)["claim"])
-
-
 def _claim(entry: dict[str, Any]) -> Claim:
     """Make a claim of its entry: an end of the range that is open is the next number inside."""
     least, most = entry.pop("from", 0.0), entry.pop("to", math.inf)
@@ -148,7 +142,13 @@ def _claim(entry: dict[str, Any]) -> Claim:
     return Claim(**entry, true_in=(least, most), compute=partial(compute, **given))
 
 
-CLAIMS = read_claims()
+_LISTED = tomllib.loads(files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
+
+CLAIMS = tuple(_claim(entry) for entry in _LISTED["claim"])
+"""The sentences that are tested."""
+
+OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
+"""Sentences that no data here decides, with what would decide them."""
 
 
 def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
@@ -176,6 +176,11 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
         own = [row for row in rows if row["paper"] == paper]
         notes = [f'{row["claim"]}: "{row["sentence"]}" ({row["place"]}); {row["statistic"]}' for row in own]
         notes += [f"{row['claim']}: {row['note']}" for row in own if row["note"]]
+        notes += [
+            f'not tested: "{entry["sentence"]}" ({entry["place"]}); to decide it: {entry["decided_by"]}'
+            for entry in OPEN
+            if entry["paper"] == paper
+        ]
         blocks.append(block(title, COLUMNS, own, notes))
     decided = Counter(str(row["verdict"]).partition(":")[0] for row in rows)
     return Report(

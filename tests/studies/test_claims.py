@@ -9,7 +9,7 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
-from obygaze_studies.claims.claims_report import CLAIMS, Claim, claims_report, read_inputs, verdict
+from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims_report, read_inputs, verdict
 from obygaze_studies.claims.measures import Finding
 from obygaze_studies.errors import AuditError
 
@@ -147,3 +147,11 @@ def test_planted_predictions_tell_whether_hard_negatives_help():
         task=table["task"].map(lambda task: {"en": "hn_s", "hn": "en_s"}[task[:2]] + task[4:])
     )
     assert measures.hard_negatives(swapped).high < 0
+
+
+def test_sentences_on_the_camera_are_listed_with_what_would_decide_them():
+    report = claims_report({})
+    notes = [note for block in report.blocks for note in block.notes if note.startswith("not tested")]
+    assert len(notes) == len(OPEN) > 0
+    assert all("camera" in entry["sentence"] or "close-up" in entry["sentence"] for entry in OPEN)
+    assert all(entry["decided_by"] in note for entry, note in zip(OPEN, notes, strict=True))
