@@ -8,7 +8,7 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 
 NOT_WRITTEN = {
-    "intervals", "intervals-levels", "method", "method-levels", "pooled", "tests-methods", "learn", "share",
+    "intervals", "intervals-levels", "method", "method-levels", "pooled", "tests-methods", "share",
     "rate-judges", "localise",
 }  # fmt: skip
 """Rows to be run at their full size: their pages have the figures of the scripts that they replace."""

@@ -333,7 +333,7 @@ ROWS = [
          for kind, own in (("null", "null, differ"), ("planted", "planted"))],
         of_learning,
         {"called better": Column(high=0.06), "called worse": FREE, "AUC gained": Column(signed=True)},
-        full=60, small=2, small_cells=1,
+        full=15, small=2, small_cells=1,
     ),
     Row(
         "factors", PAGE, "paper figure6", "Error factors.", ("clips", "films"),
