@@ -88,6 +88,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         partial.unlink(missing_ok=True)
         yield partial
+        with suppress(FileNotFoundError, PermissionError):  # who may read the old one may read the new one
+            shutil.copymode(path, partial)
         sync(partial)
         partial.replace(path)
     except OSError as error:

@@ -45,6 +45,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path):
+    for mode in (0o600, 0o664):
+        (path := tmp_path / f"{mode:o}").write_text("old")
+        path.chmod(mode)
+        write_whole(path, "new")
+        assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", mode)
+
+
 def test_of_files_written_together_none_is_replaced_unless_all_are_on_the_disk(tmp_path, monkeypatch):
     """A network's disk may say only then that it is full."""
     paths = [tmp_path / "codebook", tmp_path / "manifest"]

@@ -1,15 +1,27 @@
 """Share models as stores are shared: push into a list, verify a list, pull from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
-from obygaze_features.io import NO_LICENCE, PARTIAL_SUFFIX, file_sha256, local_path, naming, remove_tree, sync
-from obygaze_features.locks import alone_in
+from obygaze_features.io import (
+    NO_LICENCE,
+    PARTIAL_SUFFIX,
+    file_sha256,
+    local_path,
+    make_folder,
+    naming,
+    remove_tree,
+    sync,
+)
+from obygaze_features.locks import alone_in, locked
+from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.objects import download_file, files_in, put_objects
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
@@ -70,17 +82,30 @@ def push_model(
         msgspec.convert(msgspec.to_builtins(entry), Entry)
     except msgspec.ValidationError as error:
         raise ModelError(f"{entry.label}: can't be listed: {error}") from None
-    listed = read_zoo(zoo, missing_ok=True)
-    if any(each.label == entry.label and each.sha256 != entry.sha256 for each in listed):
-        raise ModelError(
-            f"{zoo}: another model is {entry.label} there, and a version is never replaced: "
-            "give another --version"
-        )
-    others = [each for each in listed if each.label != entry.label]
-    page = model_page(entry, file, notes).encode("utf-8")
-    # The list is last: what it names is there.
-    put_objects(zoo, {entry.file: data, entry.page: page, LIST: write_list([*others, entry])})
+    with _alone(zoo):
+        listed = read_zoo(zoo, missing_ok=True)
+        if any(each.label == entry.label and each.sha256 != entry.sha256 for each in listed):
+            raise ModelError(
+                f"{zoo}: another model is {entry.label} there, and a version is never replaced: "
+                "give another --version"
+            )
+        others = [each for each in listed if each.label != entry.label]
+        page = model_page(entry, file, notes).encode("utf-8")
+        # The list is last: what it names is there.
+        put_objects(zoo, {entry.file: data, entry.page: page, LIST: write_list([*others, entry])})
     return entry
+
+
+@contextmanager
+def _alone(zoo: Path | str) -> Iterator[None]:
+    """Hold a folder of models while its list is read, changed and written; other places have no lock."""
+    if as_url(zoo) is not None:
+        yield
+        return
+    folder = local_path(zoo)
+    make_folder(folder)
+    with locked(folder, wait=True):
+        yield
 
 
 def pull_model(
@@ -105,7 +130,8 @@ def pull_model(
     Raises
     ------
     ModelError
-        No such model, another file of its name is in the folder, or what comes is not what is listed.
+        No such model, another file of its name is in the folder, or what comes is not what is listed, or is
+        no model.
 
     Examples
     --------
@@ -134,6 +160,11 @@ def pull_model(
         with alone_in(building, "pulling this model"), naming(target):
             partial = building / entry.sha256
             download_file(files_in(place), entry.file, partial, entry.sha256, count)
+            try:
+                audit(f"{place}/{entry.file}", read_bytes(partial))  # what is no model gets no name
+            except ModelError:
+                remove_tree(building)
+                raise
             sync(partial)
             partial.replace(target)
             remove_tree(building)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import obygaze_models as om
+from obygaze_features.io import sha256_of
 from obygaze_features.store import objects
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
@@ -198,6 +199,52 @@ def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
     go_on.set()
     first.join()
     assert (tmp_path / "lab-linear-1.0.0.model").is_file()
+
+
+def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept, tmp_path, monkeypatch):
+    paths, _ = kept
+    begun, go_on, real = threading.Event(), threading.Event(), sharing.put_objects
+    failed = []
+
+    def slow(*arguments):
+        begun.set()
+        go_on.wait(60)
+        return real(*arguments)
+
+    def push(model, name):
+        try:
+            push_model(paths[model], tmp_path / "zoo", name)
+        except ModelError as error:
+            failed.append(str(error))
+
+    monkeypatch.setattr(sharing, "put_objects", slow)
+    others = [
+        threading.Thread(target=push, args=words) for words in (("linear", "a"), ("mlp", "b"), ("mlp", "a"))
+    ]
+    others[0].start()
+    begun.wait(60)
+    for other in others[1:]:
+        other.start()
+    go_on.set()
+    for other in others:
+        other.join()
+    assert [entry.label for entry in read_zoo(tmp_path / "zoo")] == ["a@1.0.0", "b@1.0.0"]
+    assert (tmp_path / "zoo" / "a-1.0.0.model").read_bytes() == paths["linear"].read_bytes()
+    assert len(failed) == 1
+
+
+def test_what_is_listed_and_is_no_model_gets_no_name(zoo, tmp_path):
+    other = b"import os" * 99
+    text = (zoo / LIST).read_text("utf-8")
+    entry = find_entry("lab-linear", read_zoo(zoo), zoo)
+    text = text.replace(entry.sha256, sha256_of(other)).replace(
+        f"bytes = {entry.octets}", f"bytes = {len(other)}"
+    )
+    (zoo / LIST).write_text(text, "utf-8")
+    (zoo / entry.file).write_bytes(other)
+    with pytest.raises(ModelError, match=entry.file):
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+    assert list((tmp_path / "theirs").iterdir()) == []
 
 
 # --- elsewhere
