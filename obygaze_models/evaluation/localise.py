@@ -214,7 +214,9 @@ def read_frames(path: Path) -> pd.DataFrame:
     """
     names = {"clip_id": str, "movie": str}
     try:
-        frames = pd.read_csv(path, dtype=names)
+        numbers = pd.read_csv(path, nrows=0).columns.difference(list(names))
+        missing = {column: ["", "nan", "NaN"] for column in numbers}  # a clip may be named NA
+        frames = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=missing)
     except (OSError, ValueError) as error:
         raise ProtocolError(f"{path}: {first_line(error)}") from None
     for column in ("clip_id", "movie", "time_s"):

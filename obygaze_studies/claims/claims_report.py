@@ -11,7 +11,7 @@ a corpus, every model of a printed table) has no interval and is exact.
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
@@ -98,6 +98,15 @@ def verdict(claim: Claim, finding: Finding, p_holm: float) -> str:
 # ---------------------------------------------------------------------------
 
 
+NAMES = ("clip_id", "movie", "image_id", "subject")
+"""Columns of names, which may be NA; pandas would take it for a missing value."""
+
+
+def _table(path: Path, header: Iterable[str]) -> pd.DataFrame:
+    missing = {column: ["", "nan", "NaN"] for column in header if column not in NAMES}
+    return pd.read_csv(path, keep_default_na=False, na_values=missing)
+
+
 def read_input(path: Path) -> tuple[str, Any]:
     """Recognise a file by its columns and read it: (a name of `NEEDS`, manifest or table).
 
@@ -108,9 +117,9 @@ def read_input(path: Path) -> tuple[str, Any]:
     """
     header = pd.read_csv(path, nrows=0).columns if path.is_file() else ()
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(header):
-        return "words", pd.read_csv(path)
+        return "words", _table(path, header)
     if {"model", "task", "movie", "label", "score"} <= set(header):
-        table = pd.read_csv(path)
+        table = _table(path, header)
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
             table["task"]
         )

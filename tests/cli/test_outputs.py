@@ -328,9 +328,10 @@ def test_the_example_of_the_page_on_codebooks_runs(tmp_path, monkeypatch, capsys
         Path("fights.csv").write_text(spans, encoding="utf-8")
         assert obygaze(*words.split()) == code
     exec(blocks["python"], {})  # noqa: S102 - the page's own code
-    quoted = capsys.readouterr().err.partition("fights.csv: ")[2].strip()
-    assert quoted
-    assert quoted in re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
+    quoted = [line.partition("fights.csv: ")[2] for line in capsys.readouterr().err.splitlines()]
+    page = re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
+    assert sum(bool(text) for text in quoted) == 2
+    assert all(text in page for text in quoted)
 
 
 def test_nothing_but_an_output_is_replaced(tmp_path):

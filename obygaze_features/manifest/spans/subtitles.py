@@ -17,6 +17,8 @@ from obygaze_features.text import unsuitable
 _CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s.*)?", re.ASCII)
 _ASS_TIME = re.compile(r"\s*(-?)(\d{1,9}):(\d{1,2}):(\d{1,2}(?:[.,:]\d{1,9})?)\s*", re.ASCII)
+_TWO_CLOCKS = re.compile(r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d", re.ASCII)
+"""A line of times whose arrow is broken: it is never text either."""
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
     r"</?(?:b|i|u|s|em|strong|font|span|br|c|v|ruby|rt|lang|p|div)(?=[\s./>])[^<>]*>|\{\\[^{}]*\}",
@@ -58,7 +60,7 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
         raise given.error(
             "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
         )
-    starts = [at for at, line in enumerate(lines) if "-->" in line]
+    starts = [at for at, line in enumerate(lines) if "-->" in line or _TWO_CLOCKS.match(line)]
     bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
     _leave_strays(given, lines, starts, heads, is_vtt=is_vtt)
     clean = _vtt_text if is_vtt else _srt_text

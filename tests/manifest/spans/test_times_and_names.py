@@ -114,3 +114,11 @@ def test_a_title_of_two_films_and_twins_are_refused():
 )
 def test_paths_of_every_system_end_in_their_file(place):
     assert path_of(place).name == "a.mp4"
+
+
+def test_a_clip_may_be_named_na(tmp_path):
+    path = tmp_path / "frames.csv"
+    path.write_text("clip_id,movie,time_s,weight\nNA,NA,0,0.5\nnull,tt1,1,\n", encoding="utf-8")
+    frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames(path)
+    assert frames["clip_id"].tolist() == ["NA", "null"]
+    assert frames["movie"].tolist() == ["NA", "tt1"]
