@@ -15,8 +15,8 @@ from fuzz_readers import Target, file_target, reader_targets
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.import_files import read_npy
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import read_npy
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256

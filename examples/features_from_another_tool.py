@@ -12,7 +12,8 @@ from toy_films import write_toy_films
 
 import obygaze_features as of
 from obygaze_features.exchange.import_features import Declared, import_features
-from obygaze_features.exchange.import_items import files_below, match, read_npy
+from obygaze_features.exchange.import_files import files_below, read_npy
+from obygaze_features.exchange.import_items import match
 from obygaze_features.store import PlannedClip
 
 

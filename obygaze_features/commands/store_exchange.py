@@ -1,10 +1,10 @@
 """`obygaze store import | export | card`: exchange features with other tools and formats."""
 
+import glob
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.door import read_text
-from obygaze_features.errors import StoreError, first_line
+from obygaze_features.errors import StoreError
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
 from obygaze_features.schema import Name, expected, fits
@@ -22,8 +22,6 @@ from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from obygaze_features.exchange.import_items import ImportItem
     from obygaze_features.manifest import Manifest
 
@@ -78,89 +76,27 @@ def open_source(
     source: Path,
     kind: str,
     ids: str | None,
-    key: str | None,
+    asked: Sequence[str] = (),
     labels: Collection[str] = (),
-    columns: Sequence[str] = (),
+    clips: Collection[str] = (),
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
+    from obygaze_features.exchange.arrays import ArrayChoice
+    from obygaze_features.exchange.import_files import array_files, torch_files
     from obygaze_features.exchange.import_hdf5 import hdf5_items
-    from obygaze_features.exchange.import_items import files_below, read_npy
     from obygaze_features.exchange.import_tables import table_items
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    if columns and kind != "table":
-        raise click.UsageError("--columns is for --from table")
-    if key is not None and (kind != "pth" or source.is_file()):
-        raise click.UsageError("--key is for --from pth and a folder, whose files may hold a dict of tensors")
     if kind == "hdf5":
-        with hdf5_items(source) as content:
+        with hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips}) as content:
             yield content
     elif kind == "table":
-        with table_items(source, ids, labels, columns) as table:
+        with table_items(source, ids, labels, asked) as table:
             yield table
-    elif kind == "pth" and source.is_file():
-        yield _pth_items(source), {}
     else:
-        pth = (".pth", ".pt"), partial(read_pth, key=key)
-        yield files_below(source, *(pth if kind == "pth" else ((".npy",), read_npy))), {}
-
-
-def _pth_items(path: Path) -> dict[str, "ImportItem"]:
-    """Read a dict with a tensor per clip, saved by torch in one file."""
-    from obygaze_features.exchange.import_items import ImportItem
-
-    tensors = _unpickled(path)
-    if not isinstance(tensors, dict):
-        raise StoreError(f"{path}: expected a dict with a tensor per clip, or a folder with a file per clip")
-
-    def load(name: object) -> dict[str, "NDArray[Any]"]:
-        return {"": _plain(tensors[name], f"{path}, {name}")}
-
-    return {str(name): ImportItem(f"{path}, {name}", partial(load, name)) for name in tensors}
-
-
-def read_pth(path: Path, key: str | None = None) -> "NDArray[Any]":
-    """Read one tensor saved by torch, or that of a dict under a key; unpickles nothing else."""
-    tensor = _unpickled(path)
-    if isinstance(tensor, dict):
-        if key not in tensor:
-            names = ", ".join(map(str, tensor))
-            raise StoreError(f"{path}: holds a dict; name a tensor of it with --key, one of {names}")
-        tensor = tensor[key]
-    return _plain(tensor, str(path))
-
-
-def _unpickled(path: Path) -> Any:
-    """Read tensors saved by torch, which are at most as large as a clip's features may be."""
-    import torch
-
-    from obygaze_features.exchange.import_items import refuse_giants
-
-    refuse_giants(path.stat().st_size, str(path))
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch lets any of them out of damaged bytes
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        reason = first_line(error, 200)
-        raise StoreError(f"{path}: not a tensor that can be read without unpickling ({reason})") from error
-
-
-def _plain(tensor: Any, where: str) -> "NDArray[Any]":
-    """Make an array of a dense tensor; bfloat16, which numpy lacks, becomes float32, without a loss."""
-    import torch
-
-    from obygaze_features.exchange.import_items import refuse_giants
-
-    if not isinstance(tensor, torch.Tensor):
-        raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")
-    if tensor.layout != torch.strided:
-        raise StoreError(f"{where}: a sparse tensor; expected a plain one")
-    refuse_giants(tensor.numel() * tensor.element_size(), where)
-    plain = tensor.detach()
-    values: NDArray[Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
-    return values
+        choice = ArrayChoice(tuple(asked))
+        yield (array_files if kind == "npy" else torch_files)(source, choice), choice.about
 
 
 SHOWN = 5
@@ -175,9 +111,9 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="pth (.pt too), npy: folders with a file per clip; pth: also one file with a dict of them. "
-    "hdf5: a file with a group per clip. table: "
-    "one file with a row per clip (CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad).",
+    help="npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; .pth and .pt; .h5). "
+    "pth, hdf5: also one file with a clip per key, group or dataset. table: one file with a row per clip "
+    "(CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
 )
 @click.option(
     "--ids",
@@ -189,10 +125,10 @@ SHOWN = 5
     "--columns",
     multiple=True,
     metavar="PATTERN",
-    help="For --from table, CSV or Parquet: the columns that are features, such as 'f*'; '!PATTERN' leaves "
-    "columns out; repeatable.  [default: the only column of lists, or numbered series (f0, f1, ...)]",
+    help="The columns or arrays that are features, such as 'f*'; '!PATTERN' leaves out; repeatable.  "
+    "[default: the only column of lists, array of real numbers, or numbered series (f0, f1, ...)]",
 )
-@click.option("--key", help="For --from pth: the tensor's name in files that hold a dict.")
+@click.option("--key", help="The one array, tensor or column of features, by its exact name.")
 @click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
 @click.option(
     "--array",
@@ -260,14 +196,15 @@ def import_(
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = manifests.read_manifest(manifest)
-    pattern = pattern or ("{clip_id}" if kind in {"hdf5", "table"} or source.is_file() else "{video}")
+    pattern = pattern or ("{clip_id}" if kind == "table" or source.is_file() else "{video}")
+    asked = (*columns, *([glob.escape(key)] if key else ()))
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     wanted = names_of(table, pattern)
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
     with (
-        open_source(source, kind, ids, key, labels, columns) as (items, about),
+        open_source(source, kind, ids, asked, labels, wanted.values()) as (items, about),
         progress_bar("import") as progress,
     ):
         known: dict[str, object] = {}
@@ -291,8 +228,6 @@ def import_(
             click.echo(
                 f"left out: {len(unknown)} that belong to no clip of the manifest: {some}{hint}", err=True
             )
-        if "left_out" in about:
-            click.echo(f"left out: {about['left_out']}", err=True)
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
             click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
         path = import_features(
@@ -304,6 +239,8 @@ def import_(
             progress=progress,
             **stated,
         )
+        if "left_out" in about:
+            click.echo(f"left out: {about['left_out']}", err=True)
     group = of.open_store(path)[called]
     shapes = {array: list(group.shape(array)[1:]) for array in group.arrays}
     document, line = sealed_result(path)

@@ -21,7 +21,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def choose_columns(
-    path: Path,
+    path: Path | str,
     names: Sequence[str],
     kind_of: Callable[[str], ColumnKind],
     asked: Sequence[str] = (),

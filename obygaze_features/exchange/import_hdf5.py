@@ -1,7 +1,7 @@
 """Read features stored as HDF5, a group per clip or columns of a table; links are not followed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,55 +12,84 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.import_files import files_below
 from obygaze_features.exchange.import_items import (
+    DAMAGED,
     MOST_BYTES,
     FileContent,
     ImportItem,
     read_apart,
     refuse_giants,
 )
+from obygaze_features.file_kinds import AGAIN, HDF5, why_not
 
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
 
 
-def hdf5_items(path: Path) -> AbstractContextManager[FileContent]:
-    """Open an HDF5 file with one group per clip; yield path -> features, and the file's own texts.
+def hdf5_items(
+    path: Path, asked: Sequence[str] = (), clips: Collection[str] = ()
+) -> AbstractContextManager[FileContent]:
+    """Open HDF5 with a group or dataset per clip, or a folder of files; yield path -> features, and texts.
 
     An exported group has its clip and status in its attributes. HDF5 runs in a subprocess.
+
+    Parameters
+    ----------
+    asked
+        Patterns of the dataset that is a clip's features, where its group or file has several.
+    clips
+        Names of clips: a group with a dataset of such a name holds a dataset per clip.
 
     Raises
     ------
     StoreError
         If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
-    return read_apart("HDF5", groups_of_clips, path)
+    if path.is_dir():
+        return read_apart("HDF5", files_of_clips, path, tuple(asked))
+    return read_apart("HDF5", groups_of_clips, path, tuple(asked), frozenset(clips))
 
 
 @contextmanager
-def groups_of_clips(path: Path) -> Iterator[FileContent]:
+def files_of_clips(folder: Path, asked: tuple[str, ...]) -> Iterator[FileContent]:
+    """Find the HDF5 files of a folder, a clip's each, in this process."""
+    about: dict[str, str] = {}
+    choice = ArrayChoice(asked, about)
+
+    def read(path: Path) -> dict[str, NDArray[Any]]:
+        with open_hdf5(path) as file:
+            return _read_group(file, str(path), choice)
+
+    yield files_below(folder, (".h5", ".hdf5"), read), about
+
+
+@contextmanager
+def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -> Iterator[FileContent]:
     """Open an HDF5 file in this process, as `hdf5_items` does in a subprocess."""
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
             if {"X", "obs"} <= set(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
-            for group in _groups(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}):
-                key = text_of(group.attrs, "clip") or group.name.strip("/")
-                where = f"{path}, group {group.name}"
+            about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
+            choice = ArrayChoice(asked, about)
+            for node in _clips_in(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}, clips):
+                key = text_of(node.attrs, "clip") or node.name.strip("/")
+                where = f"{path}, {'group' if isinstance(node, h5py.Group) else 'dataset'} {node.name}"
                 if key in items:
                     raise StoreError(f"{where}: clip {key} is in the file twice")
-                load = partial(_read_group, group, where)
+                load = partial(_read_group, node, where, choice)
                 items[key] = ImportItem(
-                    where, load, text_of(group.attrs, "status") or "ok", text_of(group.attrs, "reason")
+                    where, load, text_of(node.attrs, "status") or "ok", text_of(node.attrs, "reason")
                 )
-            texts = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
         if not items:
             raise StoreError(
-                f"{path}: expected a group for each clip, with a dataset in it (CLIP/pooled); "
-                "found none. One matrix with a row per clip: --from table"
+                f"{path}: expected a group or dataset for each clip (CLIP/pooled); found none. "
+                "One matrix with a row per clip: --from table"
             )
-        yield items, texts
+        yield items, about
 
 
 @contextmanager
@@ -88,15 +117,19 @@ def naming_damage(where: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise StoreError(f"{where}: not readable as HDF5 ({str(error)[:200]})") from error
+        reason = why_not(Path(where), HDF5) if Path(where).exists() else DAMAGED
+        raise StoreError(f"{where}: {reason}") from error
     except (RuntimeError, LookupError, OverflowError, ValueError, TypeError) as error:
-        raise StoreError(f"{where}: damaged HDF5 ({str(error)[:200]})") from error
+        raise StoreError(f"{where}: damaged HDF5: {AGAIN}") from error
 
 
-def _groups(node: h5py.Group, where: str, seen: dict[int, str]) -> Iterator[h5py.Group]:
-    """Yield every group below that holds a dataset; `seen` maps the address of a group to its first name.
+def _clips_in(
+    node: h5py.Group, where: str, seen: dict[int, str], clips: frozenset[str]
+) -> Iterator[h5py.Group | h5py.Dataset]:
+    """Yield every group below that holds a dataset, and datasets at the top or where one has a clip's name.
 
-    Hard links give a group many names: a few levels of such groups have too many paths to visit.
+    `seen` maps the address of a group to its first name: hard links give a group many names, and a few levels
+    of such groups have too many paths to visit.
     """
     for name in node:
         called = f"{node.name.rstrip('/')}/{name}"
@@ -111,10 +144,13 @@ def _groups(node: h5py.Group, where: str, seen: dict[int, str]) -> Iterator[h5py
                     "expected one place for every group of clips"
                 )
             seen[address] = called
-            if any(isinstance(plain_node(child, key), h5py.Dataset) for key in child):
+            inside = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
+            if inside and inside.isdisjoint(clips):
                 yield child
             else:
-                yield from _groups(child, where, seen)
+                yield from _clips_in(child, where, seen, clips)
+        elif isinstance(child, h5py.Dataset):
+            yield child
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:
@@ -149,21 +185,26 @@ def refuse_giant_chunks(dataset: h5py.Dataset, where: str) -> None:
         )
 
 
-def _read_group(group: h5py.Group, where: str) -> dict[str, NDArray[Any]]:
-    datasets = {}
-    size = 0
+def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
+    """Read the chosen datasets of a group, or one dataset."""
     with naming_damage(where):
-        for name in group:
-            dataset = plain_node(group, name)
-            if not is_plain(dataset):
+        found = (
+            {name: plain_node(node, name) for name in node} if isinstance(node, h5py.Group) else {"": node}
+        )
+        for name, dataset in found.items():
+            if not is_plain(dataset) and not isinstance(dataset, h5py.Group):
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
-            if dataset.dtype.kind not in "fiu" or dataset.shape is None:
-                raise StoreError(f"{where}: {name} holds {dataset.dtype}, expected numbers")
+        chosen: dict[str, h5py.Dataset] = {name: found[name] for name in choice(where, found)}
+        size = 0
+        for name, dataset in chosen.items():
+            if not is_plain(dataset) or dataset.dtype.kind not in "fiu" or dataset.shape is None:
+                raise StoreError(
+                    f"{where}: {name} holds {getattr(dataset, 'dtype', 'a group')}, expected numbers"
+                )
             size += int(dataset.size) * dataset.dtype.itemsize
             refuse_giants(size, where)
             refuse_giant_chunks(dataset, where)
-            datasets[name] = dataset
-        return {name: np.asarray(dataset[()]) for name, dataset in datasets.items()}
+        return {name: np.asarray(dataset[()]) for name, dataset in chosen.items()}
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:

@@ -17,11 +17,12 @@ from itertools import count
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.errors import ObygazeError, StoreError, first_line
+from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.store.store_files import UNREADABLE
 from obygaze_features.workers import Parent, WorkerPool
 
@@ -88,7 +89,8 @@ def match(
     items
         Path without suffix -> features.
     wanted
-        Clip id -> name. If no name has a '/', only the last part of the paths is compared.
+        Clip id -> name. If no name has a '/', only the last part of the paths is compared, in any form of
+        Unicode: macOS decomposes letters with accents.
     suffixes
         Endings, such as those of videos, without which a path matches that does not as it is.
 
@@ -99,12 +101,12 @@ def match(
     """
     clips: defaultdict[str, list[str]] = defaultdict(list)
     for clip, name in wanted.items():
-        clips[name].append(clip)
+        clips[normalize("NFC", name)].append(clip)
     deep = any("/" in name for name in clips)
     named: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
-        name = path if deep else path.rpartition("/")[2]
+        name = normalize("NFC", path if deep else path.rpartition("/")[2])
         stem, _, suffix = name.rpartition(".")
         if name not in clips and f".{suffix.lower()}" in suffixes:
             name = stem
@@ -122,59 +124,8 @@ def match(
             )
         else:
             named[name] = item
-    matched = {clip: named[name] for clip, name in wanted.items() if name in named}
+    matched = {clips[name][0]: item for name, item in named.items()}
     return MatchedItems(matched, tuple(unknown))
-
-
-# --- one file per clip
-# ---------------------------------------------------------------------------
-def files_below(
-    folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], NDArray[Any]]
-) -> dict[str, ImportItem]:
-    """Find every file with a suffix: path without it, relative, with '/' -> its features."""
-    if not folder.is_dir():
-        raise StoreError(
-            f"{folder}: is a file; --from {suffixes[0][1:]} reads a folder with a file per clip. "
-            "One matrix with a row per clip: --from table --ids FILE"
-        )
-    items: dict[str, ImportItem] = {}
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(parent, name)
-            if path.suffix in suffixes and path.is_file():
-                key = path.relative_to(folder).with_suffix("").as_posix()
-                if key in items:
-                    raise StoreError(f"{items[key].where} and {path}: both are of {key!r}; remove one")
-                items[key] = ImportItem(str(path), partial(_single, read, path))
-    if not items:
-        raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below")
-    return items
-
-
-def _single(read: Callable[[Path], NDArray[Any]], path: Path) -> Arrays:
-    return {"": read(path)}
-
-
-def map_npy(path: Path) -> NDArray[Any]:
-    """Map a .npy file; nothing is unpickled.
-
-    Raises
-    ------
-    StoreError
-        If it is not such a file.
-    """
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except NOT_NPY as error:
-        raise StoreError(f"{path}: not a readable .npy file ({first_line(error, 200)})") from error
-
-
-def read_npy(path: Path) -> NDArray[Any]:
-    """Read a .npy file that is no larger than the features of a clip may be."""
-    mapped = map_npy(path)
-    refuse_giants(mapped.nbytes, str(path))
-    return np.array(mapped)
 
 
 def refuse_giants(size: int, where: str) -> None:
@@ -186,6 +137,7 @@ def refuse_giants(size: int, where: str) -> None:
 # --- files read in a worker
 # ---------------------------------------------------------------------------
 Reader = Callable[..., AbstractContextManager[FileContent]]
+Words = Path | str | frozenset[str] | tuple[str, ...] | None
 
 
 class _Request(NamedTuple):
@@ -218,11 +170,13 @@ def read_apart(
     """
     request = _Request(next(_numbers), Path.cwd(), reader, (path, *words))
     is_open = True
+    texts: dict[str, str] = {}
 
     def load(clip: int, where: str) -> Arrays:
         if not is_open:
             raise StoreError(f"{where}: the file is closed")
         answer, parts = _ask(request._replace(clip=clip), library, where, LIMIT_S)
+        texts.update(answer["texts"])
         described = zip(answer["arrays"], parts, strict=True)
         return {name: np.frombuffer(part, dtype).reshape(shape) for (name, dtype, shape), part in described}
 
@@ -233,7 +187,8 @@ def read_apart(
             key: ImportItem(where, partial(load, clip, where), status, reason)
             for clip, (key, where, status, reason) in enumerate(answer["items"])
         }
-        yield items, answer["texts"]
+        texts.update(answer["texts"])
+        yield items, texts
     finally:
         is_open = False
         for pool in _pools:
@@ -304,7 +259,9 @@ def _answer(request: _Request, parent: Parent) -> None:
             if strange := [array.dtype for array in loaded.values() if array.dtype.kind not in "fiub"]:
                 raise StoreError(f"{item.where}: holds {strange[0]}, expected numbers")
             arrays = list(loaded.values())
-            answer = {"arrays": [(name, array.dtype.str, array.shape) for name, array in loaded.items()]}
+            described = [(name, array.dtype.str, array.shape) for name, array in loaded.items()]
+            said = {name: text for name, text in texts.items() if name == "left_out"}
+            answer = {"arrays": described, "texts": said}
     except ObygazeError as error:
         answer = {"refused": str(error)}
     except MemoryError:

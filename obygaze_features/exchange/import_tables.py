@@ -2,10 +2,11 @@
 
 import csv
 import io
+import json
 import math
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
-from obygaze_features.errors import StoreError, first_line, install_command
+from obygaze_features.errors import StoreError, install_command
+from obygaze_features.exchange.arrays import ArrayChoice
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
+from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -33,11 +36,10 @@ from obygaze_features.exchange.import_items import (
     Arrays,
     FileContent,
     ImportItem,
-    map_npy,
     read_apart,
     refuse_giants,
 )
-from obygaze_features.store.format import ARRAYS
+from obygaze_features.file_kinds import NPY, NPZ, PARQUET, TEXT, UTF16, what, why_not
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -49,6 +51,9 @@ NO_FEATURES = frozenset(
 
 MOST_TEXT = 2 << 30
 """Most bytes of a table of text, which is held in memory."""
+
+TABLES = (".csv", ".tsv", ".parquet")
+"""Suffixes of tables that may come in parts, in one folder."""
 
 MOST_UNPACKED = 16 << 30
 """Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
@@ -82,37 +87,57 @@ def table_items(
         Naming the file and the column or array at fault.
     """
     never = NO_FEATURES | frozenset(labels)
-    csv_rows, parquet = (partial(read, asked=tuple(columns), never=never) for read in (_csv, _parquet))
-    readers: Mapping[str, Callable[[Path, str | None], AbstractContextManager[FileContent]]] = {
-        ".csv": csv_rows,
-        ".tsv": csv_rows,
-        ".parquet": parquet,
+    readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
+        ".csv": _csv,
+        ".tsv": _csv,
+        ".parquet": _parquet,
         ".npy": _npy,
         ".npz": _npz,
         ".h5": _hdf5,
         ".hdf5": _hdf5,
         ".h5ad": _hdf5,
     }
-    if path.is_dir():
-        raise StoreError(f"{path}: is a folder; --from table reads one file ({', '.join(readers)})")
-    if path.suffix.lower() not in readers:
+    parts = sorted(part for part in path.rglob("*") if part.suffix in TABLES) if path.is_dir() else [path]
+    if not parts or parts[0].suffix.lower() not in readers:
         torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
-        raise StoreError(f"{path}: --from table reads {', '.join(readers)}{torch}")
-    if columns and path.suffix.lower() not in {".csv", ".tsv", ".parquet"}:
-        raise StoreError(f"{path}: has arrays and no columns: --columns is for CSV and Parquet")
-    open_regular(path).close()  # HDF5 and others open the name themselves, and would wait for a pipe
-    with readers[path.suffix.lower()](path, ids) as content:
-        yield content
+        office = f"; {why_not(path, 'one of them')}" if path.is_file() and what(path).remedy else ""
+        raise StoreError(
+            f"{path}: --from table reads {', '.join(readers)}, or a folder of {' or '.join(TABLES)}"
+            f"{torch or office}"
+        )
+    items: dict[str, ImportItem] = {}
+    texts: dict[str, str] = {}
+    with ExitStack() as opened:
+        for part in parts:
+            open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
+            read = readers[part.suffix.lower()]
+            found, about = opened.enter_context(read(part, ids, asked=tuple(columns), never=never))
+            if twice := next(iter(items.keys() & found.keys()), None):
+                raise StoreError(f"{found[twice].where} and {items[twice].where}: both are of {twice!r}")
+            items.update(found)
+            texts |= about
+        yield items, texts
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read clip ids: the column clip_id of a CSV, one id per line, or a .npy array of texts."""
-    if path.suffix.lower() == ".npy":
+    """Read clip ids: the column clip_id of a CSV or Parquet, one id per line, or a .npy array of texts."""
+    content = read_bytes(path)
+    kind = what(content).name
+    if kind == NPY:
         return _texts(map_npy(path), str(path))
+    if kind == PARQUET:
+        _need_pyarrow(path)
+        with read_apart("Parquet", parquet_ids, path) as (_, texts):
+            return [str(name) for name in json.loads(texts["ids"])]
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise StoreError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
+        reason = (
+            "not UTF-8; save the list of ids as UTF-8 text"
+            if kind == TEXT
+            else why_not(content, "a list of ids")
+        )
+        raise StoreError(f"{path}: {reason}") from error
     lines = text.splitlines()
     delimiter = _delimiter(lines[0]) if lines else ","
     try:
@@ -127,10 +152,19 @@ def read_ids(path: Path) -> list[str]:
 
 # --- tables of text and columns
 # ---------------------------------------------------------------------------
+def _encoding(path: Path) -> str:
+    """Tell UTF-8 from UTF-16, as Excel's Unicode text is; refuse what is no text."""
+    kind = what(path)
+    if kind.remedy and kind.name != UTF16:
+        raise StoreError(f"{path}: {why_not(path, TEXT)}")
+    return "utf-16" if kind.name == UTF16 else "utf-8-sig"
+
+
 @contextmanager
 def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
+    encoding = _encoding(path)
     opened = io.BufferedReader(open_regular(path, MOST_TEXT))
-    with io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(opened, encoding=encoding, newline="") as file:
         try:
             delimiter = _delimiter(file.readline())
             file.seek(0)
@@ -198,9 +232,37 @@ def _columns(
 def _parquet(
     path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
 ) -> AbstractContextManager[FileContent]:
+    _need_pyarrow(path)
+    return read_apart("Parquet", parquet_rows, path, ids, asked, never)
+
+
+def _need_pyarrow(path: Path) -> None:
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
-    return read_apart("Parquet", parquet_rows, path, ids, asked, never)
+
+
+@contextmanager
+def parquet_ids(path: Path) -> Iterator[FileContent]:
+    """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
+    table = _parquet_table(path)
+    columns = {name: table.column(name) for name in table.column_names}
+    named = [name for name in columns if name in ID_NAMES]
+    named = named or [
+        name for name, column in columns.items() if str(column.type) in {"string", "large_string"}
+    ]
+    if len(named) != 1:
+        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(columns)}")
+    yield {}, {"ids": json.dumps(columns[named[0]].to_pylist())}
+
+
+def _parquet_table(path: Path) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
 
 
 @contextmanager
@@ -208,13 +270,9 @@ def parquet_rows(
     path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
 ) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+    import pyarrow as pa  # noqa: PLC0415 - no dependency of ours
 
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{path}: not readable as Parquet ({str(error)[:200]})") from error
+    table = _parquet_table(path)
     header = [name for name in table.column_names if name != "__index_level_0__"]
     if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
         header = table.column_names  # a data frame's index holds the ids
@@ -247,15 +305,17 @@ def parquet_rows(
 # --- files of arrays
 # ---------------------------------------------------------------------------
 @contextmanager
-def _npy(path: Path, ids: str | None) -> Iterator[FileContent]:
+def _npy(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     matrix = map_npy(path)
+    if asked:
+        raise StoreError(f"{path}: one matrix, whose columns have no names: leave out --columns and --key")
     if ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
     yield _items(path, _ids_file(path, ids), {"": matrix}), {}
 
 
 @contextmanager
-def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
+def _npz(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     try:
         with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
             for member in file.zip.infolist() if file.zip else ():
@@ -264,16 +324,27 @@ def _npz(path: Path, ids: str | None) -> Iterator[FileContent]:
     except StoreError:
         raise
     except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
-        reason = first_line(error, 200)
-        raise StoreError(
-            f"{path}: not readable as .npz ({reason}); ids are texts: save them with np.asarray(ids, str)"
-        ) from error
+        text = "; ids are texts: save them with np.asarray(ids, str)" if "pickle" in str(error) else ""
+        raise StoreError(f"{path}: {why_not(path, NPZ)}{text}") from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # numpy returns bytes for other files in the zip
             raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
+    yield _rows(path, arrays, ids, asked, lambda column: _texts(arrays[column], f"{path}, {column}"))
+
+
+def _rows(
+    path: Path,
+    arrays: Mapping[str, Any],
+    ids: str | None,
+    asked: tuple[str, ...],
+    texts: Callable[[str], list[str]],
+) -> FileContent:
+    """Take ids and the arrays that have a row for each."""
     names, column = _ids_of(path, list(arrays), ids)
-    labels = _texts(arrays.pop(column), f"{path}, {column}") if names is None else names
-    yield _items(path, labels, _by_row(path, arrays, len(labels))), {}
+    labels = texts(column) if names is None else names
+    choice = ArrayChoice(asked, axes=1)
+    rest = {name: array for name, array in arrays.items() if name != column}
+    return _items(path, labels, _by_row(path, rest, len(labels), choice)), choice.about
 
 
 def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
@@ -283,41 +354,52 @@ def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
         raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
 
 
-def _hdf5(path: Path, ids: str | None) -> AbstractContextManager[FileContent]:
-    return read_apart("HDF5", hdf5_rows, path, ids)
+def _hdf5(
+    path: Path, ids: str | None, asked: tuple[str, ...], **_: object
+) -> AbstractContextManager[FileContent]:
+    return read_apart("HDF5", hdf5_rows, path, ids, asked)
 
 
 @contextmanager
-def hdf5_rows(path: Path, ids: str | None) -> Iterator[FileContent]:
+def hdf5_rows(path: Path, ids: str | None, asked: tuple[str, ...]) -> Iterator[FileContent]:
     """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
-            content = _hdf5_table(path, file, ids)
+            content = _hdf5_table(path, file, ids, asked)
         if content is not None:
             yield content
             return
-    with groups_of_clips(path) as groups:
+    with groups_of_clips(path, asked, frozenset()) as groups:
         yield groups
 
 
-def _hdf5_table(path: Path, file: h5py.File, ids: str | None) -> FileContent | None:
+def _hdf5_table(path: Path, file: h5py.File, ids: str | None, asked: tuple[str, ...]) -> FileContent | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
     if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
-        return _anndata(path, file, obs, ids)
+        return _anndata(path, file, obs, ids, asked)
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
-    names, column = _ids_of(path, list(matrices), ids)
-    labels = _texts(read_column(matrices.pop(column), path), path) if names is None else names
-    return _items(path, labels, _by_row(path, matrices, len(labels))), {}
+    return _rows(path, matrices, ids, asked, lambda column: _texts(read_column(matrices[column], path), path))
 
 
-def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> FileContent:
-    """Read AnnData's X and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
+def _anndata(
+    path: Path, file: h5py.File, obs: h5py.Group, ids: str | None, asked: tuple[str, ...]
+) -> FileContent:
+    """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
     x, uns = plain_node(file, "X"), plain_node(file, "uns")
+    held = [
+        node
+        for node in (plain_node(file, "obsm"), plain_node(file, "layers"))
+        if isinstance(node, h5py.Group)
+    ]
+    arrays = {"X": x} | {name: plain_node(group, name) for group in held for name in group}
+    choice = ArrayChoice(asked or ("X",), axes=1)
+    (chosen,) = choice(path, arrays)
+    x = arrays[chosen]
     if not isinstance(x, h5py.Dataset):
-        raise StoreError(f"{path}: X is sparse; write it dense (adata.X = adata.X.toarray())")
+        raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
     if ids and Path(ids).is_file():
         labels = read_ids(Path(ids))
     else:
@@ -331,13 +413,13 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, ids: str | None) -> F
     for name, texts in columns.items():
         if len(texts) != len(labels):
             raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
-    about = {}
+    about = choice.about
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return _items(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
+    return _items(path, labels, _by_row(path, {"": x}, len(labels), ArrayChoice(axes=1)), **columns), about
 
 
 # --- what all of them share
@@ -365,27 +447,21 @@ def _ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
     return read_ids(Path(ids))
 
 
-def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """Choose the arrays that have a row per clip: those named as the format's, or a single one."""
-    usable = {}
+def _by_row(path: Path, arrays: Mapping[str, Any], rows: int, choice: ArrayChoice) -> dict[str, Any]:
+    """Choose the arrays that have a row per clip: those named as the format's, a single one, or columns."""
     for name, array in arrays.items():
         if isinstance(array, h5py.Dataset) and not is_plain(array):
             raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
-        if array.dtype.kind in "fiu" and array.ndim > 1:
-            usable[name] = array
-    known = {name: array for name, array in usable.items() if name in ARRAYS}
-    chosen = known or usable
-    if not chosen or (len(chosen) > 1 and not known):
-        raise StoreError(
-            f"{path}: expected one array with a row per clip, or arrays named pooled, frames or tokens; "
-            f"found {', '.join(usable) or 'none'}"
-        )
+    chosen = {name: arrays[name] for name in choice(path, arrays)}
     for name, array in chosen.items():
+        where = f"{path}, {name}" if name else str(path)
         if len(array) != rows:
-            where = f"{path}, {name}" if name else str(path)
             raise StoreError(f"{where}: {len(array)} rows and {rows} ids")
         if isinstance(array, h5py.Dataset):
-            refuse_giant_chunks(array, f"{path}, {array.name}")
+            refuse_giant_chunks(array, where)
+    if all(array.ndim == 1 for array in chosen.values()):
+        refuse_giants(rows * len(chosen) * 8, str(path))
+        return {"": np.stack([array[:] for array in chosen.values()], axis=1)}
     return chosen
 
 

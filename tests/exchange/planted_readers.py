@@ -14,7 +14,7 @@ from obygaze_features.exchange.import_items import ImportItem
 
 
 @contextmanager
-def planted(path):
+def planted(path, *_):
     """Read clips a, b, c and d; `path` holds a moment (opening, clip c) and what then happens."""
     moment, action, *words = path.read_text(encoding="utf-8").split(":")
 

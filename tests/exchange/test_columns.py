@@ -108,7 +108,11 @@ def test_a_label_beside_features_is_refused_by_the_reader_of_each_format(tmp_pat
         assert found["b"].load()[""].tolist() == [1, 3, 0]
 
 
-def test_columns_are_of_tables_that_have_them(tmp_path):
-    np.savez(tmp_path / "a.npz", ids=np.array(["a"]), x=np.zeros((1, 2)))
-    with pytest.raises(StoreError, match=r"a\.npz"), table_items(tmp_path / "a.npz", None, columns=["x"]):
+def test_a_matrix_without_names_has_no_columns_to_ask_for(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((1, 2)))
+    (tmp_path / "ids.txt").write_text("a")
+    with (
+        pytest.raises(StoreError, match=r"a\.npy"),
+        table_items(tmp_path / "a.npy", str(tmp_path / "ids.txt"), columns=["x"]),
+    ):
         pass

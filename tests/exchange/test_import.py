@@ -7,7 +7,8 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_features import declaration
-from obygaze_features.exchange.import_items import ImportItem, files_below, match, read_npy
+from obygaze_features.exchange.import_files import files_below, read_npy
+from obygaze_features.exchange.import_items import ImportItem, match
 from obygaze_features.store import same_numerics, verify
 
 from ..store.toy_stores import provenance

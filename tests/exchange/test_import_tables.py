@@ -144,7 +144,7 @@ def test_our_own_exports_come_back_as_a_table(tmp_path):
         ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, "x"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, y=MATRIX, ids=np.array(IDS)), None, None),
         ("a.npz", lambda p: p.write_bytes(b"PK\3\4nothing"), None, None),
-        ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not readable as Parquet|needs pyarrow"),
+        ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not a Parquet file|needs pyarrow"),
         ("a.mat", lambda p: p.write_bytes(b""), None, "--from"),
     ],
 )  # fmt: skip

@@ -1,0 +1,268 @@
+"""The layouts of the field come in by their features' name; what is left out is said, the rest refused."""
+
+import io
+import tarfile
+from unicodedata import normalize
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.import_files import array_files, torch_files
+from obygaze_features.exchange.import_hdf5 import hdf5_items
+from obygaze_features.exchange.import_items import ImportItem, match
+from obygaze_features.exchange.import_tables import read_ids, table_items
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import open_store
+from tests.command import obygaze
+
+from .lab_features import D, row
+
+CLIPS = ("a", "b", "c")
+SHAPE = (7, D)
+COORDS = np.zeros((7, 2), np.int64)
+SUMMARY = {"gtscore": np.zeros(7, np.float32), "n_frames": np.int64(7), "video_name": np.bytes_("x")}
+
+
+def features(clip):
+    return row(clip, SHAPE)
+
+
+def npz_folder(folder):
+    folder.mkdir()
+    for clip in CLIPS:
+        np.savez(folder / f"{clip}.npz", features=features(clip), coords=COORDS)
+
+
+def h5_folder(folder):
+    folder.mkdir()
+    for clip in CLIPS:
+        with h5py.File(folder / f"{clip}.h5", "w") as file:
+            file["features"], file["coords"] = features(clip), COORDS
+
+
+def tar_of_npy(path):
+    with tarfile.open(path, "w") as archive:
+        for clip in CLIPS:
+            for suffix, write in (("npy", np.save), ("json", lambda file, _: file.write(b"{}"))):
+                content = io.BytesIO()
+                write(content, features(clip))
+                member = tarfile.TarInfo(f"{clip}.{suffix}")
+                member.size = len(content.getvalue())
+                content.seek(0)
+                archive.addfile(member, content)
+
+
+def folder_of_tars(folder):
+    folder.mkdir()
+    tar_of_npy(folder / "00000.tar")
+
+
+def root_datasets(path):
+    with h5py.File(path, "w") as file:
+        for clip in CLIPS:
+            file[clip] = features(clip)
+
+
+def datasets_below(path):
+    with h5py.File(path, "w") as file:
+        for clip in CLIPS:
+            file[f"train/{clip}"] = features(clip)
+
+
+def groups_with_coords(path):
+    with h5py.File(path, "w") as file:
+        for clip in CLIPS:
+            file[f"{clip}/features"], file[f"{clip}/coords"] = features(clip), COORDS
+
+
+def vsumm(path):
+    with h5py.File(path, "w") as file:
+        for clip in CLIPS:
+            for name, value in (SUMMARY | {"features": features(clip)}).items():
+                file[f"{clip}/{name}"] = value
+
+
+def pt_folder(folder):
+    torch = pytest.importorskip("torch")
+    folder.mkdir()
+    for clip in CLIPS:
+        values = {"features": torch.tensor(features(clip)), "coords": torch.tensor(COORDS), "fps": 25.0}
+        torch.save(values, folder / f"{clip}.pt")
+
+
+def pt_of_dicts(path):
+    torch = pytest.importorskip("torch")
+    torch.save({clip: {"x": torch.tensor(features(clip)), "y": torch.zeros(1)} for clip in CLIPS}, path)
+
+
+LAYOUTS = {
+    "npz": (npz_folder, "folder", "npy", (), "coords"),
+    "tar": (tar_of_npy, "a.tar", "npy", (), "json"),
+    "tars": (folder_of_tars, "shards", "npy", (), "json"),
+    "h5": (h5_folder, "folder", "hdf5", (), "coords"),
+    "root": (root_datasets, "a.h5", "hdf5", (), ""),
+    "below": (datasets_below, "a.h5", "hdf5", (), ""),
+    "coords": (groups_with_coords, "a.h5", "hdf5", (), "coords"),
+    "vsumm": (vsumm, "a.h5", "hdf5", ("--key", "features"), "gtscore"),
+    "pt": (pt_folder, "folder", "pth", (), "coords"),
+    "pt of dicts": (pt_of_dicts, "a.pt", "pth", ("--columns", "x"), "y"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_of_the_field_comes_in_bit_for_bit_and_says_what_it_leaves_out(
+    tmp_path, monkeypatch, capfd, name
+):
+    make, source, kind, words, left_out = LAYOUTS[name]
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / source)
+    clips = tuple(Clip(clip, "m", f"{clip}.mp4") for clip in CLIPS)
+    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
+    asked = ["store", "import", "films.csv", source, "lab", "--from", kind, "--array", "frames"]
+    assert obygaze(*asked, *words, "--backbone", "lab", "--licence", "MIT") == 0
+    said = capfd.readouterr().err
+    store = open_store(tmp_path / "lab-1.0.0")
+    for clip in CLIPS:
+        assert store["lab"].read(clip, "frames").tobytes() == features(clip).tobytes()
+    assert ("left out" in said) == bool(left_out)
+    assert left_out in said
+
+
+@pytest.mark.parametrize("name", ["vsumm", "pt of dicts"])
+def test_features_are_never_guessed_among_arrays_of_real_numbers(tmp_path, name):
+    make, source, kind, _, other = LAYOUTS[name]
+    make(tmp_path / source)
+    with pytest.raises(StoreError, match=other):
+        load(kind, tmp_path / source)
+
+
+def load(kind, source):
+    """Read clip a of a source."""
+    if kind in {"hdf5", "table"}:
+        with hdf5_items(source) if kind == "hdf5" else table_items(source, None) as (found, _):
+            found["a"].load()
+    else:
+        (array_files if kind == "npy" else torch_files)(source, ArrayChoice())["a"].load()
+
+
+def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
+    np.savez(tmp_path / "a.npz", x=features("a"), words=np.array([{"a": 1}], object))
+    choice = ArrayChoice()
+    (loaded,) = array_files(tmp_path, choice)["a"].load().values()
+    assert np.array_equal(loaded, features("a"))
+    assert "words" in choice.about["left_out"]
+
+
+@pytest.mark.parametrize("keep", [0, 3, 90, -8])
+def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
+    content = io.BytesIO()
+    np.save(content, features("a"))
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        member = tarfile.TarInfo("a.npy")
+        data = content.getvalue()[:keep]
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    item = array_files(tmp_path / "a.tar", ArrayChoice())["a"]
+    with pytest.raises(StoreError, match=r"a\.tar, a\.npy"):
+        item.load()
+
+
+def test_ids_come_from_a_table_of_another_tool(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame({"clip_id": ["b", "a"], "caption": ["x", "y"]}).to_parquet(tmp_path / "ids.parquet")
+    pd.DataFrame({"image_path": ["b", "a"], "n": [1, 2]}).to_parquet(tmp_path / "one.parquet")
+    pd.DataFrame({"caption": ["b", "a"], "path": ["x", "y"]}).to_parquet(tmp_path / "two.parquet")
+    assert read_ids(tmp_path / "ids.parquet") == read_ids(tmp_path / "one.parquet") == ["b", "a"]
+    with pytest.raises(StoreError, match=r"two\.parquet.*caption, path"):
+        read_ids(tmp_path / "two.parquet")
+
+
+def test_a_table_in_parts_is_one_table_and_an_id_in_two_parts_is_refused(tmp_path):
+    for part, clips in enumerate(("ab", "c")):
+        lines = "".join(f"{clip},{ord(clip)},1\n" for clip in clips)
+        (tmp_path / f"part-{part}.csv").write_text(f"clip_id,f0,f1\n{lines}")
+    with table_items(tmp_path, None) as (found, _):
+        assert {clip: item.load()[""].tolist() for clip, item in found.items()} == {
+            clip: [ord(clip), 1] for clip in CLIPS
+        }
+    (tmp_path / "part-2.csv").write_text("clip_id,f0,f1\na,1,1\n")
+    with pytest.raises(StoreError, match="part-2"), table_items(tmp_path, None):
+        pass
+
+
+@pytest.mark.parametrize("asked", [(), ("f*",)])
+def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
+    columns = {f"f{n}": np.full(3, n, np.float32) for n in range(D)}
+    np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **columns)
+    with table_items(tmp_path / "a.npz", None, columns=asked) as (found, _):
+        assert found["b"].load()[""].tolist() == list(range(D))
+    np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), label=np.zeros(3), **columns)
+    if not asked:
+        with pytest.raises(StoreError, match="label"), table_items(tmp_path / "a.npz", None):
+            pass
+
+
+def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file["X"], file["obsm/X_pca"] = np.zeros((2, 9), np.float32), np.ones((2, 4), np.float32)
+        file["obs/_index"] = ["a", "b"]
+    for asked, size in (((), 9), (("X_pca",), 4)):
+        with table_items(tmp_path / "a.h5ad", None, columns=asked) as (found, about):
+            assert found["b"].load()[""].shape == (size,)
+            assert about["left_out"]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKD"])
+def test_names_match_in_any_form_of_unicode(form):
+    name = "Amélie – Ünïcode"
+    items = {normalize(form, name): ImportItem("x", dict)}
+    for wanted in ("NFC", "NFD"):
+        assert list(match(items, {"1": normalize(wanted, name)}).features) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.h5", "hdf5"), ("a.npy", "npy"), ("a.npz", "npy"), ("a.pt", "pth"), ("a.csv", "table")],
+)
+def test_a_pointer_in_place_of_features_is_called_one(tmp_path, name, kind):
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(StoreError, match=f"{name}.*git-lfs"):
+        load(kind, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
+def test_a_tensor_of_every_type_is_read_or_refused_in_one_line(tmp_path):
+    torch = pytest.importorskip("torch")
+    dtypes = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+    fates = {}
+    for dtype in dtypes:
+        try:
+            if str(dtype).startswith("torch.q"):
+                tensor = torch.quantize_per_tensor(torch.zeros(8), 0.1, 0, dtype)
+            else:
+                tensor = torch.zeros(8 * dtype.itemsize, dtype=torch.uint8).view(dtype)
+            torch.save(tensor, tmp_path / "a.pt")
+        except (KeyError, RuntimeError, NotImplementedError, AttributeError, ValueError):
+            continue
+        fates[str(dtype)] = fate_of(tmp_path)
+    torch.save(torch.zeros(8, dtype=torch.complex64).conj(), tmp_path / "a.pt")
+    fates["conjugate"] = fate_of(tmp_path)
+    torch.save(torch.zeros(8).to_sparse(), tmp_path / "a.pt")
+    fates["sparse"] = fate_of(tmp_path)
+    assert len(fates) > 15
+    read = {name for name, fate in fates.items() if fate == "read"}
+    assert {"torch.float32", "torch.float16", "torch.float64", "torch.bfloat16", "torch.int64"} <= read
+    assert not {"torch.float8_e4m3fn", "torch.qint8", "torch.complex64", "conjugate", "sparse"} & read
+    assert not [fate for fate in fates.values() if "\n" in fate or "weights_only" in fate]
+
+
+def fate_of(folder):
+    try:
+        torch_files(folder, ArrayChoice())["a"].load()
+    except StoreError as error:
+        return str(error)
+    return "read"
