@@ -31,6 +31,9 @@ from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit
 from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
 
+CHANCE, SAME = 1e-3, 1e-9
+"""Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
+
 
 def evaluate(
     data: Dataset,
@@ -315,6 +318,26 @@ def _check_classes(
                     f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
                 )
+    _refuse_labels(data, {train.name: learnt, **test_codes})
+
+
+def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
+    """Refuse a feature that is the label of every clip (|r| = 1), unless chance may make one of few clips."""
+    X = data.X
+    for name, codes in labels.items():
+        rows = codes != NOT_ASKED
+        if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
+            continue
+        y = codes[rows] - codes[rows].mean()
+        values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
+        scale = np.sum(values**2, axis=0) * np.sum(y**2)
+        same = np.flatnonzero((scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale))
+        if len(same):
+            raise ProtocolError(
+                f"{data.backbone}: feature {same[0]} (of 0 to {X.shape[1] - 1}) equals the label {name} of "
+                f"all {rows.sum()} clips: a label was imported as a feature; import the features without it "
+                "(store import --columns)"
+            )
 
 
 def _with_concepts(

@@ -331,3 +331,11 @@ def test_an_own_model_that_no_command_reads_back_is_said_when_it_is_kept(monkeyp
     (said,) = evaluate_commands._of_saved({"mine:make": Path("mine_make.model")})
     assert "mine:make" in said
     assert not list(evaluate_commands._of_saved({"linear": Path("linear.model")}))
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1, np.float32), (-0.37, np.float16), (1e-4, np.float64)])
+def test_a_label_among_the_features_is_refused_by_its_number(learnable, scale, dtype):
+    X = learnable.X.copy()
+    X[:, 3] = (learnable.levels == "S") * dtype(scale) + dtype(0.1)
+    with pytest.raises(ProtocolError, match=r"feature 3 .*hn_s"):
+        evaluate(dataclasses.replace(learnable, X=X), ["linear"], "hn_s")
