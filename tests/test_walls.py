@@ -16,7 +16,18 @@ OUTSIDE = ("obygaze_film", "obygaze_studies")
 SUPPORT = {
     *(
         f"obygaze_features.{name}"
-        for name in ("door", "errors", "io", "lines", "locks", "options", "screen", "text", "workers")
+        for name in (
+            "door",
+            "errors",
+            "io",
+            "lines",
+            "locks",
+            "options",
+            "plugins",
+            "screen",
+            "text",
+            "workers",
+        )
     ),
     *(f"obygaze_models.{name}" for name in ("blas", "errors")),
 }

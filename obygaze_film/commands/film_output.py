@@ -1,6 +1,7 @@
 """`obygaze film report`, `export`, `thumbnails`: pages, exports and pictures of scored films."""
 
 from fractions import Fraction
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
+ADDED = tuple(point.name for point in entry_points(group="obygaze.exporters"))
 
 TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 
@@ -87,7 +89,7 @@ def report(
 
 @click.command()
 @click.argument("folder", type=PATH)
-@click.option("--as", "kind", required=True, type=click.Choice(FORMATS), help="Format.")
+@click.option("--as", "kind", required=True, type=click.Choice((*FORMATS, *ADDED)), help="Format.")
 @click.option(
     "--tiers",
     metavar="NAME,...",

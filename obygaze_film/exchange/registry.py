@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import write_whole
 from obygaze_features.manifest import time_code
+from obygaze_features.plugins import offered
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, exported
@@ -54,7 +55,9 @@ FORMATS: Final[Mapping[str, Format]] = {
     "jsonld": Format(to_jsonld, ".jsonld", ("segments", "concepts")),
     "iiif": Format(to_iiif, ".iiif.json", ("segments", "concepts"), "the film is not part of it"),
     "csv": Format(to_csv, ".csv", ("segments",)),
+    **offered("obygaze.exporters", Format),
 }
+"""Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
 
 
 def collect(

@@ -11,7 +11,7 @@ from obygaze_features.screen import Progress, progress_hook
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants
-from obygaze_models.evaluation.metrics import metrics_of
+from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import (
     SELECTION,
     Run,
@@ -47,6 +47,7 @@ def evaluate(
     imbalance: Imbalance = "none",
     test_seen_scores: bool = False,
     experts: Experts | None = None,
+    metrics: Sequence[Metric] = (),
     origin: Mapping[str, object] | None = None,
     progress: Progress | bool | None = None,
 ) -> Run:
@@ -79,6 +80,8 @@ def evaluate(
     experts : {"merged", "each", "soft"}, optional
         What models are trained on where clips are there once for each annotator (`asked_of`); by default
         merged labels.
+    metrics : sequence of Metric, optional
+        Further metrics beside ours and those of installed packages (`obygaze.metrics`).
     origin : mapping, optional
         JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
     progress : callable or bool, optional
@@ -168,7 +171,7 @@ def evaluate(
     blocks += _of_others(data, folds, asked, test_codes, train)
     yardstick = {OTHER: "the other annotators"} if asked.others else {}
     predictions = gather(blocks, [*(spec.name for spec in specs), *yardstick], train.n_classes)
-    metrics = summarise(predictions, metrics_of(train.n_classes))
+    table = summarise(predictions, metrics_of(train.n_classes, metrics))
     record = record_of(
         data,
         train,
@@ -203,11 +206,12 @@ def evaluate(
         record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
     return Run(
         predictions,
-        metrics,
+        table,
         pd.DataFrame(selection, columns=list(SELECTION)),
         stack(curves),
         record,
         {spec.name: spec.title for spec in specs} | yardstick,
+        tuple(metrics),
     )
 
 

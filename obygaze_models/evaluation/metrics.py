@@ -6,18 +6,22 @@ class) is NaN: never 0, which would be a finding.
 
 To add a metric, write its function here and one entry of `METRICS` or `LEVEL_METRICS`: chance levels,
 intervals and the files of a run follow from the entry, and no family of tests changes (`FAMILIES` of
-`obygaze_models.evaluation.paired_tests`). Printed tables show those that `obygaze_models.report.run_tables`
-names.
+`obygaze_models.evaluation.paired_tests`). Another package's is an entry point of
+`obygaze.metrics` that names a `Metric`; one of a script goes to `evaluate(metrics=...)`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from obygaze_models.errors import ProtocolError
+
+ENTRY_POINTS = "obygaze.metrics"
 LabelArray = NDArray[Any]
 ScoreArray = NDArray[np.floating[Any]]
 NAN = float("nan")
@@ -250,6 +254,10 @@ class Metric:
     higher_is_better : bool
     method_interval : bool
         Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
+    shown : bool
+        Whether printed tables have one of a package or script; the files of a run always do.
+    of_levels : bool
+        Whether it is of ordered levels, and not of two classes.
     """
 
     name: str
@@ -260,6 +268,8 @@ class Metric:
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
     method_interval: bool = True
+    shown: bool = True
+    of_levels: bool = False
 
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of clips, given their labels, scores and calls [N]."""
@@ -322,6 +332,22 @@ LEVEL_METRICS: dict[str, Metric] = {
 """Metrics of ordered levels, the headline first."""
 
 
-def metrics_of(n_classes: int) -> dict[str, Metric]:
-    """Return the metrics of two classes or of ordered levels."""
-    return METRICS if n_classes == 2 else LEVEL_METRICS
+def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
+    """Return the metrics of two classes or of ordered levels: ours, those of installed packages, and `own`.
+
+    Raises
+    ------
+    ProtocolError
+        An entry point is no `Metric`, or two metrics have one name.
+    """
+    known = dict(METRICS if n_classes == 2 else LEVEL_METRICS)
+    offered = [(f"entry point {point.name}", point.load()) for point in entry_points(group=ENTRY_POINTS)]
+    for where, metric in (*offered, *(("metrics=", metric) for metric in own)):
+        if not isinstance(metric, Metric):
+            raise ProtocolError(f"{where}: expected a Metric, found {type(metric).__name__}")
+        if metric.of_levels == (n_classes == 2):
+            continue
+        if metric.name in known:
+            raise ProtocolError(f"{where}: there is a metric {metric.name} already; give it another name")
+        known[metric.name] = metric
+    return known

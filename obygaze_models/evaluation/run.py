@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import RunError
-from obygaze_models.evaluation.metrics import prevalence
+from obygaze_models.evaluation.metrics import Metric, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
 from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
@@ -61,6 +61,8 @@ class Run:
         JSON values: targets, protocol, data, folds, models, versions.
     titles : dict of str to str
         Title of each model.
+    own_metrics : sequence of Metric
+        Those that were given to `evaluate`.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Run:
     curves: pd.DataFrame
     record: dict[str, Any]
     titles: Mapping[str, str] = field(default_factory=dict)
+    own_metrics: Sequence[Metric] = ()
 
     def __repr__(self) -> str:
         models = ", ".join(self.metrics["model"].unique())

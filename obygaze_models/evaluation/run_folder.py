@@ -169,7 +169,7 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
     if len(run.curves):
         tables["curves.csv"] = run.curves
     if len(run.record["seeds"]) > 1:
-        tables["seeds.csv"] = by_seed(run.predictions, metrics_of(run.predictions.n_classes))
+        tables["seeds.csv"] = by_seed(run.predictions, metrics_of(run.predictions.n_classes, run.own_metrics))
     if run.record["excluded"]:
         tables["excluded.csv"] = pd.DataFrame(run.record["excluded"])
     with whole_folder(folder) as partial:

@@ -63,6 +63,7 @@ def run_report(run: Run) -> Report:
     for before, models in _tasks(run):
         blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
         blocks.append(_pooled(models, metrics, before))
+        blocks += _of_others(run, models, before)
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -201,6 +202,25 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}"
     chance = float(first["movie_chance"])
     return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
+
+
+def _of_others(run: Run, models: Mapping[str, Mapping[Any, Any]], before: str) -> list[Block]:
+    """Lay out the metrics that packages and scripts add, of calls over all clips and of scores by movie."""
+    first = next(iter(models.values()))
+    known = metrics_of(run.predictions.n_classes, run.own_metrics)
+    others = {name: known[name] for name in first if name in known and name not in METRICS | LEVEL_METRICS}
+    blocks = []
+    for reads, key, what in (
+        ("called", "pooled", "all clips pooled"),
+        ("score", "movie_mean", "mean by movie"),
+    ):
+        names = [name for name, metric in others.items() if metric.shown and metric.reads == reads]
+        rows = [(model, *_numbers(by_metric, names, key)) for model, by_metric in models.items()]
+        rows.append(("(chance)", *_numbers(first, names, f"{key.partition('_')[0]}_chance")))
+        titles = [others[name].title for name in names]
+        title = f"{before}further metrics, {what}"
+        blocks += [Block(title, ("model", *titles), tuple(rows))] if names else []
+    return blocks
 
 
 def _limits(low: float, high: float) -> str:

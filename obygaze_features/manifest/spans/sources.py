@@ -36,6 +36,7 @@ from obygaze_features.manifest.spans.tables import (
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
 from obygaze_features.manifest.spans.workbook import is_workbook
 from obygaze_features.manifest.text_tables import HEADER_ROWS, SEEN_SCORE, TIMES
+from obygaze_features.plugins import offered
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,10 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "elan-text": SpanSource(
         read_elan_text, _holds(r"(?:^|\t)Begin Time - |^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")
     ),
+    **offered("obygaze.importers", SpanSource),
 }
-"""Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order."""
+"""Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
+those of other packages (entry points of `obygaze.importers`)."""
 
 SUBTITLES: Final = ("vtt", "ass", "srt")
 

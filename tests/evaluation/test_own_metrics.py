@@ -1,0 +1,73 @@
+"""A metric of another package, or of a script, is in a run's files and tables as ours are."""
+
+import numpy as np
+import pytest
+
+from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation import METRICS
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.metrics import Metric, fixed, metrics_of
+from obygaze_models.report.run_tables import run_report
+
+from .. import lab_package
+
+SOURCE = """
+import numpy as np
+from obygaze_models.evaluation.metrics import Metric, fixed
+
+def recall(y, called):
+    return float(called[y == 1].mean()) if (y == 1).any() else float("nan")
+
+lab_recall = Metric("lab_recall", "lab's recall", "called", recall, fixed(0.5))
+"""
+
+
+def accuracy(y, called):
+    return float(np.mean(y == called))
+
+
+ACCURACY = Metric("accuracy", "accuracy", "called", accuracy, fixed(0.5))
+HIDDEN = Metric("hidden", "a hidden one", "called", accuracy, fixed(0.5), shown=False)
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    def install(entry_points, source=SOURCE):
+        lab_package.install(
+            tmp_path, monkeypatch, "lab_metrics", source, f"[obygaze.metrics]\n{entry_points}\n"
+        )
+
+    return install
+
+
+def test_own_metrics_are_computed_and_shown_as_ours_are(make_planted, installed):
+    installed("lab_recall = lab_metrics:lab_recall")
+    run = evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[ACCURACY, HIDDEN])
+    values = run.metrics.set_index(["model", "metric"])["pooled"]
+    table = run.predictions.table[run.predictions.table["model"] == "linear"]
+    called = run.predictions.called[table.index]
+    assert values["linear", "accuracy"] == values["linear", "hidden"] == np.mean(called == table["label"])
+    assert values["always_positive", "lab_recall"] == 1
+    assert values["always_negative", "lab_recall"] == 0
+    headers = {header for block in run_report(run).blocks for header in block.headers}
+    assert {"accuracy", "lab's recall"} <= headers
+    assert "a hidden one" not in headers
+
+
+def test_a_metric_of_levels_is_not_one_of_two_classes():
+    levels = Metric("off", "off", "called", accuracy, fixed(0.5), of_levels=True)
+    assert "off" not in metrics_of(2, [levels])
+    assert "off" in metrics_of(4, [levels])
+    assert list(metrics_of(2)) == list(METRICS)
+
+
+@pytest.mark.parametrize("own", [[METRICS["auc"]], [accuracy], [ACCURACY, ACCURACY]])
+def test_a_metric_of_a_known_name_or_no_metric_is_refused(own):
+    with pytest.raises(ProtocolError):
+        metrics_of(2, own)
+
+
+def test_an_entry_point_that_is_no_metric_is_refused_by_its_name(installed):
+    installed("odd = lab_metrics:recall")
+    with pytest.raises(ProtocolError, match="odd"):
+        metrics_of(2)
