@@ -170,7 +170,7 @@ def import_folder_(source: Path, codebook: str, output: Output) -> None:
 def import_images_(source: Path, output: Output) -> None:
     """Import a folder of still images, each a clip of one frame.
 
-    Makes one clip per .jpg, .png, .webp, .bmp or .tif below SOURCE. Its id is its path without suffix,
+    Makes one clip per .jpg, .png, .webp, .avif, .bmp or .tif below SOURCE. Its id is its path without suffix,
     separators turned into "-"; its movie is the first sub-folder, or SOURCE for images at the top.
 
     \b

@@ -18,9 +18,9 @@ from obygaze_features.video.source import check_file, naming_file
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
 
-STILL_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+STILL_SUFFIXES = frozenset({".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 # Pillow reads many more formats, some by running other programs.
-FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
+FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 MOST_PIXELS = 89_478_485  # above it, Pillow warns of decompression bombs
 TIME_S = 0.0

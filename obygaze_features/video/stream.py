@@ -39,11 +39,16 @@ DOLBY = Fate("noted", "Dolby Vision: its base layer is given, without the layer'
 ENCRYPTED = Fate("refused", "its pictures are encrypted: decrypt the file with its key, or get it without")
 STRANGE = Fate("noted", "it has data beside its pictures of a kind that is not known here, which is left out")
 
+
+def _all(fate: Fate, names: str) -> dict[str, Fate]:
+    """Give several names one fate."""
+    return dict.fromkeys(names.split(), fate)
+
+
 PACKETS: Final = {
-    **dict.fromkeys(("palette", "new_extradata", "param_change", "skip_samples"), USED),
-    **dict.fromkeys(("display_matrix", "frame_cropping", "dovi_conf"), USED),
-    **dict.fromkeys(("encryption_init_info", "encryption_info"), ENCRYPTED),
-    **dict.fromkeys(("stereo_3d", "3d_reference_displays"), STEREO),
+    **_all(USED, "palette new_extradata param_change skip_samples display_matrix frame_cropping dovi_conf"),
+    **_all(ENCRYPTED, "encryption_init_info encryption_info"),
+    **_all(STEREO, "stereo_3d 3d_reference_displays"),
     "spherical": SPHERE,
     "a53_cc": CAPTIONS,
     "afd": FORMAT,
@@ -52,55 +57,40 @@ PACKETS: Final = {
     "matroska_block_additional": Fate(
         "noted", "what Matroska stores beside its pictures, such as transparency, is not read"
     ),
-    **dict.fromkeys(("mastering_display_metadata", "content_light_level", "dynamic_hdr10_plus"), LISTED),
-    **dict.fromkeys(
-        ("ambient_viewing_environment", "cpb_properties", "quality_stats", "h263_mb_info"), LISTED
-    ),
-    **dict.fromkeys(("replay_gain", "audio_service_type", "jp_dual_mono", "fallback_track"), LISTED),
-    **dict.fromkeys(("iamf_mix_gain_param", "iamf_info_param", "iamf_recon_gain_info_param"), LISTED),
-    **dict.fromkeys(("strings_metadata", "metadata_update", "mpegts_stream_id", "prft", "rtcp_sr"), LISTED),
-    **dict.fromkeys(("subtitle_position", "webvtt_identifier", "webvtt_settings", "s12m_timecode"), LISTED),
+    **_all(LISTED, "mastering_display_metadata content_light_level dynamic_hdr10_plus cpb_properties"),
+    **_all(LISTED, "ambient_viewing_environment quality_stats h263_mb_info replay_gain audio_service_type"),
+    **_all(LISTED, "jp_dual_mono fallback_track iamf_mix_gain_param iamf_info_param prft rtcp_sr"),
+    **_all(LISTED, "iamf_recon_gain_info_param strings_metadata metadata_update mpegts_stream_id"),
+    **_all(LISTED, "subtitle_position webvtt_identifier webvtt_settings s12m_timecode"),
 }
 """Side data of packets, by PyAV's names."""
 
 FRAMES: Final = {
-    **dict.fromkeys(("DISPLAYMATRIX", "SKIP_SAMPLES", "FILM_GRAIN_PARAMS"), USED),
+    **_all(USED, "DISPLAYMATRIX SKIP_SAMPLES FILM_GRAIN_PARAMS"),
+    **_all(DOLBY, "DOVI_RPU_BUFFER DOVI_METADATA"),
     "A53_CC": CAPTIONS,
     "STEREO3D": STEREO,
     "SPHERICAL": SPHERE,
     "ICC_PROFILE": PROFILE,
     "AFD": FORMAT,
-    **dict.fromkeys(("DOVI_RPU_BUFFER", "DOVI_METADATA"), DOLBY),
-    **dict.fromkeys(("MASTERING_DISPLAY_METADATA", "CONTENT_LIGHT_LEVEL", "DYNAMIC_HDR_PLUS"), LISTED),
-    **dict.fromkeys(("DYNAMIC_HDR_VIVID", "AMBIENT_VIEWING_ENVIRONMENT", "VIDEO_HINT", "PANSCAN"), LISTED),
-    **dict.fromkeys(("MATRIXENCODING", "DOWNMIX_INFO", "REPLAYGAIN", "AUDIO_SERVICE_TYPE"), LISTED),
-    **dict.fromkeys(
-        ("MOTION_VECTORS", "VIDEO_ENC_PARAMS", "DETECTION_BBOXES", "REGIONS_OF_INTEREST"), LISTED
-    ),
-    **dict.fromkeys(("GOP_TIMECODE", "S12M_TIMECODE", "SEI_UNREGISTERED"), LISTED),
+    **_all(LISTED, "MASTERING_DISPLAY_METADATA CONTENT_LIGHT_LEVEL DYNAMIC_HDR_PLUS DYNAMIC_HDR_VIVID"),
+    **_all(LISTED, "AMBIENT_VIEWING_ENVIRONMENT VIDEO_HINT PANSCAN MATRIXENCODING DOWNMIX_INFO REPLAYGAIN"),
+    **_all(LISTED, "AUDIO_SERVICE_TYPE MOTION_VECTORS VIDEO_ENC_PARAMS DETECTION_BBOXES"),
+    **_all(LISTED, "REGIONS_OF_INTEREST GOP_TIMECODE S12M_TIMECODE SEI_UNREGISTERED"),
 }
 """Side data of frames, by PyAV's names."""
 
 STREAMS: Final = {
-    "frame cropping": "frame_cropping",
-    "dovi configuration record": "dovi_conf",
-    "display matrix": "display_matrix",
-    "stereo 3d": "stereo_3d",
-    "3d reference displays info": "3d_reference_displays",
-    "spherical mapping": "spherical",
-    "icc profile": "icc_profile",
-    "cpb properties": "cpb_properties",
-    "mastering display metadata": "mastering_display_metadata",
-    "content light level metadata": "content_light_level",
-    "ambient viewing environment": "ambient_viewing_environment",
-    "encryption initialization data": "encryption_init_info",
-    "active format description data": "afd",
-    "lcevc nal data": "lcevc",
-    "palette": "palette",
-    "replay gain": "replay_gain",
-    "smpte st 12-1:2014 timecode": "s12m_timecode",
+    "dovi_configuration_record": "dovi_conf",
+    "3d_reference_displays_info": "3d_reference_displays",
+    "spherical_mapping": "spherical",
+    "content_light_level_metadata": "content_light_level",
+    "encryption_initialization_data": "encryption_init_info",
+    "active_format_description_data": "afd",
+    "lcevc_nal_data": "lcevc",
+    "smpte_st_12-1:2014_timecode": "s12m_timecode",
 }
-"""FFmpeg's names of side data of streams, which PyAV does not give, -> PyAV's of packets."""
+"""FFmpeg's names of side data of streams, where they are not PyAV's of packets."""
 
 PICTURES: Final = {
     "interlaced": Fate("noted", "interlaced: colours were converted field by field"),
@@ -118,10 +108,9 @@ PICTURES: Final = {
 """Facts of single pictures, and their side data."""
 
 DISPOSITIONS: Final = {
-    **dict.fromkeys(("default", "attached_pic"), USED),
-    **dict.fromkeys(("dub", "original", "comment", "lyrics", "karaoke", "forced"), LISTED),
-    **dict.fromkeys(("hearing_impaired", "visual_impaired", "clean_effects", "non_diegetic"), LISTED),
-    **dict.fromkeys(("captions", "descriptions", "metadata"), LISTED),
+    **_all(USED, "default attached_pic"),
+    **_all(LISTED, "dub original comment lyrics karaoke forced hearing_impaired visual_impaired"),
+    **_all(LISTED, "clean_effects non_diegetic captions descriptions metadata"),
     "timed_thumbnails": Fate("noted", "its pictures are thumbnails of another stream"),
     "still_image": Fate("noted", "its pictures are stills"),
     "dependent": Fate("noted", "its pictures are to be mixed with those of another stream"),
@@ -322,7 +311,8 @@ def _stream_data(source: Source) -> dict[str, str]:
         elif re.match(r" {0,4}\S", line):
             inside = here and line == "    Side data:"
         elif inside and (match := re.match(r" {6}(\S[^:]*(?::\d+ [^:]*)?): ?(.*)", line)):
-            found[STREAMS.get(match[1].strip().lower(), UNKNOWN)] = match[2]
+            name = match[1].strip().lower().replace(" ", "_")
+            found[STREAMS.get(name, name)] = match[2]
     return found
 
 

@@ -48,16 +48,17 @@ def kept(image, path, **settings) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.png", "b.bmp", "c.tif", "d.TIFF", "e.webp", "f.jpg", "g.JPEG"])
+@pytest.mark.parametrize("name", ["a.png", "b.bmp", "c.tif", "d.TIFF", "e.webp", "f.jpg", "g.JPEG", "h.avif"])
 def test_every_format_gives_one_frame_at_time_0(drawing, tmp_path, name):
-    path = kept(drawing, tmp_path / name, **({"lossless": True} if name.endswith("webp") else {}))
+    settings = {".webp": {"lossless": True}, ".avif": {"quality": 100, "subsampling": "4:4:4"}}
+    path = kept(drawing, tmp_path / name, **settings.get(Path(name).suffix, {}))
     frames = one(path)
     (rgb,) = frames.images
     assert (rgb.dtype, rgb.shape) == (np.uint8, (40, 60, 3))
     assert rgb.flags.c_contiguous
     assert (frames.index.tolist(), frames.time_s.tolist()) == ([0], [0.0])
     assert (frames.status, frames.notes, frames.method, frames.total) == ("ok", (), "still", 1)
-    lossy = path.suffix.lower() in {".jpg", ".jpeg"}
+    lossy = path.suffix.lower() in {".jpg", ".jpeg", ".avif"}
     assert difference(rgb, drawing) <= (8 if lossy else 0)
     assert probe(path).frames == 1
     assert probe(path).bytes == path.stat().st_size

@@ -25,7 +25,7 @@ from obygaze_features.video.index import index_packets
 from obygaze_features.video.time_line import MOST_PARTS, time_line
 from tests.video.conftest import draw
 from tests.video.encoding import encode
-from tests.video.joining import KINDS, X264, joined, numbers_of, part
+from tests.video.joining import KINDS, VPX, X264, joined, numbers_of, part
 from tests.video.sounding import clicks, write_film
 
 LENGTHS = (24, 31)
@@ -242,3 +242,16 @@ def test_the_line_is_the_same_from_the_cache(halves, tmp_path):
     table = index_packets(joined(tmp_path / "ab.mkv", halves["h264.mkv"]))
     again = type(table).from_bytes(table.to_bytes())
     assert again.part_offset_s.tolist() == table.part_offset_s.tolist() == pytest.approx([0.0, 0.96])
+
+
+def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
+    parts = [
+        encode(
+            tmp_path / f"{n}.webm", [draw(16 * n + i)[:rows] for i in range(12)], "libvpx-vp9", options=VPX
+        )
+        for n, rows in enumerate((64, 48))
+    ]
+    frames = read_frames(joined(tmp_path / "ab.webm", parts), at(range(24)))
+    assert [image.shape[0] for image in frames.images] == [64] * 12 + [48] * 12
+    assert any("size of the pictures changes" in note for note in frames.notes)
+    np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)

@@ -34,7 +34,9 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
         ".wmv",
     }
 )
-IMAGE_SUFFIXES: frozenset[str] = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+IMAGE_SUFFIXES: frozenset[str] = frozenset(
+    {".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
+)
 
 
 def import_folder(
