@@ -95,7 +95,7 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
         if above.isdecimal() and not is_vtt and int(above[:12]) == last + 1:  # no blank line before a number
             heads.add(at - 1)
         last = int(above[:12]) if above.isdecimal() else last + 1
-    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for at, end in zip(starts, [*starts[1:], len(lines)][: len(starts)], strict=True):
         body = list(lines[at + 1 : end - 1 if end - 1 in heads and end - 1 > at else end])
         if is_vtt:  # a blank line ends a cue; SRT has blank lines inside
             body = body[: next((n for n, line in enumerate(body) if not line.strip()), len(body))]

@@ -263,6 +263,18 @@ def test_a_span_ends_in_its_film_where_the_length_is_known(films, tmp_path):
     assert json.dumps(account.record())
 
 
+@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize("content", ["x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"])
+def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, kind, content):
+    try:
+        clips, _ = read(content, kind=kind)
+    except ManifestError as error:
+        said = str(error)
+        assert "f.txt" in said
+    else:
+        assert not clips
+
+
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
 def test_what_is_no_such_file_is_one_error(read, content):
     with pytest.raises(ManifestError, match=r"f.txt"):
