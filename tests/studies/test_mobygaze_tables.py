@@ -6,7 +6,8 @@ import pytest
 import obygaze_features as of
 from obygaze_features.manifest import builtin_codebook
 from obygaze_features.store.testing import seal_arrays
-from obygaze_studies.mobygaze import mobygaze_report
+from obygaze_models.report import to_json
+from obygaze_studies.mobygaze import mobygaze_report, tables
 
 FILMS, PER_FILM = [f"f{k}" for k in range(5)], 24
 
@@ -95,3 +96,34 @@ def test_segments_are_bags_of_the_stores_windows(corpus):
     assert mean["en_s@agreed", "all", "merged", "linear"] > 0.85
     assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.85
     assert mean["en_s@agreed", "visual", "merged", "attention"] < 0.8
+
+
+def test_tables_are_handed_over_when_made_and_runs_that_are_kept_are_read_again(
+    corpus, tmp_path, monkeypatch
+):
+    manifest, stores = corpus
+    heard = {"audio": (stores["heard"], None)}
+    how = {"task": "en_s", "models": ("linear",), "kept": tmp_path}
+    handed = []
+
+    def made(own, whole):
+        handed.append((own, whole))
+        if len(handed) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mobygaze_report(manifest, heard, made=made, **how)
+    assert handed[0][0].data.equals(handed[0][1].data)
+    assert [path.name for path in tmp_path.iterdir()] == ["merged-audio-0.json"]
+    whole = mobygaze_report(manifest, heard, made=made, **how)
+    assert [set(own.data["labels"]) - {""} for own, _ in handed[1:]] == [
+        {"merged"},
+        {"of annotator1", "of annotator2"},
+        {"soft"},
+    ]
+
+    def refuse(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(tables.om, "evaluate", refuse)
+    assert to_json(mobygaze_report(manifest, heard, **how)) == to_json(whole)
