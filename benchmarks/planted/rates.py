@@ -12,6 +12,7 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_film.judged_rate import Cells, estimate_rate, kappa_interval
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_models.prediction.calibration import Calibration
+from obygaze_models.protocol import HeldOut
 
 RHO: Final = 0.95
 """Autocorrelation between neighbouring windows: passages last some 45 s."""
@@ -79,7 +80,7 @@ def scenes(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, 
 def expected(rng: np.random.Generator, kind: Kind, n_films: int) -> Draw:
     """Ask for the bracket and the band of eight new films, 30 refits behind the band in place of 200."""
     y, scores, film_of = scenes(rng, kind, n_films)
-    fitted = Calibration.fit(scores, y, film_of, n_draws=30)
+    fitted = Calibration.fit(HeldOut(scores, y, film_of), n_draws=30)
     bracket, band, edge, errors = [], [], [], []
     for labels, logits in (film(rng, kind) for _ in range(8)):
         true = float(labels.mean())
@@ -108,7 +109,7 @@ def by_levels(rng: np.random.Generator, below: float) -> Draw:
     logits = logits - below * ((labels == 0) & (rng.random(len(labels)) < 0.6))
     shares = {"true share": float(labels.mean())}
     for name, own in (("expected, calibrated on HN and S", ~easy), ("on all levels", easy | True)):
-        fitted = Calibration.fit(scores[own], y[own], film_of[own], n_draws=1)
+        fitted = Calibration.fit(HeldOut(scores[own], y[own], film_of[own]), n_draws=1)
         shares[name] = fitted.expected_share(logits, np.ones(len(logits)))[0]
     return shares
 

@@ -78,6 +78,8 @@ def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]
     if calibration.film_error is not None and calibration.worst_film_error is not None:
         error, worst = words.share(calibration.film_error), words.share(calibration.worst_film_error)
         notes.append(words.say("expected_note", error=error, worst=worst))
+    if calibration.slope == 0:
+        notes.append(words["flat"])
     if calibration.clips:
         clips = words.listed([f"{n} {level}" for level, n in calibration.clips.items()])
         notes.append(words.say("calibrated_on", clips=clips))

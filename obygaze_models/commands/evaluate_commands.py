@@ -270,15 +270,15 @@ def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: s
 def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":
     """Say which saved models give no probabilities, and which no command can read."""
     from obygaze_models.models.names import model_names
+    from obygaze_models.persistence.card import FLAT
     from obygaze_models.persistence.model_file import read_model
 
     for name, file in files.items():
         card = read_model(file).card
         if name != "bank" and not card.calibration:
-            yield (
-                f"{name} has no calibration: there are no out-of-fold scores, or they do not rise with the "
-                "label: it gives logits and no probabilities"
-            )
+            yield f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone"
+        elif card.is_flat:
+            yield f"{name} {FLAT}"
         if card.kind == "arrays" and name not in model_names():
             yield (
                 f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "

@@ -111,7 +111,7 @@ def _predictions_table(scored: "Predicted") -> str:
 
 def _notices(scored: "Predicted", model: "Model") -> list[str]:
     """Print what was trained and predicted, and which predictions are unreliable."""
-    from obygaze_models.persistence.card import PROTOCOL
+    from obygaze_models.persistence.card import FLAT, PROTOCOL
     from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
     from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
     from obygaze_models.prediction.reading import WITHOUT
@@ -146,10 +146,9 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
             "reach, so unlike is empty"
         )
     elif model.decides and model.calibration is None:
-        notices.append(
-            "the model has no calibration: there are no out-of-fold scores, or they do not rise with the "
-            "label: p is empty"
-        )
+        notices.append("the model has no calibration, as it keeps no out-of-fold scores: p is empty")
+    elif card.is_flat:
+        notices.append(f"the model {FLAT}")
     return notices + [
         f"excluded {len(ids)}: {reason} ({ids[0]}{', ...' if len(ids) > 1 else ''})"
         for reason, ids in sorted(scored.excluded.items())

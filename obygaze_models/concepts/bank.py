@@ -20,7 +20,7 @@ from obygaze_models.models.binary import BinaryClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.selection import best_threshold
+from obygaze_models.protocol.held_out import HeldOut
 
 Values = Literal["standardised", "distance", "decision"]
 
@@ -365,7 +365,7 @@ class LinearCAV(BinaryClassifier):
         The distance from which on a clip is said to have the concept: above 0, unless `C` is None.
     candidates_ : tuple of Candidate
         With C None: the penalties tried; their losses are squared errors of the presence.
-    inner_scores_ : ndarray, shape [N]
+    held_out_ : HeldOut
         With C None: each clip's distance to the CAV fitted without its movie.
 
     Examples
@@ -414,7 +414,7 @@ class LinearCAV(BinaryClassifier):
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
         self.threshold_ = ABOVE_ZERO
-        self.__dict__.pop("inner_scores_", None)
+        self.__dict__.pop("held_out_", None)
         self.candidates_: tuple[Candidate, ...] = ()
         bank = ConceptBank(
             self.kind, C=self.C, balanced=self.balanced, concepts=[str(self.classes_[1])], clip=self.clip
@@ -422,8 +422,8 @@ class LinearCAV(BinaryClassifier):
         self.scaler_, planes = bank.scaler_, bank.hyperplanes_
         if self.C is None:
             tuned = bank.tuned_
-            self.inner_scores_ = tuned.distances[:, 0]
-            self.threshold_ = best_threshold(labels, self.inner_scores_)
+            self.held_out_ = HeldOut(tuned.distances[:, 0], labels, np.asarray(groups))
+            self.threshold_ = self.held_out_.threshold()
             self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         self.norm_ = float(planes.norms[0])
         length = self.norm_ or 1.0

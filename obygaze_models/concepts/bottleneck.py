@@ -80,8 +80,8 @@ class ConceptBottleneck(LogitClassifier):
         The logit from which on a clip is called positive.
     candidates_ : tuple of Candidate
         What inner folds tried; empty without movies.
-    inner_scores_ : ndarray, shape [N]
-        With movies only: the inner out-of-fold logit of each training clip.
+    held_out_ : HeldOut
+        With movies only: the inner out-of-fold logit of each training clip of the task.
 
     Examples
     --------
@@ -174,9 +174,9 @@ class ConceptBottleneck(LogitClassifier):
             selection.fit(given[known], labels, None if movies is None else movies[known])
         self.head_, self.residual_ = selection.estimator_.estimator_, selection.estimator_.residual_
         self.threshold_, self.candidates_ = selection.threshold_, selection.candidates_
-        self.__dict__.pop("inner_scores_", None)
+        self.__dict__.pop("held_out_", None)
         if movies is not None:
-            self.inner_scores_ = selection.inner_scores_
+            self.held_out_ = selection.held_out_
         self.train_values_ = values[known]
         self.centre_ = self.train_values_.mean(axis=0)
         return self

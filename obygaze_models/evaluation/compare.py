@@ -147,7 +147,7 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric] | None = No
         for movie, part in table.groupby("movie")
     }
     return pd.DataFrame(
-        {"metric": name, "movie": movie, "value": float(np.mean([metric(*seed) for seed in seeds]))}
+        {"metric": name, "movie": movie, "value": float(np.mean([metric.of_movie(*seed) for seed in seeds]))}
         for name, metric in (metrics or metrics_of(predictions.n_classes)).items()
         for movie, seeds in seeds_of.items()
     )

@@ -128,9 +128,7 @@ def evaluate(
     specs = models_for(train.kind, asked_for, imbalance=imbalance)
     asked = asked_of(data, train, tests, experts)
     learnt, tests, test_codes = asked.any_learnt, asked.tests, asked.test_codes
-    kept_out = 0
-    if not test_seen_scores:
-        test_codes, kept_out = _without_seen_scores(data, test_codes)
+    test_codes, kept_out = (test_codes, 0) if test_seen_scores else _without_seen_scores(data, test_codes)
     _check_classes(data, train, learnt, test_codes)
     folds = list(_folds(data, learnt, test_codes, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
@@ -144,7 +142,7 @@ def evaluate(
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
-    thresholds: dict[tuple[str, int], dict[str, float | None]] = {}
+    found: dict[tuple[str, int], dict[str, tuple[float, float | None]]] = {}
     todo = [
         (fold, spec, asked.learnt[end])
         for fold in folds
@@ -154,7 +152,12 @@ def evaluate(
     for done, (fold, spec, codes) in enumerate(todo):
         X = features[spec.reads, spec.streams]
         model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
-        thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
+        zero = (
+            model.mean_score(X, fold.split.train, data.movies)
+            if isinstance(model, Fitted) and spec.looks_at_features
+            else None
+        )
+        found.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold, zero
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
@@ -190,7 +193,10 @@ def evaluate(
                     name: int((codes[fold.split.test] != NOT_ASKED).sum())
                     for name, codes in test_codes.items()
                 },
-                "thresholds": thresholds[fold.name, fold.seed],
+                "thresholds": {name: each for name, (each, _) in found[fold.name, fold.seed].items()},
+                "zeros": {
+                    name: zero for name, (_, zero) in found[fold.name, fold.seed].items() if zero is not None
+                },
                 "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
             }
             for fold in folds

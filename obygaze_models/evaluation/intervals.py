@@ -41,12 +41,8 @@ CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
     "method": "95 % intervals of this method, retrained, on movies like these (Nadeau and Bengio 2003)",
     "near bound": "of a by-movie AP above .9, 89 to 95 % of these intervals hold the true value",
-    "across models": (
-        "compares scores of different folds' models, which are lower where the tested movie has more "
-        "positive clips: a model without knowledge lies below chance"
-    ),
 }
-"""What to print under a table, of its kinds of interval and of rows that are ``across_models``."""
+"""What to print under a table, of its kinds of interval."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,15 @@ class Metric:
         """Compute the metric of clips, given their labels, scores and calls [N]."""
         return self.point(y, score if self.reads == "score" else called)
 
+    def of_movie(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
+        """Compute the metric of a movie's clips: of two classes undefined where the movie has one alone.
+
+        Where all clips are positive, as the clip of a movie of one, AP is 1 whatever the model.
+        """
+        if self.name in METRICS and not np.ptp(y):
+            return NAN
+        return self(y, score, called)
+
 
 METRICS: dict[str, Metric] = {
     metric.name: metric

@@ -239,7 +239,10 @@ class Excluded(TypedDict):
 
 
 class FoldRecord(TypedDict):
-    """A fold under one seed: what was trained and tested, and the threshold of each model."""
+    """A fold under one seed: what was trained and tested, and each model's threshold.
+
+    `zeros` are the models' mean scores of training clips.
+    """
 
     fold: Whole
     movie: Text
@@ -248,6 +251,7 @@ class FoldRecord(TypedDict):
     train_positives: Whole
     tested: Annotated[dict[str, Whole], Meta(description="an object of numbers of clips")]
     thresholds: Annotated[dict[str, Number | None], Meta(description="an object of numbers")]
+    zeros: Annotated[dict[str, Number], Meta(description="an object of numbers")]
     concepts_left_out: list[Text]
 
 

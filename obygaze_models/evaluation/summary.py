@@ -17,6 +17,9 @@ from obygaze_models.evaluation.predictions import Predictions
 Seeds = Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]]
 """Scores and calls [N] of each seed."""
 
+Point = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]], float]
+"""Labels, scores and calls [N] to a number."""
+
 
 def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:
     """Compute every metric of every model, over its seeds.
@@ -38,7 +41,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
 
         - ``n_seeds``, ``seed_sd``: the seeds, and the standard deviation of the pooled metric between them;
         - ``pooled``: the metric over all out-of-fold predictions. Where ``across_models`` holds it compares
-          scores of different folds, which come from different models: mark it;
+          scores of different folds, and a shift between their models decides it: no table prints it;
         - ``pooled_low``, ``pooled_high``: its 95 % jackknife interval over movies, of these trained models on
           movies like these;
         - ``pooled_chance``: its chance level, that of a random ranking or of the best constant;
@@ -67,7 +70,9 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
         name: dict[str, object] = {"model": model, "task": task, "n_seeds": len(parts)}
         share = prevalence(y) if y.max(initial=0) <= 1 else NAN
         counts = {"prevalence": share, "n_clips": len(y)}
-        rows += [name | row | counts for row in _rows(y, seeds, movies, metrics)]
+        several_folds = len(set(first["fold"])) > 1
+        own = _rows(y, seeds, movies, metrics, several_folds=several_folds)
+        rows += [name | row | counts for row in own]
     return pd.DataFrame(rows)
 
 
@@ -109,16 +114,21 @@ def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFr
 
 
 def _rows(
-    y: NDArray[np.int64], seeds: Seeds, movies: NDArray[np.str_], metrics: Mapping[str, Metric]
+    y: NDArray[np.int64],
+    seeds: Seeds,
+    movies: NDArray[np.str_],
+    metrics: Mapping[str, Metric],
+    *,
+    several_folds: bool,
 ) -> Iterator[dict[str, object]]:
     """Compute every metric of one model's scores and calls, its intervals, and what they stand on."""
     members = rows_by_movie(movies)
     for name, metric in metrics.items():
 
-        def mean_of_seeds(rows: NDArray[Any], metric: Metric = metric) -> float:
-            return float(np.mean([metric(y[rows], score[rows], called[rows]) for score, called in seeds]))
+        def mean_of_seeds(rows: NDArray[Any], point: Point = metric) -> float:
+            return float(np.mean([point(y[rows], score[rows], called[rows]) for score, called in seeds]))
 
-        by_movie = np.array([mean_of_seeds(rows) for rows in members])
+        by_movie = np.array([mean_of_seeds(rows, metric.of_movie) for rows in members])
         over_movies = t_interval(by_movie, bounds=metric.bounds)
         method = t_interval(by_movie, covers="method", bounds=metric.bounds)
         if not metric.method_interval:
@@ -138,7 +148,7 @@ def _rows(
         chance = metric.chance([y])
         pooled = jackknife_interval(mean_of_seeds, movies, bounds=metric.bounds)
         spread = _spread(seeds, partial(metric, y))
-        across = metric.reads == "score"
+        across = several_folds and metric.reads == "score"
         yield {"metric": name, "seed_sd": spread, **_pooled(pooled, chance, across_models=across), **about}
         if name == "auc":
             spread = _spread(seeds, lambda score, _: within_movie_auc(y, score, movies))

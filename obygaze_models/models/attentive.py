@@ -22,7 +22,8 @@ from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_
 from obygaze_models.models.linear import FrameReader, check_frames, safe_scale
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
-from obygaze_models.protocol.selection import best_threshold, inner_folds
+from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.selection import inner_folds
 
 PENALTIES = (10.0, 1.0, 0.1, 0.01)
 """Weights of half the evidence's squares in the loss to choose among, the strongest first."""
@@ -112,7 +113,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         Epochs that made the parameters.
     candidates_ : tuple of Candidate
         Every penalty with its lowest loss on held-out clips; with movies only.
-    inner_scores_ : ndarray, shape [N]
+    held_out_ : HeldOut
         Scores of held-out clips; with movies only.
     curves_ : tuple of LossCurve
         Of the chosen penalty, with movies only; `curve_` is the same, or the training loss alone.
@@ -170,11 +171,11 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         penalties = PENALTIES if self.penalty is None else (float(self.penalty),)
         if folds is None and self.penalty is None:
             penalties = PENALTIES[2:3]
-        for name in ("candidates_", "inner_scores_", "curves_"):
+        for name in ("candidates_", "held_out_", "curves_"):
             self.__dict__.pop(name, None)
         with one_blas_thread():
             probes = _Probes(clips, labels, folds, penalties, self)
-            self._train(probes, folds)
+            self._train(probes, folds, None if groups is None else np.asarray(groups))
         return self
 
     def decision_function(self, X: ArrayLike | StoredClips) -> Floats:
@@ -200,7 +201,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
     def _network(self, n_features: int) -> AttentiveNetwork:
         return AttentiveNetwork(n_features, self.n_queries)
 
-    def _train(self, probes: "_Probes", folds: NDArray[np.int64] | None) -> None:
+    def _train(self, probes: "_Probes", folds: NDArray[np.int64] | None, movies: NDArray[Any] | None) -> None:
         """Run epochs, and keep the probe on all clips of the best penalty and epoch."""
         y, rng = probes.y, np.random.default_rng((int(self.random_state), 1))
         best, penalty, self.n_epochs_ = np.inf, 0, 0
@@ -209,7 +210,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         for epoch in range(1, self.max_epochs + 1):
             logits = probes.epoch(rng)
             losses.append([log_loss(y, column) for column in logits[:, -1].T])
-            if folds is None:
+            if folds is None or movies is None:
                 self.n_epochs_ = epoch
                 continue
             held_out = logits[np.arange(len(y)), folds]
@@ -217,7 +218,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             lowest = int(np.argmin(held_losses[-1]))
             if held_losses[-1][lowest] < best:
                 best, penalty, self.n_epochs_ = held_losses[-1][lowest], lowest, epoch
-                self.parameters_, self.inner_scores_ = probes.on_all(lowest), held_out[:, lowest].copy()
+                self.parameters_ = probes.on_all(lowest)
+                zeros = np.average(logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1])[folds]
+                self.held_out_ = HeldOut(held_out[:, lowest].astype(np.float64), y, movies, folds, zeros)
             elif epoch - self.n_epochs_ >= self.patience:
                 break
         self.mean_, self.scale_ = probes.mean[-1], probes.scale[-1]
@@ -226,7 +229,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             self.parameters_, self.threshold_ = probes.on_all(0), ABOVE_ZERO
             self.curve_ = LossCurve(train_loss, np.full(len(losses), np.nan), self.n_epochs_)
             return
-        self.threshold_ = best_threshold(y, self.inner_scores_)
+        self.threshold_ = self.held_out_.threshold()
         self.curve_ = LossCurve(train_loss, np.array(held_losses)[:, penalty], self.n_epochs_)
         self.curves_ = (self.curve_,)
         self.candidates_ = candidates("penalty", probes.penalties, np.min(held_losses, axis=0), penalty)

@@ -5,6 +5,7 @@ lacks is NaN there. Nothing is put in its place: clips are scored by a model of 
 which was trained on the clips that have these.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -14,7 +15,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
@@ -22,15 +22,18 @@ from sklearn.utils.validation import check_is_fitted
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
-from obygaze_models.models.grouped_selection import GroupedSelection, scores_of
+from obygaze_models.models.grouped_selection import Candidate, GroupedSelection, mean_score, scores_of
 from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler, standardise
 from obygaze_models.models.registry import BUILTIN_MODELS, find_models
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.selection import best_threshold
+from obygaze_models.protocol.held_out import HeldOut
 
 How = Literal["concat", "late", "max", "mean"]
 HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
+
+ALONE = "alone"
+"""Begins the candidate of a late fusion in which one modality decides."""
 
 RELATIVE = (1.0, 0.1, 10.0)
 """Penalties of further modalities, as multiples of the first's, in the order of preference."""
@@ -137,13 +140,13 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     Parameters
     ----------
     estimator : estimator
-        Of one modality, or of all that are joined; it has ``inner_scores_`` when it was fitted with movies.
+        Of one modality, or of all that are joined; it has ``held_out_`` when it was fitted with movies.
     columns : tuple of slice
         The modalities' columns in X.
     how : {"concat", "late", "max", "mean"}
-        ``concat`` joins features. ``late`` trains a model for each modality and joins their out-of-fold
-        logits by logistic regression; ``max`` and ``mean`` take the largest or mean logit, each over its
-        deviation.
+        ``concat`` joins features. The others train a model for each modality and take each logit less its
+        mean on training clips: ``late`` their sum by weights of `HeldOut.weights`, ``mean`` their mean,
+        ``max`` the largest.
 
     Attributes
     ----------
@@ -152,8 +155,11 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         Set of modalities -> its model; the set of all is always there.
     threshold_ : float
         The score from which on a clip that has all modalities is called positive.
-    inner_scores_ : ndarray, shape [N]
-        The out-of-fold logit of each training clip, by the model of the modalities that it has.
+    held_out_ : HeldOut
+        The out-of-fold logit of each training clip, by the model of the modalities that it has; of one that
+        has none, the mean of the others.
+    candidates_ : tuple of Candidate
+        How `late` joins all modalities: the weights of their logits, or the better one alone.
     """
 
     estimator: Any
@@ -173,7 +179,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         there = _there(features, self.columns)
         self.models_: dict[Pattern, _Joined] = {}
-        self.inner_scores_ = np.full(len(labels), np.nan)
+        held_out = np.full((3, len(labels)), np.nan)
         everything = tuple(range(len(self.columns)))
         for pattern in sorted({everything, *map(_indices, there)} - {()}, key=len):
             rows = there[:, list(pattern)].all(axis=1)
@@ -184,12 +190,18 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
                     continue  # its clips are scored by a model of fewer modalities
                 raise ValueError("no clips of both classes have all modalities")
             joined.fit(own, labels[rows], movies[rows])
-            self.models_[pattern] = joined
             exactly = (there[rows] == np.isin(everything, pattern)).all(axis=1)
-            self.inner_scores_[np.flatnonzero(rows)[exactly]] = joined.inner_scores[exactly]
-        known = np.isfinite(self.inner_scores_)
-        self.threshold_ = best_threshold(labels[known], self.inner_scores_[known])
-        self.inner_scores_ = np.where(known, self.inner_scores_, np.mean(self.inner_scores_[known]))
+            own_scores = joined.held_out
+            # A fold of one set of modalities is none of another.
+            folds = own_scores.folds + len(self.models_) * len(labels)
+            scored = np.stack([own_scores.scores, own_scores.zeros, folds])
+            held_out[:, np.flatnonzero(rows)[exactly]] = scored[:, exactly]
+            self.models_[pattern] = joined
+        known = np.isfinite(held_out[0])
+        scores, zeros, folds = np.where(known, held_out, held_out[:, known].mean(axis=1, keepdims=True))
+        self.held_out_ = HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
+        self.threshold_ = self.held_out_.threshold()
+        self.candidates_ = self.models_[everything].candidates
         self.n_features_in_ = features.shape[1]
         return self
 
@@ -243,18 +255,34 @@ class _Joined:
             own = PenaltyPerModality(widths)
         self._n_parts = len(parts)
         self._models = [clone(own).fit(given, y, groups=movies) for given in self._given(parts)]
-        logits = np.stack([_inner(model) for model in self._models], axis=1)
-        self._scale, self._head = np.ones(1), None
-        if len(self._models) > 1:
-            self._scale = logits.std(axis=0) + 1e-12
-            if self._how == "late":
-                self._head = LogisticRegression(C=1.0).fit(logits / self._scale, y)
-        self.inner_scores = self._join(logits)
+        each = HeldOut.beside([_held_out(model) for model in self._models])
+        n = len(self._models)
+        self._zeros, self._factors, self._base = np.zeros(n), np.ones(n), 0.0
+        self.candidates: tuple[Candidate, ...] = ()
+        self.held_out = _held_out(self._models[0])
+        if n == 1:
+            return
+        both = zip(self._models, parts, strict=True)
+        self._zeros = np.array([mean_score(model, part) for model, part in both])
+        self._base = float(self._zeros.mean())
+        if self._how == "mean":
+            self._factors /= n
+        elif self._how == "late":
+            self._factors, self._base = each.weights()
+            alone = np.count_nonzero(self._factors) == 1
+            weights = ", ".join(f"{weight:.3g}" for weight in self._factors)
+            self.candidates = (
+                Candidate(f"{ALONE if alone else 'weights'} {weights}", math.nan, chosen=True),
+            )
+        # The mean of training clips is the base of a sum; of a largest it is not known.
+        zeros = None if self._how == "max" else np.full(len(y), self._base)
+        self.held_out = HeldOut(self._join(each.levels), y, movies, self.held_out.folds, zeros)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips."""
         both = zip(self._models, self._given(parts), strict=True)
-        return self._join(np.stack([scores_of(model, given) for model, given in both], axis=1))
+        logits = np.stack([scores_of(model, given) for model, given in both], axis=1)
+        return self._join(logits - self._zeros)
 
     def _given(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return what each model is given."""
@@ -264,19 +292,17 @@ class _Joined:
         """Return it as sums of standardised features."""
         probes = [_linear_probe(model) for model in self._models]
         mean, scale, weights = (np.concatenate(arrays) for arrays in list(zip(*probes, strict=True))[:3])
-        intercepts, base = np.array([probe[3] for probe in probes]), np.zeros(1)
-        factors = np.ones(self._n_parts) / self._scale / (len(probes) if self._how == "mean" else 1)
-        if len(probes) < self._n_parts:
-            intercepts, base = np.zeros(self._n_parts), intercepts
-        elif self._head is not None:
-            factors, base = self._head.coef_[0] / self._scale, self._head.intercept_
-        return LinearJoin(mean, scale, weights, factors, intercepts, base)
+        intercepts = np.array([probe[3] for probe in probes])
+        if self._how == "concat":
+            n = self._n_parts
+            return LinearJoin(mean, scale, weights, np.ones(n), np.zeros(n), intercepts)
+        return LinearJoin(
+            mean, scale, weights, self._factors, intercepts - self._zeros, np.array([self._base])
+        )
 
-    def _join(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        scaled = logits / self._scale
-        if self._head is not None:
-            return np.asarray(self._head.decision_function(scaled), np.float64)
-        return np.asarray(scaled.max(axis=1) if self._how == "max" else scaled.mean(axis=1))
+    def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        weighed = levels * self._factors
+        return np.asarray(self._base + (weighed.max(axis=1) if self._how == "max" else weighed.sum(axis=1)))
 
 
 @dataclass(eq=False, repr=False)
@@ -308,7 +334,7 @@ class PenaltyPerModality(LogitClassifier):
         self.relative_ = min(losses, key=lambda key: losses[key])  # of equals the first
         best = self.selection_ = tried[self.relative_]
         self.classes_, self.threshold_ = best.classes_, best.threshold_
-        self.inner_scores_, self.candidates_ = best.inner_scores_, best.candidates_
+        self.held_out_, self.candidates_ = best.held_out_, best.candidates_
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -338,7 +364,8 @@ class LinearJoin(NamedTuple):
     mean, scale, weights : ndarray, shape [D]
         Of the features of these modalities, one after the other.
     factors, intercepts : ndarray, shape [M]
-        A modality's contribution is its factor times (its weighted features and its intercept).
+        A modality's contribution is its factor times (its weighted features and its intercept): above 0 where
+        its model scores a clip higher than the mean training clip.
     base : ndarray, shape [1]
         What is added to the contributions.
     """
@@ -362,7 +389,7 @@ class LinearFusion:
     joins : mapping
         Set of modalities -> its model.
     largest : bool
-        Whether the largest contribution is the score, and not their sum.
+        Whether the largest contribution is added to the base, and not their sum.
     """
 
     columns: Columns
@@ -391,11 +418,11 @@ class LinearFusion:
         return np.asarray(base + np.where(known.any(axis=1), joined, 0.0))
 
 
-def _inner(model: Any) -> NDArray[np.float64]:
-    scores = getattr(model, "inner_scores_", None)
-    if scores is None:
+def _held_out(model: Any) -> HeldOut:
+    if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
-    return np.asarray(scores, np.float64)
+    scores: HeldOut = model.held_out_
+    return scores
 
 
 def _indices(there: NDArray[np.bool_]) -> tuple[int, ...]:

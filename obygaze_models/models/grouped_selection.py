@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import LogitClassifier, encode_labels
-from obygaze_models.protocol.selection import best_threshold, inner_folds
+from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.selection import inner_folds
 
 Rows = NDArray[np.intp]
 
@@ -126,7 +127,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         The score from which on a clip is called positive.
     candidates_ : tuple of Candidate
         What was tried; empty without movies.
-    inner_scores_ : ndarray, shape [N]
+    held_out_ : HeldOut
         The out-of-fold score of each training clip; with movies only.
     curves_ : tuple of Curve
         Of the inner trainings that stopped early.
@@ -139,7 +140,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> y = data.levels == "S"
     >>> model = om.GroupedSelection(LogisticRegression()).fit(data.X, y, groups=data.movies)
-    >>> model.inner_scores_.shape
+    >>> model.held_out_.scores.shape
     (95,)
     >>> bool(model.predict(data.X).any())
     True
@@ -186,7 +187,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         self.classes_, labels = encode_labels(y, type(self.estimator).__name__)
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)
-        for name in ("inner_scores_", "curves_"):
+        for name in ("held_out_", "curves_"):
             self.__dict__.pop(name, None)
         self.candidates_: tuple[Candidate, ...] = ()
         self.threshold_ = ABOVE_ZERO
@@ -198,8 +199,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 folds = inner_folds(labels, movies, self.inner_folds)
                 if self.pass_groups:
                     params["groups"] = movies
-                chosen = self._choose(_InnerFolds(features, labels, folds, params))
-                self.threshold_ = best_threshold(labels, self.inner_scores_)
+                chosen, (scores, zeros) = self._choose(_InnerFolds(features, labels, folds, params))
+                self.held_out_ = HeldOut(scores, labels, movies, folds, zeros)
+                self.threshold_ = self.held_out_.threshold()
             self.estimator_ = chosen.fit(features, labels, **params)
         if hasattr(self.estimator_, "n_features_in_"):
             self.n_features_in_ = self.estimator_.n_features_in_
@@ -211,34 +213,35 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         with one_blas_thread():
             return scores_of(self.estimator_, np.asarray(X))
 
-    def _choose(self, inner: "_InnerFolds") -> Any:
-        """Fill `inner_scores_` and `candidates_`, and give the estimator to fit on all clips."""
+    def _choose(self, inner: "_InnerFolds") -> tuple[Any, NDArray[np.float64]]:
+        """Fill `candidates_`; give what to fit on all clips, and held-out scores and zeros [2, N]."""
         match self.choose:
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
                 scores = self._held_out(tried, inner, parameter)
-                losses = [log_loss(inner.y, logits) for logits in scores]
+                losses = [log_loss(inner.y, logits) for logits, _ in scores]
                 best = int(np.argmin(losses))
                 self.candidates_ = candidates(parameter.rsplit("__", maxsplit=1)[-1], values, losses, best)
-                self.inner_scores_ = scores[best]
-                return clone(tried[best])
+                return clone(tried[best]), scores[best]
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(inner, parameter, fitted)
             case _:
-                (self.inner_scores_,) = self._held_out([clone(self.estimator)], inner)
-                return clone(self.estimator)
+                return clone(self.estimator), self._held_out([clone(self.estimator)], inner)[0]
 
     def _held_out(
         self, tried: Sequence[Any], inner: "_InnerFolds", parameter: str = ""
     ) -> NDArray[np.float64]:
-        """Score each clip by each estimator, fitted without its fold [E, N]; they differ by `parameter`."""
+        """Score each clip by each estimator, fitted without its fold: scores and zeros [E, 2, N].
+
+        The estimators differ by `parameter`.
+        """
         first = None
         if isinstance(self.estimator, Pipeline) and not inner.params:
             *before, (last, _) = self.estimator.steps
             if before and parameter.startswith(f"{last}__"):
                 # What comes before the last step learns the same whatever the parameter's value.
                 first, tried = self.estimator[:-1], [estimator[-1] for estimator in tried]
-        scores = np.empty((len(tried), len(inner.y)))
+        scores = np.empty((len(tried), 2, len(inner.y)))
         for out in inner:
             known, held_out, labels = inner.X[~out], inner.X[out], inner.y[~out]
             if first is not None:
@@ -253,12 +256,15 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 for model in models:
                     model.fit(known, labels, **inner.params_of(~out))
             for index, model in enumerate(models):
-                scores[index, out] = scores_of(model, held_out)
+                scores[index, 0, out] = scores_of(model, held_out)
+                scores[index, 1, out] = mean_score(model, known)
         return scores
 
-    def _stop_early(self, inner: "_InnerFolds", parameter: str, fitted: str) -> Any:
+    def _stop_early(
+        self, inner: "_InnerFolds", parameter: str, fitted: str
+    ) -> tuple[Any, NDArray[np.float64]]:
         X, y = inner.X, inner.y
-        scores, kept, curves = np.empty(len(y)), [], []
+        scores, kept, curves = np.empty((2, len(y))), [], []
         for fold, out in enumerate(inner):
             model = clone(self.estimator)
             # Each inner model draws from a stream of its own.
@@ -268,14 +274,14 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             model.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **inner.params_of(~out))
             # The epoch was chosen on the clips scored, so their scores are slightly optimistic: that may move
             # the threshold, never a number of the test fold.
-            scores[out] = scores_of(model, X[out])
+            scores[:, out] = scores_of(model, X[out]), np.full(out.sum(), mean_score(model, X[~out]))
             kept.append(int(getattr(model, fitted)))
             curves += [model.curve_] if hasattr(model, "curve_") else []
         # The later epoch where the median falls between two.
         epochs = int(np.ceil(np.median(kept)))
-        self.inner_scores_, self.curves_ = scores, tuple(curves)
-        self.candidates_ = (Candidate(f"{parameter}={epochs}", log_loss(y, scores), chosen=True),)
-        return clone(self.estimator).set_params(**{parameter: epochs})
+        self.curves_ = tuple(curves)
+        self.candidates_ = (Candidate(f"{parameter}={epochs}", log_loss(y, scores[0]), chosen=True),)
+        return clone(self.estimator).set_params(**{parameter: epochs}), scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,6 +346,15 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
             + ("" if np.isfinite(scores).all() else " with values that are not finite")
         )
     return scores
+
+
+SOME = 256
+"""Clips whose scores are averaged where there are more, so that a mean costs little."""
+
+
+def mean_score(estimator: Any, X: Any, **params: Any) -> float:
+    """Average scores over clips X that an estimator was trained on: what is known of its intercept."""
+    return float(scores_of(estimator, X[:: max(1, len(X) // SOME)], **params).mean())
 
 
 def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:

@@ -17,6 +17,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset import Reads
 from obygaze_models.errors import ModelError
 from obygaze_models.models.grouped_selection import (
+    SOME,
     THRESHOLD,
     Choice,
     GroupedSelection,
@@ -161,6 +162,11 @@ class Fitted:
             return scores_of(self.estimator, X, **({"groups": movies} if wanted else {}))
         except FAILURES as error:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
+
+    def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
+        """Average the scores of training clips, of many over some: all that is known of its intercept."""
+        some = rows[:: max(1, len(rows) // SOME)]
+        return float(self.scores(X[some], movies[some]).mean())
 
 
 def fit(

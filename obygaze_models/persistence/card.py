@@ -59,18 +59,21 @@ Parameters = Annotated[
         extra_json_schema={"additionalProperties": {"type": ["string", "boolean", "number", "null"]}},
     ),
 ]
+FLAT = "does not tell clips of a film apart: p is the share of the training films for every clip"
+"""Of a model whose scores do not rise with the label within films."""
+
 CALIBRATED = ("slope", "intercept", "error")
 Calibrated = Annotated[
     dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
-        description="an object of slope (above 0), intercept and error, or empty",
+        description="an object of slope (not below 0), intercept and error, or empty",
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
 
 
 def _is_calibrated(calibration: Mapping[str, float]) -> bool:
-    return not calibration or ({*CALIBRATED} <= calibration.keys() and calibration["slope"] > 0)
+    return not calibration or ({*CALIBRATED} <= calibration.keys() and calibration["slope"] >= 0)
 
 
 class ArrayRecord(TypedDict):
@@ -257,6 +260,11 @@ class Card(CardFields, frozen=True, kw_only=True):
             stop = start + modality["n_features"]
             yield modality, slice(start, stop)
             start = stop
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the calibration gives every clip the same probability (`FLAT`)."""
+        return self.calibration.get("slope") == 0
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:

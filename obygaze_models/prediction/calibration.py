@@ -1,4 +1,4 @@
-"""Calibrate scores to probabilities: Platt's sigmoid on out-of-fold scores, with a band over movies."""
+"""Calibrate scores to probabilities: a sigmoid on held-out scores, with a band over movies."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from scipy.stats import t
 
+from obygaze_models.protocol.held_out import HeldOut
+
 N_DRAWS = 200
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the refitted probabilities that bound the 80 % band."""
 
 BRACKET = 0.80
 """How often the bracket around a new film's expected share shall hold the true one."""
-
-MAX_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -25,6 +25,8 @@ class Calibration:
     Attributes
     ----------
     slope, intercept : float
+        A slope of 0 says that scores do not tell the clips of a film apart: every clip has the share of the
+        training films.
     error : float
         Expected calibration error on films left out: each film's clips by a sigmoid of the other films.
     draws : ndarray, shape [B, 2]
@@ -46,33 +48,34 @@ class Calibration:
 
     @classmethod
     def fit(
-        cls, scores: ArrayLike, y: ArrayLike, movies: ArrayLike, *, n_draws: int = N_DRAWS, seed: int = 0
+        cls, held_out: HeldOut, zero: float | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
     ) -> Self:
-        """Fit the sigmoid on out-of-fold scores, and refit it on resampled films.
+        """Fit the sigmoid on held-out scores (`HeldOut.sigmoids`), and refit it on resampled films.
 
         Parameters
         ----------
-        scores : array-like, shape [N]
-            Each clip's score by a model that was not trained on its film.
-        y : array-like of int, shape [N]
-            1 for positive clips, 0 for negative; both occur.
-        movies : array-like, shape [N]
+        held_out : HeldOut
+            Of one model; both labels occur.
+        zero : float, optional
+            The mean score of training clips by the model that is calibrated, trained on all films; by default
+            that of the held-out scores.
         n_draws : int
             B. Films, not clips, are drawn: clips of a film are alike.
         seed : int
             Of the draws.
         """
-        values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
+        labels = held_out.y.astype(np.float64)
+        names, movie_of = np.unique(held_out.movies, return_inverse=True)
         # The clips of all films but one [M, N]; all clips if the others have one class only.
         left_out = (np.arange(names.size)[:, None] != movie_of).astype(np.float64)
         positives = left_out @ labels
         left_out[(positives == 0) | (positives == left_out.sum(axis=1))] = 1.0
         draws = _draw(labels, movie_of, names.size, n_draws, seed)
-        sigmoids = platt(values, labels, np.vstack([np.ones(len(values)), left_out, draws]))
+        sigmoids = held_out.sigmoids(np.vstack([np.ones(len(labels)), left_out, draws]))
         own = sigmoids[1 : 1 + names.size][movie_of]
-        p = expit(own[:, 0] * values + own[:, 1])
+        p = expit(own[:, 0] * held_out.levels + own[:, 1])
         errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
+        sigmoids[:, 1] -= sigmoids[:, 0] * (held_out.zeros.mean() if zero is None else zero)
         return cls(
             slope=float(sigmoids[0, 0]),
             intercept=float(sigmoids[0, 1]),
@@ -153,72 +156,6 @@ def _draw(
         if 0 < weights @ y < weights.sum():
             rows.append(weights)
     return np.array(rows)
-
-
-def platt(
-    scores: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Fit Platt's sigmoid once for each row of weights.
-
-    Minimises the weighted log loss by Newton's method with halved steps (Lin, Lin and Weng, Machine Learning
-    2007). Labels are replaced by Platt's targets, (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), so that scores that
-    separate the classes give a finite slope (Platt 1999).
-
-    Parameters
-    ----------
-    scores, y : ndarray, shape [N]
-    weights : ndarray, shape [B, N]
-        Of the clips, in each fit; both classes have some in each.
-
-    Returns
-    -------
-    ndarray, shape [B, 2]
-        Slope and intercept of each fit.
-    """
-    centre, spread = float(scores.mean()), float(scores.std())
-    spread = spread if spread > 1e-12 * (1 + abs(centre)) else 1.0
-    z = (scores - centre) / spread
-    positives = weights @ y
-    negatives = weights.sum(axis=1) - positives
-    targets = np.where(y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None])
-    fitted = np.column_stack([np.zeros(len(weights)), np.log((positives + 1) / (negatives + 1))])
-
-    def loss_of(sigmoids: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum the weighted log losses of each fit [B]."""
-        logits = sigmoids[:, :1] * z + sigmoids[:, 1:]
-        total: NDArray[np.float64] = np.sum(weights * (np.logaddexp(0, logits) - targets * logits), axis=1)
-        return total
-
-    loss = loss_of(fitted)
-    for _ in range(MAX_STEPS):
-        p = expit(fitted[:, :1] * z + fitted[:, 1:])
-        error, curvature = weights * (p - targets), weights * p * (1 - p)
-        gradient = np.column_stack([error @ z, error.sum(axis=1)])
-        # A very small penalty determines the slope if all scores are equal.
-        a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
-        determinant = a * c - b * b
-        step = (
-            np.column_stack(
-                [c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]]
-            )
-            / determinant[:, None]
-        )
-        going = np.abs(gradient).max(axis=1) > 1e-9 * weights.sum(axis=1)
-        if not going.any():
-            break
-        length = going.astype(np.float64)
-        for _ in range(30):
-            tried = fitted - length[:, None] * step
-            new = loss_of(tried)
-            worse = going & ~(new <= loss)
-            if not worse.any():
-                break
-            length = np.where(worse, length / 2, length)
-        if not (going & ~worse).any():
-            break  # no further decrease within rounding
-        fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
-    slope = fitted[:, 0] / spread
-    return np.column_stack([slope, fitted[:, 1] - slope * centre])
 
 
 def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:

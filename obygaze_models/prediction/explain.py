@@ -163,7 +163,7 @@ def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str,
     base, parts = fusion.contributions(X)
     values = {each["name"]: float(value) for each, value in zip(card.modalities, parts[0], strict=True)}
     known = {name: None if np.isnan(value) else value for name, value in values.items()}
-    return known if fusion.largest else {**known, "base": float(base[0])}
+    return {**known, "base": float(base[0])}
 
 
 def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
@@ -225,9 +225,10 @@ def lines(explained: Explained, model: Model) -> list[str]:
     text += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(explained)]
     if explained.modalities:
         largest = isinstance(model.estimator, LinearFusion) and model.estimator.largest
-        rule = "The largest is the logit." if largest else "They add up to the logit."
+        rule = "The largest and the base add up" if largest else "They add up"
+        rule += " to the logit. Above 0: for the positive class, more than the mean training clip is."
         rows = [
-            (name, "absent" if value is None else f"{value:+.3f}")
+            (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
             for name, value in explained.modalities.items()
         ]
         return [*text, "", table(rows, ["modality", "contribution"], right=[1]), "", rule]

@@ -28,9 +28,10 @@ from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
 from obygaze_models.persistence.model_file import to_state
-from obygaze_models.prediction.calibration import Calibration, platt
+from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 from obygaze_models.prediction.saved_model import Model, save_model, vectors
+from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 
 BANK = "bank"
@@ -209,9 +210,8 @@ def train_final(
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     in_task = y != NOT_ASKED
-    inside = {"label": y[in_task], "movie": movies[in_task], "clip_id": data.clip_ids[own]}
-    inside["score"] = getattr(fitted.estimator, "inner_scores_", None)
-    calibration, population = _calibrated(run, data, target, spec.name, inside)
+    zero = fitted.mean_score(X, np.flatnonzero(in_task), movies)
+    calibration, population = _calibrated(run, data, target, fitted, zero)
     estimator, pooled = _inner(fitted), spec.reads == "pooled"
     card = _card(
         data,
@@ -238,7 +238,7 @@ def train_final(
     sigmoids = np.empty((0, 2))
     if isinstance(estimator, ConceptBottleneck):
         values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), in_task)
-        sigmoids = fit_sigmoids(values, present)
+        sigmoids = fit_sigmoids(values, present, movies[kept_rows])
         concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])
         card = replace(card, metrics=(*card.metrics, *concept_rows))
     return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
@@ -280,7 +280,8 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         metrics=(),
     )
     values = (bank.cross_distances_ - bank.mean_) / bank.scale_
-    return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), fit_sigmoids(values, present))
+    sigmoids = fit_sigmoids(values, present, data.movies)
+    return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), sigmoids)
 
 
 def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, **own: Any) -> Card:
@@ -356,24 +357,27 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
 
 
 def _calibrated(
-    run: Run, data: Dataset, target: Target, model: str, held_out: Mapping[Any, Any]
+    run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float
 ) -> tuple[Calibration | None, Population | None]:
-    """Calibrate a model on out-of-fold scores: of a test that is wider than the task, or of inner folds.
+    """Calibrate a model on held-out scores: of a test that is wider than the task, or of inner folds.
 
-    `held_out` has the inner scores, or None, with labels, movies and ids of their clips. A model whose scores
-    rank no better than chance has none: its probabilities would be upside down.
+    `zero` is the mean score of training clips. A model without inner folds has no calibration.
     """
-    wider = _wider_test(run, data, target.of(data.labels))
+    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
+    learnt, model = target.of(data.labels), fitted.spec.name
+    clip_ids, wider = data.clip_ids[learnt != NOT_ASKED], _wider_test(run, data, learnt)
     if wider is not None:
         table, task = run.predictions.table, f"{target.name}>{wider.name}"
-        kept_with = (table["model"] == model) & (table["seed"] == _seed(run))
-        held_out = table[kept_with & (table["task"] == task)].to_dict("series")
-    if held_out["score"] is None:
+        kept = (table["model"] == model) & (table["seed"] == _seed(run)) & (table["task"] == task)
+        scores, y, movies, folds, clip_ids = (
+            table.loc[kept, name].to_numpy() for name in ("score", "label", "movie", "fold", "clip_id")
+        )
+        zeros = {fold["fold"]: fold["zeros"][model] for fold in run.record["folds"] if model in fold["zeros"]}
+        held_out = HeldOut(scores, y, movies, folds, np.array([zeros[fold] for fold in folds.tolist()]))
+    if held_out is None:
         return None, None
-    calibration = Calibration.fit(held_out["score"], held_out["label"], held_out["movie"], seed=_seed(run))
-    if calibration.slope <= 0:
-        return None, None
-    return calibration, _population(data, wider or target, held_out["clip_id"])
+    calibration = Calibration.fit(held_out, zero, seed=_seed(run))
+    return calibration, _population(data, wider or target, clip_ids)
 
 
 def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
@@ -433,10 +437,15 @@ def cross_fitted(
     return model.train_values_, present[in_task], in_task
 
 
-def fit_sigmoids(values: NDArray[np.float64], present: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Calibrate each concept's values [N, K] on its presence [N, K]: slope and intercept [K, 2]."""
-    once = np.ones((1, len(values)))
-    return np.vstack([platt(value, column, once) for value, column in zip(values.T, present.T, strict=True)])
+def fit_sigmoids(
+    values: NDArray[np.float64], present: NDArray[np.float64], movies: NDArray[np.str_]
+) -> NDArray[np.float64]:
+    """Calibrate each concept's held-out values [N, K] on its presence [N, K]: slope and intercept [K, 2]."""
+    sigmoids = []
+    for value, column in zip(values.T, present.T, strict=True):
+        ((slope, intercept),) = HeldOut(value, column.astype(np.int64), movies).sigmoids()
+        sigmoids.append((slope, intercept - slope * value.mean()))
+    return np.array(sigmoids)
 
 
 def concept_metrics(

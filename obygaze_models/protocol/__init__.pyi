@@ -7,6 +7,7 @@ from .folds import scene_blocks as scene_blocks
 from .folds import seen_splits as seen_splits
 from .folds import splits as splits
 from .folds import strict_folds as strict_folds
+from .held_out import HeldOut as HeldOut
 from .selection import best_threshold as best_threshold
 from .selection import inner_folds as inner_folds
 from .targets import NOT_ASKED as NOT_ASKED

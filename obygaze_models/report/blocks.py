@@ -82,7 +82,7 @@ class Report:
     >>> report.title
     'HN vs S, tested on HN vs S'
     >>> report.blocks[-1].headers[:2]
-    ('model', 'AP*')
+    ('model', 'F1 (positive)')
     """
 
     name: str

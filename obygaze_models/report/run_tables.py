@@ -13,6 +13,7 @@ from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric, me
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import SEEN, Run
+from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
@@ -28,13 +29,22 @@ from obygaze_models.report.blocks import (
     signed,
 )
 
-POOLED = ("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc")
+POOLED = (
+    *("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc"),
+    *("quadratic_kappa", "spearman", "mean_absolute_error"),
+)
 """Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
 
-SHORT = ("auc", "average_precision", "f1_pos", "mean_absolute_error", "spearman", "quadratic_kappa")
+SHORT = (
+    *("auc", "average_precision", "f1_pos", "balanced_accuracy"),
+    *("mean_absolute_error", "spearman", "quadratic_kappa"),
+)
 """Metrics that `short_report` shows by movie, if available, the first with its interval."""
 
-BY_MOVIE = ("average_precision", "auc", "f1_pos", "quadratic_kappa", "spearman", "mean_absolute_error")
+BY_MOVIE = (
+    *("average_precision", "auc", "f1_pos", "balanced_accuracy"),
+    *("quadratic_kappa", "spearman", "mean_absolute_error"),
+)
 """Metrics that have a table by movie, if available."""
 
 NEAR = 0.9
@@ -61,7 +71,8 @@ def run_report(run: Run) -> Report:
     metrics = metrics_of(run.predictions.n_classes)
     blocks = []
     for before, models in _tasks(run):
-        blocks += [_by_movie(models, metrics[name], before) for name in BY_MOVIE if name in metrics]
+        shown = [name for name in _shown(BY_MOVIE, models) if _n_movies(models, name)]
+        blocks += [_by_movie(_rankings(models, name), metrics[name], before) for name in shown]
         blocks.append(_pooled(models, metrics, before))
         blocks += _of_others(run, models, before)
     if len(run.record["seeds"]) > 1:
@@ -83,10 +94,13 @@ def run_report(run: Run) -> Report:
 def short_report(run: Run) -> Report:
     """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
     metrics = metrics_of(run.predictions.n_classes)
-    first, *others = [name for name in SHORT if name in metrics]
-    headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
     blocks = []
     for before, models in _tasks(run):
+        first, *others = _shown(SHORT, models)
+        headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
+        if not _n_movies(models, first):
+            blocks.append(_pooled(models, metrics, before))
+            continue
         shown = {name: values for name, values in models.items() if name not in HOMES[BASELINES]} or models
         rows = [
             (
@@ -94,6 +108,8 @@ def short_report(run: Run) -> Report:
                 interval(*(values[first][key] for key in ("movie_mean", "movie_low", "movie_high"))),
                 *_numbers(values, others, "movie_mean"),
             )
+            if name != OTHER
+            else (name, *(number(_of_call(values, metrics[each])) for each in (first, *others)))
             for name, values in shown.items()
         ]
         any_model = next(iter(models.values()))
@@ -114,6 +130,29 @@ def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
                 for model, part in own.groupby("model", sort=False)
             },
         )
+
+
+def _shown(names: Sequence[str], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """Choose the metrics that a table has: balanced accuracy beside people, whose calls it compares."""
+    some = next(iter(models.values()))
+    return [name for name in names if name in some and (name != "balanced_accuracy" or OTHER in models)]
+
+
+def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
+    """Count the movies that define a metric of models tested on the same clips."""
+    return int(next(iter(models.values()))[metric]["n_movies"])
+
+
+def _of_call(values: Mapping[Any, Any], metric: Metric) -> float | None:
+    """Return a metric's mean by movie of what people called; a call ranks nothing."""
+    return None if metric.reads == "score" else float(values[metric.name]["movie_mean"])
+
+
+def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: str) -> Mapping[str, Mapping[Any, Any]]:
+    """Leave out of a table of scores what people called."""
+    if (METRICS | LEVEL_METRICS)[metric].reads == "called":
+        return models
+    return {name: values for name, values in models.items() if name != OTHER}
 
 
 def _is_control(name: str) -> bool:
@@ -150,6 +189,13 @@ def _answers(run: Run) -> list[str]:
                     found[name] = above, other, int((difference > 0).sum())
         if not found:
             continue
+        if not any(above.n_movies for above, *_ in found.values()):
+            answers.append(
+                (f"{task}: " if several else "")
+                + "no movie has clips of both classes, and scores of different movies come from different "
+                "models: nothing can be ranked, and calls are shown over all clips"
+            )
+            continue
         beating = [name for name in models if found[name][0].low > 0]
         best = max(beating or models, key=lambda name: found[name][0].mean)
         above, other, n_better = found[best]
@@ -175,15 +221,13 @@ def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> li
 
 
 def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
-    names = [name for name in POOLED if name in metrics] or list(metrics)
+    """Lay out metrics over all clips: of scores where one model gave them all."""
+    some = next(iter(models.values()))
+    names = [name for name in metrics if name in POOLED and not some[name]["across_models"]]
     rows = [(model, *_numbers(by_metric, names, "pooled")) for model, by_metric in models.items()]
-    first = next(iter(models.values()))
-    rows.append(("(chance)", *_numbers(first, names, "pooled_chance")))
-    marked = [metrics[name].title + ("*" if first[name]["across_models"] else "") for name in names]
-    notes = []
-    if any(title.endswith("*") for title in marked):
-        notes.append(f"* {CAPTIONS['across models']}; read the metric by movie")
-    return Block(f"{before}all clips pooled", ("model", *marked), tuple(rows), tuple(notes))
+    rows.append(("(chance)", *_numbers(some, names, "pooled_chance")))
+    titles = [metrics[name].title for name in names]
+    return Block(f"{before}all clips pooled", ("model", *titles), tuple(rows))
 
 
 def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
@@ -228,7 +272,8 @@ def _limits(low: float, high: float) -> str:
 
 
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
-    names = [name for name in POOLED if name in metrics] or list(metrics)
+    shared = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
+    names = [name for name in metrics if name in POOLED and name in shared]
     drawn = run.metrics[run.metrics["n_seeds"] > 1]
     rows = tuple(
         (
@@ -298,7 +343,17 @@ def _warnings(run: Run) -> list[str]:
         lines.append(
             f"{record['clips']['partial']} clips are partial: a part of their video could not be read"
         )
+    lines += [
+        f"{model}: one modality has all the weight in {n} of {len(record['folds'])} folds, and decides alone"
+        for model, n in _alone(run).items()
+    ]
     return [*lines, *(f"{model} left out: {reason}" for model, reason in record["models_left_out"].items())]
+
+
+def _alone(run: Run) -> dict[str, int]:
+    """Count the folds in which one modality of a late fusion decides, by model."""
+    found = run.selection[run.selection["candidate"].astype(str).str.startswith(f"{ALONE} ")]
+    return Counter(found["model"].tolist())
 
 
 def _starts_notes(run: Run) -> list[str]:

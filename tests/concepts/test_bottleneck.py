@@ -110,9 +110,9 @@ def test_selection_is_inside_the_training_movies_and_kept(world):
     best = min(model.candidates_, key=lambda one: one.inner_loss)
     assert [one for one in model.candidates_ if one.chosen] == [best]
     assert f"C={model.head_.C:g}" == best.name
-    assert model.inner_scores_.shape == world[1].shape
-    assert f1_pos(world[1], model.inner_scores_ >= model.threshold_) >= f1_pos(
-        world[1], model.inner_scores_ > 0
+    assert model.held_out_.scores.shape == world[1].shape
+    assert f1_pos(world[1], model.held_out_.scores >= model.threshold_) >= f1_pos(
+        world[1], model.held_out_.scores > 0
     )
 
 

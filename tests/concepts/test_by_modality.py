@@ -79,7 +79,7 @@ def test_clips_out_of_the_task_teach_concepts_alone(data):
     few = spec.make(0).fit(data.X[~out], y[~out], data.movies[~out], present=data.present[~out])
     weights = [model.banks_[0][1].hyperplanes_.weights for model in (all_clips, few)]
     assert not np.array_equal(*weights)
-    assert len(all_clips.head_.inner_scores_) == len(few.head_.inner_scores_)
+    assert len(all_clips.head_.held_out_.scores) == len(few.head_.held_out_.scores)
 
 
 def test_a_store_that_perceives_nobody_knows_what_is_refused(data):

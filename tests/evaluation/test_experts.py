@@ -14,6 +14,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ProtocolError
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.names import LENGTH, OTHER
+from obygaze_models.report.run_tables import short_report
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 40
 FLIPPED = 0.15
@@ -181,3 +182,17 @@ def test_extraction_takes_a_clip_once(corpus, tmp_path):
     manifest, _, _ = corpus
     work = prepare(manifest, tmp_path / "out", licence="CC0-1.0")
     assert len(work.job.planned_clips()) == 240
+
+
+def test_calls_of_people_are_compared_with_calls_and_never_with_rankings(corpus):
+    run = evaluated(corpus)
+    for block in om.run_report(run).blocks:
+        if "@agreed" in block.title:
+            continue
+        ranks = any(name in block.title for name in ("AP by movie", "AUC by movie"))
+        assert (OTHER in [row[0] for row in block.rows]) != ranks
+    headers = short_report(run).blocks[0].headers
+    rows = {row[0]: dict(zip(headers, row, strict=True)) for row in short_report(run).blocks[0].rows}
+    assert [rows[OTHER][name] for name in ("AUC [95 %]", "AP")] == ["-", "-"]
+    # Annotators err in .15 of clips, each on their own.
+    assert float(rows[OTHER]["balanced accuracy"]) == pytest.approx(0.745, abs=0.08)

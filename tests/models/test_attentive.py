@@ -165,7 +165,8 @@ def test_clips_read_from_a_store_as_needed_give_the_bytes_of_an_array(planted, m
         AttentiveProbe(max_epochs=2).fit(X, y, groups=data.movies) for X in (stored, store["toy"].tokens())
     ]
     assert max(largest) == 1  # never more than a block of tokens
-    for name in ("parameters_", "inner_scores_", "mean_", "scale_"):
+    assert models[0].held_out_.scores.tobytes() == models[1].held_out_.scores.tobytes()
+    for name in ("parameters_", "mean_", "scale_"):
         assert getattr(models[0], name).tobytes() == getattr(models[1], name).tobytes()
 
 
@@ -194,7 +195,7 @@ def test_penalty_and_epoch_are_those_of_the_lowest_loss_on_held_out_movies():
     losses = [candidate.inner_loss for candidate in model.candidates_]
     (chosen,) = (candidate for candidate in model.candidates_ if candidate.chosen)
     assert chosen.inner_loss == min(losses) == model.curve_.validation_loss[model.n_epochs_ - 1]
-    assert log_loss(y, model.inner_scores_) == pytest.approx(chosen.inner_loss, rel=1e-12)
+    assert log_loss(y, model.held_out_.scores) == pytest.approx(chosen.inner_loss, rel=1e-12)
     again = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
     assert again.parameters_.tobytes() == model.parameters_.tobytes()
 

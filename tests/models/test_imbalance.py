@@ -86,8 +86,8 @@ def test_clips_that_choose_the_epoch_and_the_threshold_are_all_there_and_weigh_a
     assert curve.validation_loss[curve.kept - 1] == pytest.approx(loss, rel=1e-6)
     inner = GroupedSelection(MLPProbe(imbalance=remedy, max_epochs=4), EarlyStopping())
     inner.fit(X, y, groups=movies)
-    assert len(inner.inner_scores_) == len(y)
-    assert np.isfinite(inner.inner_scores_).all()
+    assert len(inner.held_out_.scores) == len(y)
+    assert np.isfinite(inner.held_out_.scores).all()
 
 
 def test_the_papers_model_and_an_unknown_remedy_are_refused():

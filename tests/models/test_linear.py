@@ -58,7 +58,7 @@ def test_penalty_threshold_and_scores_are_those_of_scikit_learn_on_the_same_fold
     best = int(np.argmin(losses))
     assert [one.inner_loss for one in found.candidates_] == pytest.approx(losses, abs=1e-6)
     assert [one.chosen for one in found.candidates_].index(True) == best
-    np.testing.assert_allclose(found.inner_scores_, scores[best], atol=1e-6)
+    np.testing.assert_allclose(found.held_out_.scores, scores[best], atol=1e-6)
     assert found.threshold_ == pytest.approx(best_threshold(y, scores[best]), abs=1e-6)
     np.testing.assert_allclose(
         found.decision_function(X), reference(X, y, PENALTIES.values[best])(X), atol=1e-6

@@ -132,7 +132,7 @@ def test_the_same_clips_give_the_same_bytes_and_other_candidates_change_nothing_
     ]
     for one in found[1:]:
         np.testing.assert_array_equal(one.estimator_.coef_, found[0].estimator_.coef_)
-    np.testing.assert_array_equal(found[1].inner_scores_, found[0].inner_scores_)
+    np.testing.assert_array_equal(found[1].held_out_.scores, found[0].held_out_.scores)
 
 
 def test_too_few_iterations_are_said():

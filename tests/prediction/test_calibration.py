@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
-from obygaze_models.prediction.calibration import Calibration, calibration_error, platt
+from obygaze_models.prediction.calibration import Calibration, calibration_error
 from obygaze_models.prediction.out_of_distribution import LEVELS, LIMIT, OutOfDistribution
+from obygaze_models.protocol import HeldOut
 
 
 def planted(slope, intercept, *, n_films=12, per_film=1000, seed=0):
@@ -20,7 +20,7 @@ def planted(slope, intercept, *, n_films=12, per_film=1000, seed=0):
 @pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
 def test_planted_slope_and_intercept_are_recovered_and_films_left_out_are_calibrated(slope, intercept):
     scores, y, movies = planted(slope, intercept)
-    found = Calibration.fit(scores, y, movies, n_draws=10)
+    found = Calibration.fit(HeldOut(scores, y, movies), n_draws=10)
     assert found.slope == pytest.approx(slope, abs=0.1)
     assert found.intercept == pytest.approx(intercept, abs=0.1)
     assert found.error < 0.05
@@ -29,22 +29,13 @@ def test_planted_slope_and_intercept_are_recovered_and_films_left_out_are_calibr
     assert calibration_error(label, found.probability(new)) < 0.05
 
 
-def test_platt_is_logistic_regression_but_for_its_targets():
-    scores, y, _ = planted(1.5, 0.5, per_film=200)
-    weights = np.random.default_rng(0).integers(0, 3, size=(1, len(y))).astype(float)
-    oracle = LogisticRegression(C=1e8, tol=1e-10).fit(scores[:, None], y, sample_weight=weights[0])
-    ((slope, intercept),) = platt(scores, y.astype(float), weights)
-    assert slope == pytest.approx(oracle.coef_[0, 0], rel=5e-3)
-    assert intercept == pytest.approx(oracle.intercept_[0], rel=5e-3)
-
-
 def test_scores_that_part_the_classes_leave_the_slope_finite_and_equal_scores_leave_it_flat():
     y, movies = np.tile([0, 1], 10), np.repeat(np.arange(4), 5)
-    found = Calibration.fit(np.where(y == 1, 5.0, -5.0), y, movies)
+    found = Calibration.fit(HeldOut(np.where(y == 1, 5.0, -5.0), y, movies))
     assert np.isfinite(found.draws).all()
     p = found.probability([5.0, -5.0])
     assert p[0] == pytest.approx(11 / 12, abs=0.01)  # Platt's targets: (n1 + 1) / (n1 + 2)
-    flat = Calibration.fit(np.ones(20), y, movies)
+    flat = Calibration.fit(HeldOut(np.ones(20), y, movies))
     assert flat.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
 
 
@@ -55,12 +46,35 @@ def test_the_band_holds_the_probability_and_widens_where_films_differ():
     )
     widths = []
     for labels in (y, films_differ):
-        found = Calibration.fit(scores, labels, movies)
+        found = Calibration.fit(HeldOut(scores, labels, movies))
         low, high = found.band(scores)
         assert (low <= found.probability(scores)).all()
         assert (found.probability(scores) <= high).all()
         widths.append((high - low).mean())
     assert widths[1] > 1.5 * widths[0]
+
+
+def test_a_shift_between_folds_does_not_turn_a_calibration_round():
+    """Films rich in positives are scored by models of a lower intercept; within films scores rise."""
+    rng = np.random.default_rng(3)
+    movies = np.repeat(np.arange(8), 200)
+    share = expit(np.linspace(-2, 1, 8))[movies]
+    y = (rng.random(movies.size) < share).astype(int)
+    zeros = -2.0 * share
+    held_out = HeldOut(0.3 * (y - share) + rng.normal(scale=0.3, size=len(y)) + zeros, y, movies, zeros=zeros)
+    assert np.corrcoef(held_out.scores, y)[0, 1] < -0.05
+    found = Calibration.fit(held_out, zero=-0.8)
+    assert found.slope > 1
+    assert (found.draws[:, 0] > 0).all()
+    # What the model that is calibrated gives to a clip like the mean training clip has the mean share.
+    assert found.probability([-0.8])[0] == pytest.approx(y.mean(), abs=0.06)
+
+
+def test_scores_that_fall_with_the_label_tell_nothing_and_every_clip_has_the_films_rate():
+    scores, y, movies = planted(-1.0, 0.5, n_films=6, per_film=100)
+    found = Calibration.fit(HeldOut(scores, y, movies))
+    assert found.slope == 0
+    np.testing.assert_allclose(found.probability([-5.0, 0.0, 5.0]), y.mean(), atol=0.01)
 
 
 # What is like the training clips, and what is not.

@@ -8,9 +8,10 @@ from scipy.special import expit
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
-from obygaze_models.prediction.calibration import Calibration, margin, platt
+from obygaze_models.prediction.calibration import Calibration, margin
 from obygaze_models.prediction.final import concept_metrics
 from obygaze_models.prediction.saved_model import load_model
+from obygaze_models.protocol import HeldOut
 
 
 def test_a_planted_concept_is_found_and_noise_is_not():
@@ -32,13 +33,14 @@ def test_the_error_of_films_shares_is_of_films_left_out():
     rng = np.random.default_rng(1)
     movies = np.repeat(["a", "b", "c", "d"], [20, 30, 40, 50])
     scores = rng.normal(size=140)
-    y = (rng.random(140) < expit(2 * scores - 1)).astype(float)
-    found = Calibration.fit(scores, y, movies, n_draws=10)
+    held_out = HeldOut(scores, (rng.random(140) < expit(2 * scores - 1)).astype(int), movies)
+    found = Calibration.fit(held_out, n_draws=10)
     errors = []
     for movie in np.unique(movies):
         out = movies == movie
-        (slope, intercept), *_ = platt(scores, y, (~out).astype(float)[None])
-        errors.append(abs(expit(slope * scores[out] + intercept).mean() - y[out].mean()))
+        ((slope, intercept),) = held_out.sigmoids((~out).astype(float)[None])
+        expected = expit(slope * held_out.levels[out] + intercept).mean()
+        errors.append(abs(expected - held_out.y[out].mean()))
     assert found.film_error == pytest.approx(np.mean(errors))
     assert found.worst_film_error == pytest.approx(max(errors))
     factor = 1.533 * np.sqrt(1 + 1 / 4)  # of Student's t with 4 degrees of freedom, 90 % lie below 1.533

@@ -8,6 +8,7 @@ import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.fusion import HOW, FusedClassifier
+from obygaze_models.models.linear import PENALTIES
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.saved_model import save_model
 from tests.planted_modalities import planted
@@ -56,6 +57,21 @@ def test_contributions_of_modalities_add_up_to_the_logit(corpus, kept, how):
     base, parts = model.estimator.contributions(data.X)
     assert np.isnan(parts[:, 1]).sum() == LACKING
     np.testing.assert_allclose(base + np.nansum(parts, axis=1), model.logits(data.X), atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["late", "mean", "max"])
+def test_a_contribution_has_the_sign_of_its_evidence(corpus, kept, how):
+    """It is above 0 where the modality's own model scores a clip higher than the mean training clip."""
+    manifest, stores = corpus
+    data = om.load_dataset([stores["seen"], stores["heard"]], manifest)
+    _, parts = om.load_model(kept[how]).estimator.contributions(data.X)
+    whole = np.isfinite(parts).all(axis=1)
+    for place, columns in enumerate((slice(0, 6), slice(6, 10))):
+        X, y, movies = data.X[whole][:, columns], data.levels[whole] == "S", data.movies[whole]
+        alone = om.GroupedSelection(om.linear_probe(), PENALTIES).fit(X, y, groups=movies)
+        evidence = alone.decision_function(X) - alone.decision_function(X).mean()
+        assert (parts[whole, place] * evidence >= -1e-6).all()
+        assert np.corrcoef(parts[whole, place], evidence)[0, 1] > 1 - 1e-6
 
 
 def test_predictions_take_the_stores_in_any_order_and_say_what_is_lacking(corpus, kept):
@@ -124,7 +140,8 @@ def test_a_decision_is_explained_by_modality(corpus, kept):
     assert any("absent" in line for line in lines(lacking, model))
     largest = om.load_model(kept["max"])
     explained = explain(largest, both, "f0-01", {})
-    assert max(explained.modalities.values()) == pytest.approx(explained.decision.logit)
+    base = explained.modalities.pop("base")
+    assert base + max(explained.modalities.values()) == pytest.approx(explained.decision.logit)
     with pytest.raises(ConceptError):
         explain(model, both, "f0-01", {"Body": 0.5})
 

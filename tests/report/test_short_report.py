@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from obygaze_models.evaluation import compare, saved, side
@@ -66,3 +67,14 @@ def test_levels_are_answered_by_their_error_and_seen_movies_are_said_to_be_seen(
     assert report.blocks[0].headers[0] == "model"
     seen = short_report(evaluate(data, {"linear": linear_probe()}, task="hn_s", seen=True))
     assert any("SEEN" in note for note in seen.notes)
+
+
+def test_films_of_one_clip_are_not_compared_within_films_and_no_number_is_undefined():
+    data = planted(direction=3.0, n_movies=60)
+    run = evaluate(data.take(np.unique(data.movies, return_index=True)[1]), ["linear"], task="enhn_s")
+    for report in (short_report(run), run_report(run)):
+        text = plain(report)
+        assert "undefined" not in text
+        assert " by movie, mean of" not in text
+        assert not {"AP", "AUC"} & {name for block in report.blocks for name in block.headers}
+        assert "linear" in [row[0] for row in report.blocks[0].rows]

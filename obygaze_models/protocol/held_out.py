@@ -1,0 +1,216 @@
+"""Learn from held-out scores: weights of several, a threshold, sigmoids.
+
+The model of each fold has an intercept, about the share of positives in the movies that it was trained on.
+This share is low where the movies held out have many positives, so that over folds the intercept falls with
+the label; of a model that knows little it is most of what varies, and a slope that is learnt from pooled
+scores turns the model round. Slopes are therefore learnt within the movies of a fold, and are never below 0.
+Where scores of several movies are compared, each is taken less the mean that its model gives to training
+clips, which is known for a new movie too.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from obygaze_models.protocol.selection import best_threshold
+
+Floats = NDArray[np.float64]
+
+MAX_STEPS = 100
+
+
+class HeldOut:
+    """Scores of clips by models that did not see their movie, and what can be learnt from them.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape [N] or [N, M]
+        By one model, or by M.
+    y : ndarray of int, shape [N]
+        1 for positive clips, 0 for negative.
+    movies : ndarray, shape [N]
+    folds : ndarray of int, shape [N], optional
+        The fold that held each clip out; by default each movie is one.
+    zeros : ndarray of float, shape [N] or [N, M], optional
+        The mean score that the model of a clip's fold gives to its training clips; by default the mean of all
+        scores, for models without an intercept of their own.
+
+    Examples
+    --------
+    >>> y, movies = np.array([0, 1, 0, 1]), np.array(["a", "a", "b", "b"])
+    >>> held_out = HeldOut(np.array([-2.0, -1.0, 1.0, 2.0]), y, movies)
+    >>> held_out.centred().tolist()
+    [-0.5, 0.5, -0.5, 0.5]
+    """
+
+    def __init__(
+        self,
+        scores: NDArray[Any],
+        y: NDArray[Any],
+        movies: NDArray[Any],
+        folds: NDArray[np.int64] | None = None,
+        zeros: NDArray[Any] | None = None,
+    ) -> None:
+        self.scores: Floats = np.asarray(scores, np.float64)
+        self.y: NDArray[np.int64] = np.asarray(y, np.int64)
+        self.movies = movies
+        self.folds: NDArray[np.int64] = np.unique(movies, return_inverse=True)[1] if folds is None else folds
+        mean = self.scores.mean(axis=0) if zeros is None else np.asarray(zeros, np.float64)
+        self.zeros: Floats = np.broadcast_to(mean, self.scores.shape)
+
+    @classmethod
+    def beside(cls, several: Sequence[Self]) -> Self:
+        """Put scores of the same clips by several models side by side."""
+        first = several[0]
+        scores, zeros = (
+            np.stack([getattr(each, name) for each in several], axis=1) for name in ("scores", "zeros")
+        )
+        return cls(scores, first.y, first.movies, first.folds, zeros)
+
+    @property
+    def levels(self) -> Floats:
+        """Scores less the mean of their fold's model on training clips, [N] or [N, M]."""
+        return np.asarray(self.scores - self.zeros)
+
+    def centred(self) -> Floats:
+        """Subtract from scores the mean of the movie in its fold, [N] or [N, M]."""
+        movie = np.unique(self.movies, return_inverse=True)[1]
+        _, cell = np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)
+        wide = self.scores.reshape(len(self.y), -1)
+        means = (
+            np.stack([np.bincount(cell, column) for column in wide.T], axis=1) / np.bincount(cell)[:, None]
+        )
+        return np.asarray((wide - means[cell]).reshape(self.scores.shape))
+
+    def threshold(self) -> float:
+        """Find the score [N] from which on to call clips positive, by `best_threshold`.
+
+        Scores stay as they are: taken less the means of folds they give no better f1_pos on new movies
+        (`benchmarks/planted`).
+        """
+        return best_threshold(self.y, self.scores)
+
+    def weights(self) -> tuple[Floats, float]:
+        """Fit logistic regression of the label on scores [N, M], its weights not below 0.
+
+        Scores are centred within movies and have their deviation there as unit; the penalty is half the sum
+        of the squared weights.
+
+        Returns
+        -------
+        weights : ndarray, shape [M]
+            Of `levels`. Where no score rises with the label within movies: 1 for the one whose correlation
+            with it is largest, and 0 for the others.
+        intercept : float
+            With which the mean probability is the share of positives.
+        """
+        z, y = self.centred(), self.y.astype(np.float64)
+        spread = np.sqrt(np.mean(z * z, axis=0)) + 1e-12
+        z = z / spread
+
+        def loss(given: Floats) -> tuple[float, Floats]:
+            weights, logits = given[:-1], z @ given[:-1] + given[-1]
+            error = expit(logits) - y
+            value = np.logaddexp(0, logits).sum() - y @ logits + weights @ weights / 2
+            return float(value), np.append(z.T @ error + weights, error.sum())
+
+        n = z.shape[1]
+        found = minimize(
+            loss,
+            np.zeros(n + 1),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * n + [(None, None)],
+            options={"ftol": 1e-15, "gtol": 1e-10},
+        ).x[:-1]
+        weights = found / spread if found.any() else (np.arange(n) == np.argmax(z.T @ y)).astype(np.float64)
+        slope, levels = np.ones(1), self.levels @ weights
+        return weights, float(_intercepts(slope, levels, np.ones((1, len(y))), np.array([y.mean()]))[0])
+
+    def sigmoids(self, times: Floats | None = None) -> Floats:
+        """Fit p = 1 / (1 + exp(-(slope * level + intercept))) to levels [N], once for each row of `times`.
+
+        The slope is that of logistic regression on scores centred within movies, and not below 0; with the
+        intercept the mean probability is the share of positives. Labels are replaced by Platt's targets,
+        (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), so that scores that separate the classes give a finite slope
+        (Platt 1999).
+
+        Parameters
+        ----------
+        times : ndarray, shape [B, N], optional
+            How often each clip counts in each fit; both classes occur in each.
+
+        Returns
+        -------
+        ndarray, shape [B, 2]
+            Slope and intercept.
+        """
+        y = self.y.astype(np.float64)
+        times = np.ones((1, len(y))) if times is None else times
+        positives = times @ y
+        negatives = times.sum(axis=1) - positives
+        targets = np.where(
+            y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None]
+        )
+        slopes = np.maximum(_slopes(self.centred(), targets, times), 0.0)
+        shares = np.sum(times * targets, axis=1) / times.sum(axis=1)
+        return np.column_stack([slopes, _intercepts(slopes, self.levels, times, shares)])
+
+
+def _slopes(scores: Floats, targets: Floats, times: Floats) -> Floats:
+    """Fit logistic regressions of targets [B, N] on scores [N], clips counting `times` [B, N]; slopes [B].
+
+    By Newton's method with halved steps (Lin, Lin and Weng, Machine Learning 2007).
+    """
+    spread = float(scores.std())
+    if spread <= 1e-12 * (1 + float(np.abs(scores).max())):
+        return np.zeros(len(times))
+    z = scores / spread
+    n, shares = times.sum(axis=1), np.sum(times * targets, axis=1) / times.sum(axis=1)
+    fitted = np.column_stack([np.zeros(len(times)), np.log(shares / (1 - shares))])
+
+    def loss_of(sigmoids: Floats) -> Floats:
+        """Sum the weighted log losses of each fit [B]."""
+        logits = sigmoids[:, :1] * z + sigmoids[:, 1:]
+        return np.asarray(np.sum(times * (np.logaddexp(0, logits) - targets * logits), axis=1))
+
+    loss = loss_of(fitted)
+    for _ in range(MAX_STEPS):
+        p = expit(fitted[:, :1] * z + fitted[:, 1:])
+        error, curvature = times * (p - targets), times * p * (1 - p)
+        gradient = np.column_stack([error @ z, error.sum(axis=1)])
+        # A very small penalty determines the slope if all scores that count are equal.
+        a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
+        steps = [c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]]
+        step = np.column_stack(steps) / (a * c - b * b)[:, None]
+        going = np.abs(gradient).max(axis=1) > 1e-9 * n
+        if not going.any():
+            break
+        length = going.astype(np.float64)
+        for _ in range(30):
+            tried = fitted - length[:, None] * step
+            new = loss_of(tried)
+            worse = going & ~(new <= loss)
+            if not worse.any():
+                break
+            length = np.where(worse, length / 2, length)
+        if not (going & ~worse).any():
+            break  # no further decrease within rounding
+        fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
+    return np.asarray(fitted[:, 0] / spread)
+
+
+def _intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
+    """Find the intercepts [B] with which mean probabilities are `shares` [B], by bisection."""
+    logits, n = slopes[:, None] * levels, times.sum(axis=1)
+    middle = np.log(shares / (1 - shares))
+    low, high = middle - logits.max(axis=1), middle - logits.min(axis=1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = np.sum(times * expit(logits + middle[:, None]), axis=1) / n > shares
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.asarray((low + high) / 2)

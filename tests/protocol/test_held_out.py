@@ -1,0 +1,79 @@
+"""What is learnt from held-out scores sees no shift between folds, and no movie's own level."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from obygaze_models.protocol import HeldOut, best_threshold
+
+
+def planted(seed, strengths, n_movies=8, n_clips=40):
+    """Scores of models that know `strengths` of the label, and movies of different shares of positives."""
+    rng = np.random.default_rng(seed)
+    movies = np.repeat(np.arange(n_movies), n_clips)
+    y = (rng.random(movies.size) < rng.uniform(0.1, 0.6, n_movies)[movies]).astype(np.int64)
+    return np.outer(y, strengths) + rng.normal(size=(movies.size, len(strengths))), y, movies
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 9), st.lists(st.floats(-50, 50), min_size=8, max_size=8))
+def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(seed, shifts):
+    scores, y, movies = planted(seed, (0.6, -0.4))
+    shift = np.array(shifts)[movies]
+    plain = HeldOut(scores, y, movies, zeros=np.zeros(scores.shape))
+    moved = HeldOut(scores + shift[:, None], y, movies, zeros=np.zeros(scores.shape) + shift[:, None])
+    weights, intercept = plain.weights()
+    np.testing.assert_allclose(moved.weights()[0], weights, rtol=1e-4)
+    assert moved.weights()[1] == pytest.approx(intercept, abs=1e-3)
+    one = HeldOut(scores[:, 0], y, movies, zeros=np.zeros(len(y)))
+    other = HeldOut(scores[:, 0] + shift, y, movies, zeros=shift)
+    np.testing.assert_allclose(other.sigmoids(), one.sigmoids(), atol=1e-5)
+
+
+def test_a_movie_that_several_models_tested_is_centred_in_each_fold():
+    scores, y, movies = planted(0, (1.0,))
+    folds = np.arange(len(y)) % 2
+    centred = HeldOut(scores[:, 0] + 100 * folds, y, movies, folds).centred()
+    for movie in range(8):
+        for fold in (0, 1):
+            assert centred[(movies == movie) & (folds == fold)].mean() == pytest.approx(0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 99), st.lists(st.floats(-1, 1), min_size=2, max_size=4))
+def test_no_weight_is_below_0_and_without_any_the_best_one_decides_alone(seed, strengths):
+    scores, y, movies = planted(seed, strengths, n_clips=15)
+    held_out = HeldOut(scores, y, movies)
+    weights, intercept = held_out.weights()
+    assert (weights >= 0).all()
+    assert weights.any()
+    centred = held_out.centred()
+    rising = centred.T @ y / centred.std(axis=0)
+    if rising.max() <= 0:
+        assert weights.tolist() == (np.arange(len(strengths)) == rising.argmax()).tolist()
+    p = 1 / (1 + np.exp(-(held_out.levels @ weights + intercept)))
+    assert p.mean() == pytest.approx(y.mean())
+
+
+def test_weights_are_those_of_logistic_regression_where_all_are_above_0():
+    scores, y, movies = planted(1, (0.8, 0.5))
+    z = HeldOut(scores, y, movies).centred()
+    spread = z.std(axis=0)
+    oracle = LogisticRegression(C=1.0, tol=1e-12).fit(z / spread, y)
+    np.testing.assert_allclose(HeldOut(scores, y, movies).weights()[0], oracle.coef_[0] / spread, rtol=1e-4)
+
+
+def test_slopes_are_those_of_logistic_regression_but_for_platts_targets():
+    scores, y, movies = planted(2, (0.9,), n_clips=500)
+    held_out = HeldOut(scores[:, 0], y, movies)
+    times = np.random.default_rng(0).integers(0, 3, (2, 8)).astype(float)[:, movies]
+    for (slope, _), counts in zip(held_out.sigmoids(times), times, strict=True):
+        oracle = LogisticRegression(C=1e8, tol=1e-10).fit(held_out.centred()[:, None], y, counts)
+        assert slope == pytest.approx(oracle.coef_[0, 0], rel=5e-3)
+
+
+def test_a_threshold_is_of_the_scores_as_they_are():
+    scores, y, movies = planted(3, (1.0,))
+    assert HeldOut(scores[:, 0], y, movies).threshold() == best_threshold(y, scores[:, 0])
