@@ -1,6 +1,6 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -218,22 +218,23 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         match self.choose:
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
-                scores = self._held_out(tried, inner, parameter)
-                losses = [log_loss(inner.y, logits) for logits, _ in scores]
+                scores, means = self._held_out(tried, inner, parameter)
+                losses = [log_loss(inner.y, logits) for logits in scores]
                 best = int(np.argmin(losses))
                 self.candidates_ = candidates(parameter.rsplit("__", maxsplit=1)[-1], values, losses, best)
-                return clone(tried[best]), scores[best]
+                return clone(tried[best]), np.stack([scores[best], means(best)])
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(inner, parameter, fitted)
             case _:
-                return clone(self.estimator), self._held_out([clone(self.estimator)], inner)[0]
+                (scores,), means = self._held_out([clone(self.estimator)], inner)
+                return clone(self.estimator), np.stack([scores, means(0)])
 
     def _held_out(
         self, tried: Sequence[Any], inner: "_InnerFolds", parameter: str = ""
-    ) -> NDArray[np.float64]:
-        """Score each clip by each estimator, fitted without its fold: scores and zeros [E, 2, N].
+    ) -> tuple[NDArray[np.float64], Callable[[int], NDArray[np.float64]]]:
+        """Score each clip by each estimator, fitted without its fold [E, N]; they differ by `parameter`.
 
-        The estimators differ by `parameter`.
+        Returned with what gives the mean scores of training clips [N] by one of them.
         """
         first = None
         if isinstance(self.estimator, Pipeline) and not inner.params:
@@ -241,7 +242,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             if before and parameter.startswith(f"{last}__"):
                 # What comes before the last step learns the same whatever the parameter's value.
                 first, tried = self.estimator[:-1], [estimator[-1] for estimator in tried]
-        scores = np.empty((len(tried), 2, len(inner.y)))
+        scores, kept = np.empty((len(tried), len(inner.y))), []
         for out in inner:
             known, held_out, labels = inner.X[~out], inner.X[out], inner.y[~out]
             if first is not None:
@@ -256,9 +257,13 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 for model in models:
                     model.fit(known, labels, **inner.params_of(~out))
             for index, model in enumerate(models):
-                scores[index, 0, out] = scores_of(model, held_out)
-                scores[index, 1, out] = mean_score(model, known)
-        return scores
+                scores[index, out] = scores_of(model, held_out)
+            kept.append((out, models, some_of(known)))
+
+        def means(index: int) -> NDArray[np.float64]:
+            return np.sum([out * mean_score(models[index], some) for out, models, some in kept], axis=0)
+
+        return scores, means
 
     def _stop_early(
         self, inner: "_InnerFolds", parameter: str, fitted: str
@@ -352,9 +357,14 @@ SOME = 256
 """Clips whose scores are averaged where there are more, so that a mean costs little."""
 
 
+def some_of(X: Any) -> Any:
+    """Take about `SOME` clips of X [N, ...], evenly."""
+    return X[:: max(1, len(X) // SOME)]
+
+
 def mean_score(estimator: Any, X: Any, **params: Any) -> float:
     """Average scores over clips X that an estimator was trained on: what is known of its intercept."""
-    return float(scores_of(estimator, X[:: max(1, len(X) // SOME)], **params).mean())
+    return float(scores_of(estimator, some_of(X), **params).mean())
 
 
 def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
