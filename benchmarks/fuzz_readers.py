@@ -18,8 +18,9 @@ from safetensors.torch import save
 
 from obygaze_features.backbones.checkpoint import load_state_dict
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.commands.store_exchange import read_pth
 from obygaze_features.errors import ObygazeError
+from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.import_files import read_pth
 from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.manifest import import_spans, load_codebook
 from obygaze_features.manifest.importers.film_windows import read_parts
@@ -190,7 +191,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "hdf5 table": ("h5", matrix.getvalue(), read_table),
         "anndata": ("h5ad", annotated.getvalue(), read_table),
         "npz": ("npz", arrays.getvalue(), read_table),
-        "pth": ("pth", tensor.getvalue(), read_pth),
+        "pth": ("pth", tensor.getvalue(), partial(read_pth, choice=ArrayChoice())),
         "checkpoint": ("bin", state.getvalue(), read_state),
         "safetensors": ("safetensors", save({"a": torch.ones(2)}), read_state),
     }
