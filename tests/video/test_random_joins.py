@@ -66,7 +66,7 @@ def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_f
     assert (np.diff(times) > 0).all() or said(frames)
     if frames.status == "ok" and not cut:
         assert found == expected
-        if gap_free(starts, lengths):
+        if gap_free(starts, lengths) and min(lengths) > 1:  # behind one picture a step of two is no sign
             line = np.arange(len(found)) * STEP_S
             assert np.abs(frames.time_s - frames.time_s[0] - line).max() < 0.002 or said(frames)
     shown, numbers = np.array(frames.time_s), np.array(found)
