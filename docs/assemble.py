@@ -31,7 +31,7 @@ BESIDE = {
 NAVIGATION = {
     "First hour": ("first-hour", "installing"),
     "How to": (
-        *("corpora", "codebooks", "shots", "backbones", "gpu", "slurm", "large", "lsmdc"),
+        *("corpora", "codebooks", "shots", "backbones", "encoders", "gpu", "slurm", "large", "lsmdc"),
         *("sharing", "models", "predict", "joint", "text-search"),
         *("film-page", "film-programmers", "film-compare", "python", "gallery/index"),
     ),
