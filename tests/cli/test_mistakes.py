@@ -92,14 +92,10 @@ MISTAKES = f"""
     expected one JSON object of provenance fields
 2 store import in/films.csv in/npy x {HEADS} --ids in/ids.txt
     --ids is for --from table
-2 store import in/films.csv in/npy x {HEADS} --columns f*
-    --columns is for --from table
 1 store import in/films.csv in/npy x {HEADS} --pattern {{clip_id}}
     178 of 180 clips have no features to import, the first is f0-14
 1 store import in/segments.csv in/npy x {HEADS} --pattern {{clip_id}}
     none of its 3 names is a clip's: it has 'f0-00', and by --pattern
-2 store import in/films.csv in/npy x {HEADS} --key pooled
-    --key is for --from pth
 2 weights verify in/video.mp4 --sha256 12
     '12' is not 64 hexadecimal digits
 1 weights fetch descriptors
