@@ -332,7 +332,17 @@ def _check_classes(
 
 
 def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Refuse a feature that is the label of every clip (|r| = 1), unless chance may make one of few clips."""
+    """Refuse an imported feature that is the label of every clip (|r| = 1), unless chance makes one of few.
+
+    What was extracted from films has seen no label, and a feature of it may be as good as that.
+    """
+    made = {} if data.group is None else data.group.provenance
+    parts = [(part.start, part.stop, part.provenance) for part in data.modalities] or [
+        (0, data.X.shape[1], made)
+    ]
+    taken = np.zeros(data.X.shape[1], bool)
+    for start, stop, provenance in parts:
+        taken[start:stop] = not provenance or provenance.get("imported") is True
     X = data.X
     for name, codes in labels.items():
         rows = codes != NOT_ASKED
@@ -341,7 +351,7 @@ def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> No
         y = codes[rows] - codes[rows].mean()
         values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
         scale = np.sum(values**2, axis=0) * np.sum(y**2)
-        same = np.flatnonzero((scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale))
+        same = np.flatnonzero(taken & (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale))
         if len(same):
             raise ProtocolError(
                 f"{data.backbone}: feature {same[0]} (of 0 to {X.shape[1] - 1}) equals the label {name} of "
