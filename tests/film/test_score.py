@@ -344,11 +344,12 @@ def test_what_is_said_is_kept_shown_and_exported_if_asked_for(trained, tmp_path)
     assert not (tmp_path / "silent" / "subtitles.csv").exists()
     read = Timeline.read(tmp_path / "said")
     assert read.subtitles.to_dict("records") == [
-        {"start_s": 10.5, "end_s": 12.0, "text": "Give me the"},
+        {"start_s": 10.5, "end_s": 12.0, "text": "Give me the <gun>"},
         {"start_s": 60.0, "end_s": 62.0, "text": "No"},
     ]
     pages = [film_page([one]) for one in (silent, read)]
-    assert ["Give me the" in page for page in pages] == [False, True]
+    assert ["Give me the &lt;gun&gt;" in page for page in pages] == [False, True]
+    assert "<gun>" not in pages[1]
     assert 'data-t="10.5"' in pages[1]
     tiers = [export(one, "eaf") for one in (silent, read)]
     assert ["obygaze: subtitles" in text for text in tiers] == [False, True]
