@@ -133,9 +133,13 @@ def test_shots_are_found_on_frames_decoded_once_where_nothing_is_seen(tmp_path):
     assert not [note for note in notes if "second time" in note]
 
 
-def hum(marked, generator, seconds=1.0):
-    """What is heard of a level: a tone, or noise."""
-    return tone(330, seconds, 0.1) if marked else noise(generator, seconds)
+def hum(marked, generator):
+    """What is heard of a level for a second: a tone after a moment of noise, never as long, or noise alone."""
+    heard = noise(generator, 1.0)
+    if marked:
+        start = int(generator.integers(4_410, 22_050))
+        heard[start:] = tone(330, 1.0, 0.1)[start:]
+    return heard
 
 
 def noise(generator, seconds):
@@ -171,7 +175,7 @@ def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path)
     run = om.evaluate(data, specs, "en_s")
     om.save_models(run, data, ["linear"], tmp_path, models=specs, licence="CC0-1.0")
     generator = np.random.default_rng(1)
-    heard = np.concatenate([hum(part % 2, generator, 4.0) for part in range(6)])
+    heard = np.concatenate([hum(second // 4 % 2, generator) for second in range(24)])
     film = write_film(tmp_path / "film.mp4", {"eng": heard}, seconds=24.0)
     out = tmp_path / "out"
     cut = ["--window", "1", "--hop", "1", "--shots", "none", "--out", str(out)]
