@@ -77,7 +77,9 @@ def mean_share(store, path):
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
 def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
-    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARES[2], abs=0.03)
+    # Over such corpora the mean is unbiased: .198 (SD .020) of 85 of them, asked about 30 new films each.
+    # New films' shares lie .032 apart, so that of three new films the mean has an SD of .027.
+    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARES[2], abs=0.06)
 
 
 def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_film_still_ranked(planted):
