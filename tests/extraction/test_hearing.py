@@ -134,7 +134,7 @@ def test_shots_are_found_on_frames_decoded_once_where_nothing_is_seen(tmp_path):
 
 
 def hum(marked, generator):
-    """What is heard of a level for a second: a tone after a moment of noise, never as long, or noise alone."""
+    """What is heard of a level for a second: a tone after a moment of noise, or noise alone."""
     heard = noise(generator, 1.0)
     if marked:
         start = int(generator.integers(4_410, 22_050))
