@@ -46,7 +46,8 @@ def joins(draw):
 
 @pytest.mark.long
 @pytest.mark.xfail(
-    strict=False, reason="some joins still give a picture the time of another, unsaid (docs/decoding.md)"
+    strict=False,
+    reason="some parts fail to encode, a time is off by 2 ms, some seams leave no sign",
 )
 @settings(max_examples=300)
 @given(join=joins())
