@@ -268,7 +268,7 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1
         options = {"preset": "veryfast", "qp": "26", "g": str(2 * rate), "bf": "2"}
-        stream.options = options | {"x264-params": "cpu-independent=1"}
+        stream.options = options | {"x264-params": "cpu-independent=1"}  # type: ignore[assignment]
         for image in frames:
             if not stream.codec_context.is_open:
                 stream.height, stream.width = image.shape[:2]

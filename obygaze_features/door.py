@@ -85,7 +85,7 @@ def open_regular(path: Path | str, most: int | None = None, *, links: bool = Tru
     elif not stat.S_ISREG(status.st_mode):
         wrong = InputError(f"{path}: {NO_FILE}")
     elif most is not None and status.st_size > most:
-        wrong = InputError(_too_large(path, most))
+        wrong = InputError(_too_large(path, most))  # type: ignore[arg-type]
     if wrong is not None:
         os.close(descriptor)
         raise wrong

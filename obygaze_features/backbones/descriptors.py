@@ -195,7 +195,7 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
     magnitude = np.sqrt(along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2).astype(np.float32)
-    orientations = _shares(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)
+    orientations = _shares(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
     return np.concatenate(
         [_mean(magnitude)[:, None], np.sqrt(_variance(magnitude))[:, None], orientations], axis=1
     )

@@ -185,7 +185,7 @@ class Meter:
             above, below, left, right = self._crop
             grey = self._reformatter.reformat(frame, format="gray", threads=1).to_ndarray()
             part = grey[above : len(grey) - below, left : grey.shape[1] - right]
-            frame = VideoFrame.from_ndarray(np.ascontiguousarray(part), format="gray")
+            frame = VideoFrame.from_ndarray(np.ascontiguousarray(part), format="gray")  # type: ignore[arg-type]
         reformatted = self._reformatter.reformat(
             frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
         )

@@ -185,7 +185,7 @@ class Stream:
     def from_record(cls, record: dict[str, Any]) -> "Stream":
         """Read what `record` returned."""
         return cls(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}  # type: ignore[arg-type]
         )
 
 
@@ -222,7 +222,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
-        bits=source.context.format.components[0].bits if pixels != UNKNOWN else 8,
+        bits=source.context.format.components[0].bits if pixels != UNKNOWN else 8,  # type: ignore[union-attr]
         matrix=int(source.context.colorspace),
         transfer=int(source.context.color_trc),
         primaries=int(source.context.color_primaries),
@@ -249,7 +249,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
     width, height = source.context.width, source.context.height
     if stream.sample_aspect:
-        shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"
+        shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"  # type: ignore[operator]
         yield (
             f"pixels are not square ({stream.sample_aspect}): the pictures are given as stored, "
             f"{width}x{height}, and players show {shown}"
@@ -301,7 +301,7 @@ def _stream_data(source: Source) -> dict[str, str]:
         level = av.logging.get_level()
         av.logging.set_level(av.logging.INFO)  # else nothing is printed
         try:
-            text = source.container.dumps_format()
+            text = source.container.dumps_format()  # type: ignore[attr-defined]
         finally:
             av.logging.set_level(level)
     found, here, inside = dict[str, str](), False, False

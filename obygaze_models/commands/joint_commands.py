@@ -67,7 +67,7 @@ def sums(
     data = om.load_dataset(opened, clips, backbone=backbone)
     last = None if at is None else om.load_model(at)
     made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
-    with recorded(data, made, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
+    with recorded(data, made, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):  # type: ignore[union-attr]
         write_sums(made, output.path)
     about, cut = made.about, _cut(data, made) if last is None else None
     films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))

@@ -26,7 +26,7 @@ def audit_command(audit: Audit) -> click.Command:
     """Make the command of an audit from its declaration."""
     starts = bool(audit.lists or audit.commands)  # these need less than the audit
     command: Callable[..., Any] = partial(_run, audit)
-    command.__name__, command.__doc__ = audit.name, None  # type: ignore[attr-defined]
+    command.__name__, command.__doc__ = audit.name, None
     declared = report_output(audit.out, required=not starts, beside=True, figure=bool(audit.figure))
     run = declared(command)
     for option in reversed(audit.options):

@@ -39,12 +39,12 @@ def parameter(option: Option, *, required: bool | None = None, to: str = "") -> 
     several = {"metavar": option.metavar} if option.metavar else {}
     if option.argument:
         kind = None if option.type == "text" else PATH
-        several |= {"nargs": -1, "required": True} if option.multiple else {}
-        return click.argument(option.key, type=kind, **several)
+        several |= {"nargs": -1, "required": True} if option.multiple else {}  # type: ignore[dict-item]
+        return click.argument(option.key, type=kind, **several)  # type: ignore[arg-type]
     low = option.least if option.above is None else option.above
     kinds: dict[str, Any] = {
         "flag": {"is_flag": True},
-        "int": {"type": click.IntRange(option.least, option.most)},
+        "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]
         "float": {"type": click.FloatRange(low, option.most, min_open=option.above is not None)},
         "pair": {"nargs": 2},
         "span": {"nargs": 2, "type": float},

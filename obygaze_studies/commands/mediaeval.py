@@ -149,7 +149,7 @@ def score(truth: Path, runs: tuple[Path, ...], double: bool, output: ReportOutpu
     parts = [score_run(path.stem, run, clips, double=double) for path, run in read.items()]
     rows, notices = ([one for part in parts for one in part[place]] for place in (0, 1))
     held = "double" if double else "float32"
-    output.finish(make_report(rows, notices, {"inputs": inputs, "scores_held_as": held}))
+    output.finish(make_report(rows, notices, {"inputs": inputs, "scores_held_as": held}))  # type: ignore[arg-type]
 
 
 @click.command()

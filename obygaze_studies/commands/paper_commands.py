@@ -204,12 +204,12 @@ def _run(name: str, *, manifest: Path, stores: Sequence[Path], output: ReportOut
     redo: Callable[..., paper.Redone] = getattr(paper, name)
     inputs = paper.inputs(name, clips, opened) | settings
     with output.unfinished(inputs) as folder, progress_bar("training", "model") as progress:
-        made, kept = partial(output.made, folder=folder), folder / TRAINED
+        made, kept = partial(output.made, folder=folder), folder / TRAINED  # type: ignore[operator]
         redone = redo(clips, opened, **settings, progress=progress, kept=kept, made=made)
-        paper.write_tables(redone, folder)
+        paper.write_tables(redone, folder)  # type: ignore[arg-type]
         if name == "all_":
             page = paper.index(redone, clips, opened, policy=policy, seed=settings["seed"])
-            write_whole(folder / "index.md", page)
+            write_whole(folder / "index.md", page)  # type: ignore[operator]
     _finish(redone.reports, output, redone.notes)
     if name == "all_" and not output.as_json:
         click.echo(output.path / "index.md")
