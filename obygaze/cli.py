@@ -94,16 +94,7 @@ paper figure5 | studies.paper_commands:figure5 | Reproduce Figure 5 (decision tr
 paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analysis of the MLP).
 paper claims | studies.corpus_commands:claims | Test sentences of the papers on released data.
 mobygaze | studies.mobygaze_command:mobygaze | Evaluate modalities and experts of MObyGaze.
-audit | | Audit embeddings, captions and saliency for bias.
-  obygaze audit alpha --ratings ratings.csv --out alpha.csv
-audit eat | studies.audit:eat | Run embedding association tests.
-audit words | studies.audit:words | Count emotion words in captions.
-audit alpha | studies.audit:alpha | Compute Cronbach's alpha of raters.
-audit text-directions | studies.audit:text_directions | Compare texts of concepts with labelled CAVs.
-audit saliency | studies.audit:saliency | Measure Grad-CAM maps in regions of interest.
-audit gender-score | studies.audit:gender_score | Compute Gender Scores of captions.
-audit objects | studies.audit:objects | Find the objects of images with CLIP.
-audit cooc | studies.audit:cooc | Count co-occurrences of objects and genders.
+audit | studies.audit:audit | Audit embeddings, captions and saliency for bias.
 task | | Run benchmark tasks of related papers.
   obygaze task mediaeval15 score --help
 task mediaeval15 | | Run MediaEval 2015 Affective Impact of Movies.

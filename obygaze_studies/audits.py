@@ -6,16 +6,17 @@ Ours are declared in audits.toml; a package of another's adds one by an entry po
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.resources import files
 from inspect import unwrap
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+
+from obygaze_features.plugins import offered
 
 READERS = {
     "table": "obygaze_studies.audit_common.inputs:read_declared",
@@ -162,4 +163,6 @@ def audits() -> Mapping[str, Audit]:
     text = files(__package__).joinpath("audits.toml").read_text(encoding="utf-8")
     declared = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
     ours = msgspec.convert(declared, dict[str, Audit])
-    return ours | {point.name: point.load() for point in entry_points(group="obygaze.audits")}
+    return ours | {
+        name: replace(added, name=name) for name, added in offered("obygaze.audits", Audit).items()
+    }

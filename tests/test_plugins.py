@@ -1,7 +1,10 @@
-"""A package outside of ours adds a kind of file to import and a format to export, by one line each."""
+"""A package outside of ours adds a kind of file to import, a format to export and an audit by a line each."""
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from obygaze_features.plugins import offered
 
 from . import lab_package
 
+ROOT = Path(__file__).parents[1]
 IMPORTER = """
 from obygaze_features.manifest.spans.sources import SpanSource
 it = SpanSource(lambda given: (), lambda given: given.text.startswith("LAB"))
@@ -18,6 +22,19 @@ it = SpanSource(lambda given: (), lambda given: given.text.startswith("LAB"))
 EXPORTER = """
 from obygaze_film.exchange.registry import Format
 it = Format(lambda film: "LAB", ".lab", ("segments",))
+"""
+AUDIT = """
+from obygaze_studies.audit_common.findings import Finding
+from obygaze_studies.audits import Audit, Option
+
+def longest(captions):
+    return Finding(rows=sorted(captions, key=lambda row: -len(row["caption"]))[:1])
+
+it = Audit(
+    title="Longest caption", summary="Find the longest caption.", function=longest, table="Longest",
+    columns=["image_id", "caption"], sentence="the longest is of {image_id}",
+    options=[Option(name="captions", read="table", columns=["image_id", "caption"], help="CSV of captions.")],
+)
 """
 ASK = """
 from obygaze_features.manifest.spans.sources import SOURCES
@@ -36,6 +53,17 @@ def test_a_package_adds_an_importer_and_an_exporter(tmp_path):
     path = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
     done = subprocess.run([sys.executable, "-c", path + ASK], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["lab", "lab-out", "lab-out"]
+
+
+def test_a_package_adds_an_audit_with_its_command(tmp_path):
+    (tmp_path / "lab_audit.py").write_text(AUDIT)
+    lab_package.describe(tmp_path, "lab_audits", "[obygaze.audits]\nlab-longest = lab_audit:it\n")
+    (tmp_path / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
+    words = ["-m", "obygaze", "audit", "lab-longest", "--captions", "captions.csv", "--out", "found.csv"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "found.csv").read_text() == "image_id,caption\nb,a sleeping cat\n"
+    assert json.loads((tmp_path / "found.json").read_text())["record"]["audit"] == "lab-longest"
 
 
 def test_an_entry_point_of_another_class_is_refused_by_its_name(tmp_path, monkeypatch):

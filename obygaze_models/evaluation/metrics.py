@@ -255,7 +255,11 @@ class Metric:
     method_interval : bool
         Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
     shown : bool
-        Whether printed tables have one of a package or script; the files of a run always do.
+        Whether printed tables have it; the files of a run always do.
+    by_movie : int
+        Place among the tables by movie; 0 for a metric that has none.
+    answers : bool
+        Whether models are called better by it.
     of_levels : bool
         Whether it is of ordered levels, and not of two classes.
     """
@@ -269,6 +273,8 @@ class Metric:
     higher_is_better: bool = True
     method_interval: bool = True
     shown: bool = True
+    by_movie: int = 9
+    answers: bool = False
     of_levels: bool = False
 
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
@@ -288,8 +294,8 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("average_precision", "AP", "score", average_precision, random_ranking),
-        Metric("f1_pos", "F1 (positive)", "called", f1_pos, best_constant(f1_pos)),
+        Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
+        Metric("f1_pos", "F1 (positive)", "called", f1_pos, best_constant(f1_pos), by_movie=3),
         # Thresholds of different folds move together, and with them how many clips are called at all: an
         # interval from how movies differ covers .70 to .95 of what the method gives on average.
         Metric(
@@ -299,8 +305,18 @@ METRICS: dict[str, Metric] = {
             f1_weighted,
             best_constant(f1_weighted),
             method_interval=False,
+            by_movie=0,
         ),
-        Metric("f1_macro", "F1 (macro)", "called", f1_macro, best_constant(f1_macro), method_interval=False),
+        Metric(
+            "f1_macro",
+            "F1 (macro)",
+            "called",
+            f1_macro,
+            best_constant(f1_macro),
+            method_interval=False,
+            shown=False,
+            by_movie=0,
+        ),
         Metric(
             "balanced_accuracy",
             "balanced accuracy",
@@ -308,8 +324,9 @@ METRICS: dict[str, Metric] = {
             balanced_accuracy,
             fixed(0.5),
             method_interval=False,
+            by_movie=4,
         ),
-        Metric("auc", "AUC", "score", auc, fixed(0.5)),
+        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, answers=True),
     )
 }
 """Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""
@@ -325,8 +342,9 @@ LEVEL_METRICS: dict[str, Metric] = {
             fixed(0.0),
             bounds=(-1.0, 1.0),
             method_interval=False,
+            by_movie=1,
         ),
-        Metric("spearman", "Spearman", "score", spearman, fixed(0.0), bounds=(-1.0, 1.0)),
+        Metric("spearman", "Spearman", "score", spearman, fixed(0.0), bounds=(-1.0, 1.0), by_movie=2),
         Metric(
             "mean_absolute_error",
             "MAE (levels)",
@@ -335,6 +353,8 @@ LEVEL_METRICS: dict[str, Metric] = {
             median_level,
             bounds=(0.0, float("inf")),
             higher_is_better=False,
+            by_movie=3,
+            answers=True,
         ),
     )
 }

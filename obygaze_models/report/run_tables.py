@@ -29,24 +29,6 @@ from obygaze_models.report.blocks import (
     signed,
 )
 
-POOLED = (
-    *("average_precision", "f1_pos", "f1_weighted", "balanced_accuracy", "auc"),
-    *("quadratic_kappa", "spearman", "mean_absolute_error"),
-)
-"""Columns of the table of pooled metrics, if available; other metrics are in the run's files only."""
-
-SHORT = (
-    *("auc", "average_precision", "f1_pos", "balanced_accuracy"),
-    *("mean_absolute_error", "spearman", "quadratic_kappa"),
-)
-"""Metrics that `short_report` shows by movie, if available, the first with its interval."""
-
-BY_MOVIE = (
-    *("average_precision", "auc", "f1_pos", "balanced_accuracy"),
-    *("quadratic_kappa", "spearman", "mean_absolute_error"),
-)
-"""Metrics that have a table by movie, if available."""
-
 NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
 
@@ -68,13 +50,12 @@ def run_report(run: Run) -> Report:
     >>> report.blocks[0].title
     'AP by movie, mean of 6'
     """
-    metrics = metrics_of(run.predictions.n_classes)
+    metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
     for before, models in _tasks(run):
-        shown = [name for name in _shown(BY_MOVIE, models) if _n_movies(models, name)]
-        blocks += [_by_movie(_rankings(models, name), metrics[name], before) for name in shown]
+        shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
+        blocks += [_by_movie(_rankings(models, metrics[name]), metrics[name], before) for name in shown]
         blocks.append(_pooled(models, metrics, before))
-        blocks += _of_others(run, models, before)
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -93,10 +74,10 @@ def run_report(run: Run) -> Report:
 
 def short_report(run: Run) -> Report:
     """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
-    metrics = metrics_of(run.predictions.n_classes)
+    metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
     for before, models in _tasks(run):
-        first, *others = _shown(SHORT, models)
+        first, *others = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
         headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
         if not _n_movies(models, first):
             blocks.append(_pooled(models, metrics, before))
@@ -132,10 +113,12 @@ def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
         )
 
 
-def _shown(names: Sequence[str], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """Choose the metrics that a table has: balanced accuracy beside people, whose calls it compares."""
+def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """List the metrics shown by movie: balanced accuracy beside people, whose calls it compares."""
     some = next(iter(models.values()))
-    return [name for name in names if name in some and (name != "balanced_accuracy" or OTHER in models)]
+    listed = [name for name in metrics if name in some and metrics[name].shown and metrics[name].by_movie]
+    names = sorted(listed, key=lambda name: metrics[name].by_movie)
+    return [name for name in names if name != "balanced_accuracy" or OTHER in models]
 
 
 def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
@@ -148,9 +131,9 @@ def _of_call(values: Mapping[Any, Any], metric: Metric) -> float | None:
     return None if metric.reads == "score" else float(values[metric.name]["movie_mean"])
 
 
-def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: str) -> Mapping[str, Mapping[Any, Any]]:
+def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mapping[str, Mapping[Any, Any]]:
     """Leave out of a table of scores what people called."""
-    if (METRICS | LEVEL_METRICS)[metric].reads == "called":
+    if metric.reads == "called":
         return models
     return {name: values for name, values in models.items() if name != OTHER}
 
@@ -167,7 +150,7 @@ def _answers(run: Run) -> list[str]:
     wider than those of the trained models.
     """
     n_classes = run.predictions.n_classes
-    metric = METRICS["auc"] if n_classes == 2 else LEVEL_METRICS["mean_absolute_error"]
+    metric = next(metric for metric in metrics_of(n_classes).values() if metric.answers)
     several = run.metrics["task"].nunique() > 1
     answers = []
     for task, own in run.predictions.table.groupby("task", sort=False):
@@ -223,7 +206,9 @@ def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> li
 def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
     """Lay out metrics over all clips: of scores where one model gave them all."""
     some = next(iter(models.values()))
-    names = [name for name in metrics if name in POOLED and not some[name]["across_models"]]
+    names = [
+        name for name in metrics if name in some and metrics[name].shown and not some[name]["across_models"]
+    ]
     rows = [(model, *_numbers(by_metric, names, "pooled")) for model, by_metric in models.items()]
     rows.append(("(chance)", *_numbers(some, names, "pooled_chance")))
     titles = [metrics[name].title for name in names]
@@ -248,32 +233,13 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
 
 
-def _of_others(run: Run, models: Mapping[str, Mapping[Any, Any]], before: str) -> list[Block]:
-    """Lay out the metrics that packages and scripts add, of calls over all clips and of scores by movie."""
-    first = next(iter(models.values()))
-    known = metrics_of(run.predictions.n_classes, run.own_metrics)
-    others = {name: known[name] for name in first if name in known and name not in METRICS | LEVEL_METRICS}
-    blocks = []
-    for reads, key, what in (
-        ("called", "pooled", "all clips pooled"),
-        ("score", "movie_mean", "mean by movie"),
-    ):
-        names = [name for name, metric in others.items() if metric.shown and metric.reads == reads]
-        rows = [(model, *_numbers(by_metric, names, key)) for model, by_metric in models.items()]
-        rows.append(("(chance)", *_numbers(first, names, f"{key.partition('_')[0]}_chance")))
-        titles = [others[name].title for name in names]
-        title = f"{before}further metrics, {what}"
-        blocks += [Block(title, ("model", *titles), tuple(rows))] if names else []
-    return blocks
-
-
 def _limits(low: float, high: float) -> str:
     return NOTHING if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     shared = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
-    names = [name for name in metrics if name in POOLED and name in shared]
+    names = [name for name in metrics if metrics[name].shown and name in shared]
     drawn = run.metrics[run.metrics["n_seeds"] > 1]
     rows = tuple(
         (
@@ -425,8 +391,9 @@ def comparison_report(comparison: Comparison) -> Report:
 
 def _verdict(rows: Sequence[Row]) -> str:
     """Say whether the models differ in the first of their main metrics."""
-    row = next((row for name in SHORT for row in rows if row["metric"] == name), rows[0])
-    metric = (METRICS | LEVEL_METRICS)[row["metric"]]
+    known = METRICS | LEVEL_METRICS
+    row = next((row for row in rows if known[row["metric"]].answers), rows[0])
+    metric = known[row["metric"]]
     better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
     claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
     said = interval(row["difference"], row["low"], row["high"], signed=True)

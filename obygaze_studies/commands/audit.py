@@ -14,12 +14,27 @@ from obygaze_studies.commands.declared import parameter
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 
-def __getattr__(name: str) -> click.Command:
-    """Return the command of an audit; `obygaze.cli` asks for it as an attribute."""
-    known = {audit.replace("-", "_"): audit for audit in audits()}
-    if name not in known:
-        raise AttributeError(name)
-    return audit_command(audits()[known[name]])
+class Audits(click.Group):
+    """A command for each entry of the table, made when it is asked for."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """List the audits in the order of the table."""
+        return list(audits())
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Make the command of an audit."""
+        known = audits().get(cmd_name)
+        return audit_command(known) if known else None
+
+
+@click.group(cls=Audits)
+def audit() -> None:
+    """Audit embeddings, captions and saliency for bias.
+
+    \b
+    Examples:
+      obygaze audit alpha --ratings ratings.csv --out alpha.csv
+    """
 
 
 def audit_command(audit: Audit) -> click.Command:

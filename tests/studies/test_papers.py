@@ -3,13 +3,19 @@
 import re
 from pathlib import Path
 
-from obygaze.cli import CONTENTS, read_contents
+import click
+
+from tests.cli.walk import all_commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 
 
 def test_each_row_of_the_papers_names_a_command_that_exists_or_a_reason():
-    commands = {name for name, entry in read_contents(CONTENTS).items() if entry.target}
+    commands = {
+        path.removeprefix("obygaze ")
+        for path, command, _ in all_commands()
+        if not isinstance(command, click.Group) or command.invoke_without_command
+    }
     rows = [
         line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| 00")
     ]
