@@ -9,7 +9,6 @@ import pytest
 
 from obygaze_features import errors
 from obygaze_features.errors import ObygazeError
-from tests import surface
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
@@ -41,11 +40,6 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
             if node.module:
                 module = importlib.import_module(f"{package.__name__}.{node.module}")
                 assert getattr(package, alias.name) is getattr(module, alias.name)
-
-
-def test_the_surface_is_the_one_that_is_written_down():
-    """A change of it is a line of tests/surface.toml, and its commit says who asked for it."""
-    assert surface.count() == surface.written(), "python -m tests.surface prints the table of today"
 
 
 @pytest.mark.parametrize(
