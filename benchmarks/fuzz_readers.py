@@ -19,7 +19,7 @@ from safetensors.torch import save
 from obygaze_features.backbones.checkpoint import load_state_dict
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError
-from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import read_pth
 from obygaze_features.exchange.import_tables import read_ids, table_items
 from obygaze_features.manifest import import_spans, load_codebook

@@ -81,7 +81,7 @@ def open_source(
     clips: Collection[str] = (),
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
-    from obygaze_features.exchange.arrays import ArrayChoice
+    from obygaze_features.exchange.array_choice import ArrayChoice
     from obygaze_features.exchange.import_files import array_files, torch_files
     from obygaze_features.exchange.import_hdf5 import hdf5_items
     from obygaze_features.exchange.import_tables import table_items

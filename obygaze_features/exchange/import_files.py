@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_items import NOT_NPY, Arrays, ImportItem, refuse_giants
 from obygaze_features.file_kinds import NPY, NPZ, what, why_not
 from obygaze_features.torch_files import load_torch

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import files_below
 from obygaze_features.exchange.import_items import (
     DAMAGED,

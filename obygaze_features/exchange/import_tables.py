@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
-from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import (

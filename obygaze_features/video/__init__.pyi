@@ -26,4 +26,4 @@ from .stills import is_still as is_still
 from .stretches import Rest as Rest
 from .stretches import read_stretch as read_stretch
 from .stretches import why_not_in_stretches as why_not_in_stretches
-from .subtitles import read_subtitle_track as read_subtitle_track
+from .subtitle_tracks import read_subtitle_track as read_subtitle_track

@@ -131,14 +131,14 @@ class Mpeg4Pictures:
         if self.broken:
             return
         try:
-            pieces = [piece for piece in self._unpack.filter(packet) if piece.size]
+            pictures = [picture for picture in self._unpack.filter(packet) if picture.size]
         except FFmpegError:
             self.broken = True
             return
-        for piece in pieces:
-            self.kinds.append(vop_type(bytes(piece)))
-            self.pts.append(piece.pts)
-            self.small |= piece.size <= EMPTY_VOP_BYTES
+        for picture in pictures:
+            self.kinds.append(vop_type(bytes(picture)))
+            self.pts.append(picture.pts)
+            self.small |= picture.size <= EMPTY_VOP_BYTES
 
 
 def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:

@@ -104,8 +104,8 @@ class Source:
         """Yield MPEG-4 packets with one picture each, with packed B-frames split."""
         unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
         for packet in self.packets():
-            yield from (piece for piece in unpack.filter(packet) if piece.size)
-        yield from (piece for piece in unpack.filter(None) if piece.size)
+            yield from (picture for picture in unpack.filter(packet) if picture.size)
+        yield from (picture for picture in unpack.filter(None) if picture.size)
 
 
 @dataclass(slots=True)

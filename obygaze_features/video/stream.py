@@ -184,9 +184,10 @@ class Stream:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "Stream":
         """Read what `record` returned."""
-        return cls(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}  # type: ignore[arg-type]
-        )
+        told: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
+        return cls(**told)
 
 
 def side_data_names(packet: Any) -> list[str]:

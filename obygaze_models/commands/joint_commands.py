@@ -59,7 +59,7 @@ def sums(
     """
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
-    from obygaze_models.joint.given import RECORD, recorded
+    from obygaze_models.joint.sums_given import RECORD, recorded
 
     output.refuse_existing()
     clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})

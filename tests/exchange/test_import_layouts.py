@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.arrays import ArrayChoice
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import ImportItem, match

@@ -53,7 +53,7 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
     }
     if DECIDED_LEVEL in wanted:
         cells[DECIDED_ON] = root.get("DATE", "")
-    times = _Times(given, root, tiers, media)
+    times = _Slots(given, root, tiers, media)
     for tier, name in zip(tiers, ids, strict=True):
         if name not in chosen:
             continue
@@ -129,7 +129,7 @@ def _media(given: Given, root: Element) -> Element | None:
     return films[0] if films else None
 
 
-class _Times:
+class _Slots:
     """Times of annotations in milliseconds of the film: their own, their parents', or spread evenly."""
 
     def __init__(self, given: Given, root: Element, tiers: list[Element], media: Element | None) -> None:

@@ -24,7 +24,7 @@ RECORD: Final = "sums-given.jsonl"
 """End of the record's name, after that of the store, beside which it is; it stays in the lab."""
 
 
-class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A film in sums that were given out.
 
     Attributes
@@ -45,7 +45,7 @@ class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     clips: list[str]
     columns: dict[str, list[str]]
 
-    def apart(self, other: "Given") -> Iterator[int]:
+    def apart(self, other: "SumsGiven") -> Iterator[int]:
         """Count in how many clips this film's clips, labels and concepts differ from another delivery's."""
         yield len({*self.clips} ^ {*other.clips})
         for name in self.columns.keys() & other.columns.keys():
@@ -63,10 +63,10 @@ def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """
     with locked(path.parent, wait=True):
         lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-        earlier: dict[str, list[Given]] = {}
+        earlier: dict[str, list[SumsGiven]] = {}
         for number, line in enumerate(lines, 1):
             try:
-                given = msgspec.json.decode(line, type=Given)
+                given = msgspec.json.decode(line, type=SumsGiven)
             except msgspec.MsgspecError as error:
                 raise ModelError(
                     f"{path}: line {number}: {error}: mend it, as it guards your clips"
@@ -87,14 +87,14 @@ def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         yield
 
 
-def _films(data: Dataset, sums: Sums) -> Iterator[Given]:
+def _films(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
     about = sums.about
     rows, labels = asked_clips(data, about.target["name"])
     names, present = data.clip_ids[rows], data.labels.present[rows]
     columns = {"": labels, **dict(zip(about.concepts, present.T, strict=True))}
     for movie in about.movies:
         own = data.movies[rows] == movie
-        yield Given(
+        yield SumsGiven(
             movie=movie,
             features=f"{about.provenance_sha256} {about.features} {about.pool}",
             task=about.target["name"],
