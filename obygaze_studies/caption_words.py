@@ -7,13 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 
 from obygaze_features.store import open_store
 from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
-from obygaze_studies.audit_common.inputs import Row, read_rows, read_text
+from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
 
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -292,10 +291,7 @@ def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
         stops or commas.
     """
     kind = Annotated[dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(min_length=1)]
-    try:
-        lists: dict[str, tuple[str, ...]] = msgspec.json.decode(read_text(path), type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise AuditError(f"{path} is no object of emotion: list of words: {error}") from error
+    lists: dict[str, tuple[str, ...]] = read_json(path, kind, "object of emotion: list of words")
     for emotion, words in lists.items():
         for word in words:
             if tokens(word) != [word] or not word:

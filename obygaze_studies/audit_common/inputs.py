@@ -3,7 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from obygaze_features.manifest import read_table
 from obygaze_studies.audits import Option
@@ -27,7 +30,13 @@ def read_text(path: Path) -> str:
 
 
 def read_rows(
-    path: Path, needed: Sequence[str], *, unique: Sequence[str] = (), numbers: Sequence[str] = ()
+    path: Path,
+    needed: Sequence[str],
+    *,
+    columns: Sequence[str] = (),
+    choices: Mapping[Any, Sequence[str]] = MappingProxyType({}),
+    unique: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> tuple[Row, ...]:
     """Read a CSV table with a header.
 
@@ -35,6 +44,10 @@ def read_rows(
     ----------
     needed
         Columns that must be there, and filled in every row; further columns are kept.
+    columns
+        Columns that must be there, filled or not.
+    choices
+        Column of `needed` -> what may stand in it.
     unique
         Columns of `needed` that name a row together.
     numbers
@@ -45,17 +58,20 @@ def read_rows(
     ManifestError
         As `read_table` does.
     AuditError
-        An empty cell, one that is no number, two rows of one name, or no row at all.
+        An empty cell, one that is no number or none of the choices, two rows of one name, or no row at all.
     """
-    table = read_table(path, needed)
+    table = read_table(path, [*needed, *columns])
     if not table.rows:
         raise AuditError(f"{path} has a header but no row")
     gaps = [name for name in table.columns if name not in needed] if "*" in numbers else []
     rows = []
     for row in table.rows:
         for name in needed:
-            if not row.cells[name].strip():
-                raise AuditError(f"{path}, line {row.line}: the cell of column {name} is empty")
+            where, cell = f"{path}, line {row.line}, column {name}", row.cells[name]
+            if not cell.strip():
+                raise AuditError(f"{where}: the cell is empty")
+            if name in choices and cell not in choices[name]:
+                raise AuditError(f"{where}: {cell!r} is none of {', '.join(choices[name])}")
         key = ", ".join(f"{name} {row.cells[name]}" for name in unique or needed[:1])
         read = {name: _number(row.cells[name], f"{path}: {name} of {key}") for name in gaps or numbers}
         if any(row.cells[name].strip() and not math.isfinite(read[name]) for name in gaps):
@@ -96,11 +112,25 @@ def read_lines(path: Path) -> tuple[str, ...]:
     return names
 
 
-def read_items(path: Path) -> dict[str, Row]:
-    """Read a table of items: id -> columns. The id stands in the column item_id, or image_id."""
-    header = read_rows(path, ())[0]
-    key = "image_id" if "image_id" in header and "item_id" not in header else "item_id"
+def read_items(path: Path, *keys: str) -> dict[str, Row]:
+    """Read a table of items: id -> columns. The id stands in the first of the keys: item_id, or image_id."""
+    header, named = read_rows(path, ())[0], keys or ("item_id", "image_id")
+    key = next((key for key in named if key in header), named[0])
     return {row[key]: row for row in read_rows(path, [key], unique=[key])}
+
+
+def read_json(path: Path, kind: Any, what: str) -> Any:
+    """Read a JSON file as a type of msgspec's.
+
+    Raises
+    ------
+    AuditError
+        It is not `what`.
+    """
+    try:
+        return msgspec.json.decode(read_text(path), type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise AuditError(f"{path} is no {what}: {error}") from error
 
 
 def read_text_ids(path: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """`obygaze audit NAME`: one command for each entry of the table of audits."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -11,7 +11,7 @@ import click
 from obygaze_features.options import PATH, Result, prints_result
 from obygaze_studies.audits import Audit, Option, audits, resolve
 from obygaze_studies.commands.declared import parameter
-from obygaze_studies.commands.output import ReportOutput, report_output
+from obygaze_studies.commands.output import ReportOutput, report_output, write_rows
 
 
 class Audits(click.Group):
@@ -112,18 +112,6 @@ def _read(options: Sequence[Option], given: dict[str, Any]) -> dict[str, Any]:
             n = f"{len(partial_rows)} of {len(embedded.rows)} embeddings"
             click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
     return read
-
-
-def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:
-    """Write a table of texts, its header first, as CSV, and return what to say of it."""
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.lines import csv_line
-
-    lines = [csv_line(list(cells)) for cells in rows]
-    refuse_existing(path, force=force)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "".join(lines))
-    return f"{len(lines) - 1} {what} kept in {path}"
 
 
 @click.command()

@@ -7,6 +7,7 @@ import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.options import PATH, Output
+from obygaze_studies.commands.output import write_rows
 
 if TYPE_CHECKING:
     from obygaze_studies.mobygaze.import_segments import Records
@@ -69,8 +70,7 @@ def mobygaze(
       obygaze extract subtitles.csv stores/subtitles --backbone sentence
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
-    from obygaze_features.io import refuse_existing, write_whole
-    from obygaze_features.lines import csv_line
+    from obygaze_features.io import refuse_existing
     from obygaze_studies.mobygaze import import_mobygaze
 
     folder = folder_for(output)
@@ -78,9 +78,8 @@ def mobygaze(
     imported = import_mobygaze(source, folder, videos, records)
     write_imported(imported, output)
     if texts is not None:
-        lines = [csv_line(row) for row in (("text_id", "text"), *imported.texts)]
-        write_whole(texts, "".join(lines).encode())
-        click.echo(f"{texts}: subtitles of {len(imported.texts):,} segments", err=output.as_json)
+        said = write_rows([("text_id", "text"), *imported.texts], texts, "subtitles", force=output.force)
+        click.echo(said, err=output.as_json)
     elif imported.texts:
         click.echo(
             f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True

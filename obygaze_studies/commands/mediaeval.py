@@ -9,7 +9,7 @@ from obygaze_features.commands import folder_for, manifest_output, videos_option
 from obygaze_features.options import PATH, Output, Result, json_option, prints_result, show
 from obygaze_features.screen import table
 from obygaze_studies.commands.declared import declared
-from obygaze_studies.commands.output import ReportOutput, report_output
+from obygaze_studies.commands.output import ReportOutput, report_output, write_rows
 
 if TYPE_CHECKING:
     from obygaze_studies.mediaeval15.run_files import Subtask
@@ -32,12 +32,11 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
       obygaze task mediaeval15 labels scores.csv --pivots judgements.csv \\
           --out clips.csv
     """
-    from obygaze_features.io import refuse_existing, write_whole
     from obygaze_studies.mediaeval15.annotations import make_labels
 
-    refuse_existing(out, force=force)
     made = make_labels(scores, pivots)
-    write_whole(out, made.to_csv())
+    table = [made.columns, *([row[column] for column in made.columns] for row in made.rows)]
+    kept = write_rows(table, out, "clips", force=force)
     for clip_id, axis in made.rejected.items():
         click.echo(f"left out {clip_id}: its judgements on {axis} contradict each other", err=True)
     unknown = ", ".join(f"{number} without {axis}" for axis, number in made.unlabelled.items())
@@ -47,7 +46,7 @@ def labels(scores: Path, out: Path, pivots: Path | None, force: bool) -> Result:
         "unlabelled": made.unlabelled,
         "left_out": [*made.rejected],
     }
-    return document, f"{out}: {len(made.rows):,} clips ({unknown}), {len(made.rejected)} left out"
+    return document, f"{kept} ({unknown}), {len(made.rejected)} left out"
 
 
 @click.command()

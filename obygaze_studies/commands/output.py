@@ -1,6 +1,6 @@
 """Declare where the results of a study's command go, and write and print its report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import wraps
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.io import refuse_existing
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.lines import csv_line
 from obygaze_features.options import PATH, Output, output
 from obygaze_models.commands import finish, write_page
 from obygaze_studies.commands.declared import picture_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from obygaze_models.report import Report
 
 SUFFIXES = (".csv", ".json", ".md")
@@ -56,7 +55,7 @@ class ReportOutput(Output):
             import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
     @contextmanager
-    def unfinished(self, inputs: "Mapping[str, object]") -> "Iterator[Path | None]":
+    def unfinished(self, inputs: Mapping[str, object]) -> Iterator[Path | None]:
         """Yield a folder for tables as they are made, which becomes `out`; none if nothing is kept."""
         from obygaze_studies.unfinished import unfinished_folder
 
@@ -106,3 +105,12 @@ def report_output(
         return declared(run)
 
     return declare
+
+
+def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:
+    """Write a table of texts, its header first, as CSV, and return what to say of it."""
+    lines = [csv_line(list(cells)) for cells in rows]
+    refuse_existing(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(lines))
+    return f"{len(lines) - 1} {what} kept in {path}"

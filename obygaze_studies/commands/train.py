@@ -1,5 +1,6 @@
 """`obygaze train`: re-train a backbone."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -41,8 +42,8 @@ def xclip_lsmdc(dry_run: bool, as_json: bool, **options: Any) -> None:
     if dry_run:
         show_plan(make_plan(settings), as_json=as_json)
         return
-    with stop_on_signals() as stop:
-        outcome = train(settings, watch=ProgressBars(quiet=as_json), stopped=stop)
+    with stop_on_signals() as stop, ExitStack() as bars:
+        outcome = train(settings, watch=ProgressBars(bars, quiet=as_json), stopped=stop)
     if is_first():
         show_outcome(outcome, settings.out, as_json=as_json)
     if stop() and not outcome.complete:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from obygaze_studies.audit_common.embeddings import Embeddings
-from obygaze_studies.audit_common.inputs import Row, read_text, refuse_twins
+from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
@@ -201,11 +201,8 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
         Naming the file and the test: it is no such list, a field is missing or of another kind, a name comes
         twice.
     """
-    try:
-        kind = Annotated[tuple[EatTest, ...], Meta(min_length=1)]
-        tests: tuple[EatTest, ...] = msgspec.json.decode(read_text(path), type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise AuditError(f"{path} is no list of tests: {error}") from error
+    kind = Annotated[tuple[EatTest, ...], Meta(min_length=1)]
+    tests: tuple[EatTest, ...] = read_json(path, kind, "list of tests")
     for test in tests:
         for side in "xyab":
             chosen, where = getattr(test, side), f"{path}, test {test.name}, set {side.upper()}"

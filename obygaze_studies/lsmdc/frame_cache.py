@@ -1,8 +1,8 @@
 """Cache decoded clips: each clip is decoded once, in parallel, to a small file that all epochs read.
 
 A clip's frames are every int(rate)-th, at most 12 of them, as 8-bit squares: one file, uint8 `[F, h, w, 3]`
-in NumPy's format. `index.jsonl` has one line per clip with its source video; a clip whose video has changed
-is decoded again. Several trainings may share a cache.
+in NumPy's format. `index.jsonl` is a journal of one line per clip with its source video; a clip whose line is
+damaged, or whose video has changed, is decoded again. Several trainings may share a cache.
 
 Decode workers import this module: it must not import torch.
 """
@@ -10,23 +10,22 @@ Decode workers import this module: it must not import torch.
 import hashlib
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.errors import VideoError
-from obygaze_features.io import is_temporary, naming, write_whole
+from obygaze_features.io import is_temporary, write_whole
+from obygaze_features.lines import LineJournal, json_bytes, read_lines
 from obygaze_features.locks import locked
-from obygaze_features.video import Frames, at, decoder_versions, probe, read_frames, uniform
+from obygaze_features.video import Frames, at, decoder_versions, opened, probe, read_frames, uniform
 from obygaze_features.workers import Parent, WorkerPool
 from obygaze_studies.errors import TrainError
 
@@ -119,7 +118,12 @@ class FrameCache:
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
             if todo := self._missing(videos):
-                self._decode(todo, workers, progress, stopped)
+                progress(0, len(todo))
+                with closing(LineJournal(self.folder / INDEX)) as index:
+                    for number, entry in enumerate(self._decoded(todo, workers, stopped), start=1):
+                        index.append(asdict(entry), force=False)
+                        self._entries[entry.clip_id] = entry
+                        progress(number, len(todo))
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
     def count_missing(self, videos: Mapping[str, Path]) -> int:
@@ -144,13 +148,15 @@ class FrameCache:
         return frames
 
     def _missing(self, videos: Mapping[str, Path]) -> dict[str, Path]:
-        """Return the videos that are not cached as they are now."""
+        """Return the videos that are not cached as they are; of two lines of a clip the later is valid."""
         self._check_recipe()
-        self._entries = self._read_index()
+        index = self.folder / INDEX
+        lines: list[Any] = [line for _, line in read_lines(index) if line] if index.exists() else []
+        self._entries = {line["clip_id"]: CachedClip(**line) for line in lines}
         return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
 
     def _check_recipe(self) -> None:
-        path, text = self.folder / RECIPE, (json.dumps(self.recipe, indent=2) + "\n").encode()
+        path, text = self.folder / RECIPE, json_bytes(self.recipe)
         if not path.exists():
             if not all(map(is_temporary, self.folder.iterdir())):
                 raise TrainError(
@@ -163,47 +169,15 @@ class FrameCache:
                 "name another folder for --cache, or remove this one"
             )
 
-    def _read_index(self) -> dict[str, CachedClip]:
-        """Read the index: the later of two lines for a clip is valid; a truncated line is ignored."""
-        entries = {}
-        path = self.folder / INDEX
-        lines = path.read_bytes().split(b"\n") if path.exists() else []
-        for line in lines:
-            with suppress(ValueError, TypeError):  # truncated by a kill: the clip is decoded again
-                entry = CachedClip(**json.loads(line))
-                entries[entry.clip_id] = entry
-        return entries
-
     def _is_current(self, clip_id: str, video: Path) -> bool:
         entry = self._entries.get(clip_id)
-        if entry is None:
+        if entry is None or (entry.frames and not self._path(clip_id).exists()):
             return False
-        status = video.stat()
-        same = (entry.bytes, entry.modified_ns) == (status.st_size, status.st_mtime_ns)
-        return same and (not entry.frames or self._path(clip_id).exists())
+        return entry == replace(_entry(clip_id, video, entry.note), frames=entry.frames, sha256=entry.sha256)
 
     def _path(self, clip_id: str) -> Path:
         # 256 folders, since 100,000 files in one folder are slow on many file systems.
         return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
-
-    def _decode(
-        self,
-        videos: Mapping[str, Path],
-        workers: int,
-        progress: Callable[[int, int], None],
-        stopped: Callable[[], bool],
-    ) -> None:
-        progress(0, len(videos))
-        path = self.folder / INDEX
-        with naming(path), path.open("ab") as index:
-            if index.tell() and not path.read_bytes().endswith(b"\n"):  # a line truncated by a kill
-                index.write(b"\n")
-            for number, entry in enumerate(self._decoded(videos, workers, stopped), start=1):
-                index.write((json.dumps(asdict(entry)) + "\n").encode())
-                index.flush()
-                self._entries[entry.clip_id] = entry
-                progress(number, len(videos))
-            os.fsync(index.fileno())
 
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
@@ -221,13 +195,10 @@ class FrameCache:
                 event = pool.get(POLL_S)
                 if event is None or event.key not in waiting:
                     continue
-                waiting.remove(str(event.key))
-                if event.kind == "item":
-                    yield event.value
-                else:
-                    late = f"decoding took longer than {TIMEOUT_S:g} s"
-                    reason = "the decoder crashed on this file" if event.kind == "died" else late
-                    yield _entry(str(event.key), videos[str(event.key)], reason)
+                waiting.remove(clip_id := str(event.key))
+                late = f"decoding took longer than {TIMEOUT_S:g} s"
+                reason = "the decoder crashed on this file" if event.kind == "died" else late
+                yield event.value if event.kind == "item" else _entry(clip_id, videos[clip_id], reason)
 
 
 def digest_of(entries: Iterable[CachedClip]) -> str:
@@ -287,10 +258,8 @@ def frame_rate(path: Path) -> float:
     VideoError
         If the file cannot be opened or states none.
     """
-    probe(path)  # raises a clear error if the file cannot be opened
-    with av.open(str(path), metadata_errors="replace") as container:
-        stream = container.streams.best("video")
-        rate = None if stream is None else stream.guessed_rate
+    with opened(path) as source:
+        rate = source.stream.guessed_rate
     if not rate:
         raise VideoError("the file states no frame rate", path)
     return float(rate)

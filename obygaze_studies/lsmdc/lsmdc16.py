@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
 
@@ -46,7 +47,7 @@ def read_annotations(folder: Path) -> dict[str, tuple[Caption, ...]]:
     Raises
     ------
     TrainError
-        If a file is missing or a line is malformed.
+        If a line is malformed.
     """
     return {split: read_captions(folder / name) for split, name in FILES.items()}
 
@@ -57,17 +58,10 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
     Raises
     ------
     TrainError
-        If there is no such file, or a line does not have six fields; the message names it.
+        If a line does not have six fields; the message names it.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        wanted = ", ".join(FILES.values())
-        raise TrainError(
-            f"{path}: there is no such file; --annotations names the folder with {wanted}"
-        ) from None
     captions = []
-    for number, raw in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1):
+    for number, raw in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), start=1):
         where = f"{path} line {number}"
         try:
             values = raw.decode().strip().split("\t")
@@ -93,10 +87,8 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
     Raises
     ------
     TrainError
-        If there is no such folder, it has no video of any clip, or two files have the same clip id.
+        If it has no video of any clip, or two files have the same clip id.
     """
-    if not folder.is_dir():
-        raise TrainError(f"{folder}: there is no such folder; --videos names the folder of the clips")
     wanted = set(clip_ids)
     videos: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
@@ -174,18 +166,11 @@ def read_titles(path: Path) -> tuple[str, ...]:
 
     Raises
     ------
-    TrainError
-        If the file is missing, is not UTF-8, or names no film.
+    AuditError, TrainError
+        If the file is not UTF-8, or names no film.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise TrainError(
-            f"{path}: there is no such file; --exclude-movies names a file with one title per line"
-        ) from None
-    except UnicodeDecodeError:
-        raise TrainError(f"{path}: not UTF-8") from None
-    titles = tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+    lines = (line.strip() for line in read_text(path).splitlines())
+    titles = tuple(line for line in lines if line and not line.startswith("#"))
     if not titles:
         raise TrainError(f"{path}: names no film; expected one title per line")
     return titles

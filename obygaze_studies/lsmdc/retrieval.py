@@ -7,7 +7,6 @@ columns and so causes a tie.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,10 @@ from obygaze_studies.lsmdc.step import embed_videos, similarities
 
 BLOCK = 64  # sentences and clips that are scored together, as in the original
 AT = (1, 5, 10)
-Ranks = NDArray[np.float64]
+
+Ranks = dict[str, NDArray[np.float64]]
+"""0-based ranks of N queries, each counted once: `optimistic`, the number of candidates that score strictly
+better than the match; `mean`, that and half of the number of ties; `pessimistic`, that and all of them."""
 
 
 @torch.no_grad()
@@ -74,6 +76,16 @@ def evaluate(
     return measures(scores.cpu().numpy(), own)
 
 
+def in_words(measures: Mapping[str, Any]) -> str:
+    """Format the result of an evaluation as one line, with the set sizes it depends on."""
+    parts = []
+    for direction in ("text_to_video", "video_to_text"):
+        published = measures["published"][direction]["R@1"]
+        safe = measures["tie_safe"][direction]["mean"]["R@1"]
+        parts.append(f"{direction.replace('_', ' ')} R@1 {published:.1f} (tie-safe {safe:.1f})")
+    return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
+
+
 def text_to_video_r1(measures: Mapping[str, Any]) -> float:
     """Return the epoch selection criterion: published text-to-video R@1, in percent."""
     value: float = measures["published"]["text_to_video"]["R@1"]
@@ -102,41 +114,17 @@ def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
     square = scores[:, own]
-    both: Mapping[str, TieSafeRanks] = {
-        "text_to_video": text_to_video(scores, own),
-        "video_to_text": video_to_text(scores, own),
-    }
+    published = {"text_to_video": published_ranks(square), "video_to_text": published_ranks(square.T)}
+    tie_safe = {"text_to_video": text_to_video(scores, own), "video_to_text": video_to_text(scores, own)}
     return {
         "sentences": scores.shape[0],
         "clips": scores.shape[1],
-        "published": {
-            "text_to_video": summarise(published_ranks(square)),
-            "video_to_text": summarise(published_ranks(square.T)),
-        },
+        "published": {direction: summarise(ranks) for direction, ranks in published.items()},
         "tie_safe": {
-            direction: {how: summarise(getattr(ranks, how)) for how in ("optimistic", "mean", "pessimistic")}
-            for direction, ranks in both.items()
+            direction: {how: summarise(of) for how, of in ranks.items()}
+            for direction, ranks in tie_safe.items()
         },
     }
-
-
-@dataclass(frozen=True, slots=True)
-class TieSafeRanks:
-    """0-based ranks of N queries, each counted once.
-
-    Parameters
-    ----------
-    optimistic
-        Number of candidates that score strictly better than the match.
-    mean
-        The optimistic rank plus half of the number of ties.
-    pessimistic
-        The optimistic rank plus the number of ties.
-    """
-
-    optimistic: Ranks
-    mean: Ranks
-    pessimistic: Ranks
 
 
 def _blocks(items: int) -> Iterator[slice]:
@@ -157,7 +145,7 @@ def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     return ranks
 
 
-def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
+def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> Ranks:
     """Rank each text's clip among all clips.
 
     Parameters
@@ -171,7 +159,7 @@ def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
     return _ties((scores > right).sum(axis=1), (scores == right).sum(axis=1) - 1)
 
 
-def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> TieSafeRanks:
+def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> Ranks:
     """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
     better, equal = [], []
     for column in range(scores.shape[1]):
@@ -192,6 +180,6 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
     }
 
 
-def _ties(better: NDArray[Any], equal: NDArray[Any]) -> TieSafeRanks:
+def _ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
     better, equal = better.astype(float), equal.astype(float)
-    return TieSafeRanks(better, better + equal / 2, better + equal)
+    return {"optimistic": better, "mean": better + equal / 2, "pessimistic": better + equal}

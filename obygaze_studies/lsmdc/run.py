@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from obygaze_features.backbones import Weights, load_state_dict
+from obygaze_features.cores import usable_cores
 from obygaze_features.io import file_sha256
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
-from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
-from obygaze_studies.lsmdc.retrieval import evaluate, text_to_video_r1
+from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
+from obygaze_studies.lsmdc.retrieval import evaluate, in_words, text_to_video_r1
 from obygaze_studies.lsmdc.samples import (
     LeftOut,
     Pairs,
@@ -73,13 +74,10 @@ class TrainingCallbacks:
     """Callbacks of a training, called in process 0 only; this base class ignores them all."""
 
     def say(self, text: str) -> None:
-        """Receive a note about the data or the run."""
+        """Receive a note about the data or the run, or the measures of an evaluation."""
 
     def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
         """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
-
-    def measured(self, split: str, epoch: int, measures: Mapping[str, Any]) -> None:
-        """Receive the measures of an evaluation."""
 
 
 def train(
@@ -109,7 +107,7 @@ def train(
     device = choose_device(settings.device)
     plan = make_plan(settings)
     # All processes run this: one decodes, the others wait for the cache first, then for each other.
-    workers = settings.workers or default_workers()
+    workers = settings.workers or usable_cores()
     decoding = partial(watch.progress, what="decoding", unit="clip")
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
@@ -259,7 +257,7 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
         epoch = self.position.epoch
-        measures = self._measure("validation")
+        measures = self._measure("validation", epoch)
         best = self.position.best_epoch
         r1 = text_to_video_r1(measures)
         if best < 0 or r1 >= text_to_video_r1(self.position.measures[best]):
@@ -279,7 +277,6 @@ class Training:
                 self.folder.write_model(self.folder.model.name, originals, record)
             self.folder.write_json("epochs.json", at.measures)
         self.position = at
-        self.watch.measured("validation", epoch, measures)
 
     def _test(self) -> dict[str, Any]:
         """Evaluate the chosen epoch on the test set, and write the card."""
@@ -287,16 +284,15 @@ class Training:
         weights = Weights(files=(self.folder.model,))
         port = self.plan.size.to_port(weights.name, load_state_dict(weights))
         self.network.load_state_dict(port)
-        measures = self._measure("test")
+        measures = self._measure("test", self.position.best_epoch)
         if self.processes.rank == 0:
             self.folder.write_json("test.json", measures)
             at = self.position
             self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, measures))
-        self.watch.measured("test", self.position.best_epoch, measures)
         return measures
 
-    def _measure(self, split: str) -> dict[str, Any]:
-        return evaluate(
+    def _measure(self, split: str, epoch: int) -> dict[str, Any]:
+        measures = evaluate(
             self.network,
             self.pairs[split],
             self.device,
@@ -304,6 +300,8 @@ class Training:
             arithmetic=self.plan.settings.arithmetic,
             progress=partial(self.watch.progress, what=split, unit="item"),
         )
+        self.watch.say(f"{split}, epoch {epoch}: {in_words(measures)}")
+        return measures
 
     def _save(self) -> None:
         """Save the log, then the state: the log may be ahead of the state, but never behind."""

@@ -225,36 +225,26 @@ def card(
 
 def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:
     evaluated = [(f"validation, epoch {number}", measures) for number, measures in enumerate(epochs)]
-    rows = []
-    for what, measures in [*evaluated, ("test, chosen epoch", test)]:
-        for direction in ("text_to_video", "video_to_text"):
-            for counting, values in (
-                ("published", measures["published"][direction]),
-                ("tie-safe", measures["tie_safe"][direction]["mean"]),
-            ):
-                rows.append(
-                    {
-                        "data": f"{what} ({measures['sentences']} sentences, {measures['clips']} clips)",
-                        "direction": f"{direction.replace('_', ' ')}, {counting}",
-                        **values,
-                    }
-                )
-    return rows
+    return [
+        {
+            "data": f"{what} ({measures['sentences']} sentences, {measures['clips']} clips)",
+            "direction": f"{direction.replace('_', ' ')}, {counting}",
+            **values,
+        }
+        for what, measures in [*evaluated, ("test, chosen epoch", test)]
+        for direction, published in measures["published"].items()
+        for counting, values in (
+            ("published", published),
+            ("tie-safe", measures["tie_safe"][direction]["mean"]),
+        )
+    ]
 
 
-def _differences(before: object, now: object, where: str = "") -> list[str]:
+def _differences(before: Any, now: Any, where: str = "") -> list[str]:
+    """List what differs between two records."""
     if isinstance(before, dict) and isinstance(now, dict):
+        names = sorted({*before, *now} - set(() if where else AS_STARTED))
         return [
-            difference
-            for name in sorted({*before, *now})
-            if where or name not in AS_STARTED
-            for difference in _differences(
-                before.get(name), now.get(name), f"{where}.{name}" if where else name
-            )
+            one for name in names for one in _differences(before.get(name), now.get(name), f"{where}{name} ")
         ]
-    return [] if before == now else [f"{where} {_short(before)}, now {_short(now)}"]
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return [] if before == now else [f"{where}{before}, now {now}"[:100]]

@@ -1,13 +1,12 @@
 """Read clips' annotations, and turn scores into the classes of each axis (Sjöberg et al. 2015, 4)."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from obygaze_features.lines import csv_line
-from obygaze_features.manifest import Manifest, Problems, Row, read_table
+from obygaze_features.manifest import Manifest
+from obygaze_studies.audit_common.inputs import Row, read_items, read_rows
 from obygaze_studies.errors import TaskError
 
 Axis = Literal["valence", "arousal"]
@@ -25,7 +24,7 @@ LIMIT = 0.15
 
 SPLITS = ("dev", "test", "")
 
-PIVOT_COLUMNS = ("clip", "axis", "pivot", "above")
+PIVOT_CHOICES = {"axis": AXES, "pivot": ("low", "high"), "above": ("0", "1")}
 
 JUDGEMENTS = 3
 """Annotators who compared each new clip with each pivot; the majority counts."""
@@ -44,8 +43,8 @@ def discretise(score: float, axis: Axis) -> str:
     return CLASSES[axis][0 if score < -LIMIT else 2 if score > LIMIT else 1]
 
 
-def read_class(cell: str, axis: Axis) -> str | None:
-    """Read a class name, or a score in [-1, 1] as its class; None if the cell is empty.
+def read_class(cell: str, axis: Axis) -> str:
+    """Read a class name, or a score in [-1, 1] as its class; "" if the cell is empty.
 
     Raises
     ------
@@ -53,16 +52,12 @@ def read_class(cell: str, axis: Axis) -> str | None:
         The cell is anything else.
     """
     if not cell or cell in CLASSES[axis]:
-        return cell or None
+        return cell
     try:
-        score = float(cell)
+        return discretise(float(cell), axis)
     except ValueError:
-        score = math.nan
-    if math.isnan(score):
-        raise TaskError(
-            f"{cell!r} is neither {', '.join(CLASSES[axis])} nor a score in [-1, 1]; empty if unknown"
-        )
-    return discretise(score, axis)
+        names = ", ".join(CLASSES[axis])
+        raise TaskError(f"{axis} {cell!r} is neither {names} nor a score in [-1, 1]") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,29 +83,26 @@ class Annotated:
     violent: bool | None
 
 
-def annotated(clip_id: str, movie: str, cells: Mapping[str, str]) -> Annotated:
+def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
     """Read one clip's cells; a column that is absent is unknown.
 
     Raises
     ------
     TaskError
-        Names the column whose cell can't be read.
+        Names the clip and the column whose cell can't be read.
     """
-    split = cells.get("split", "")
-    if split not in SPLITS:
-        raise TaskError(f"split {split!r} is neither dev nor test")
+    for column, words in {"split": SPLITS, "violence": ("0", "1", "")}.items():
+        if cells.get(column, "") not in words:
+            expected = " nor ".join(filter(None, words))
+            raise TaskError(f"clip {clip_id!r}: {column} {cells[column]!r} is neither {expected}")
+    try:
+        called = {axis: read_class(cells.get(axis, ""), axis) for axis in AXES}
+    except TaskError as error:
+        raise TaskError(f"clip {clip_id!r}: {error}") from None
+    classes = {axis: name for axis, name in called.items() if name}
     violence = cells.get("violence", "")
-    if violence not in {"0", "1", ""}:
-        raise TaskError(f"violence {violence!r} is neither 0 nor 1; leave it empty if unknown")
-    classes: dict[Axis, str] = {}
-    for axis in AXES:
-        try:
-            name = read_class(cells.get(axis, ""), axis)
-        except TaskError as error:
-            raise TaskError(f"column {axis}: {error}") from None
-        if name is not None:
-            classes[axis] = name
-    return Annotated(clip_id, movie, split, classes, None if not violence else violence == "1")
+    violent = violence == "1" if violence else None
+    return Annotated(clip_id, cells.get("movie", ""), cells.get("split", ""), classes, violent)
 
 
 def read_annotations(path: Path) -> tuple[Annotated, ...]:
@@ -118,38 +110,16 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
 
     Raises
     ------
-    ManifestError, TaskError
-        Naming file, line and column; or there is no column of labels, or a clip twice.
+    ManifestError, AuditError, TaskError
+        Naming file, clip and column; or there is no column of labels, or a clip twice.
     """
-    table = read_table(path, needed=())
-    key = next((name for name in ("clip", "clip_id") if name in table.columns), None)
-    if key is None or not {*AXES, "violence"} & set(table.columns):
-        raise TaskError(
-            f"{path}: expected a column clip (or clip_id) and valence, arousal or violence; "
-            f"found {', '.join(table.columns)}"
-        )
-    problems = Problems(path)
-    _lines_of(table.rows, key, problems)
-    clips = []
-    for row in table.rows:
-        try:
-            clips.append(annotated(row.cells[key], row.cells.get("movie", ""), row.cells))
-        except TaskError as error:
-            problems.add(row.line, str(error))
-    problems.refuse()
-    return tuple(clips)
-
-
-def _lines_of(rows: Sequence[Row], key: str, problems: Problems) -> dict[str, int]:
-    """Return the line of each clip; note those without an id, and those that are there twice."""
-    lines: dict[str, int] = {}
-    for row in rows:
-        clip_id = row.cells[key]
-        if not clip_id:
-            problems.add(row.line, "is empty", key)
-        elif lines.setdefault(clip_id, row.line) != row.line:
-            problems.add(row.line, f"clip {clip_id!r} is already on line {lines[clip_id]}", key)
-    return lines
+    rows = read_items(path, "clip", "clip_id")
+    if not {*AXES, "violence"} & set(next(iter(rows.values()))):
+        raise TaskError(f"{path}: expected a column valence, arousal or violence")
+    try:
+        return tuple(annotated(clip_id, row) for clip_id, row in rows.items())
+    except TaskError as error:
+        raise TaskError(f"{path}: {error}") from None
 
 
 def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
@@ -165,13 +135,7 @@ def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
             "the manifest has no column split that says which clips are dev and which test; "
             "make it with: obygaze manifest import mediaeval15"
         )
-    clips = []
-    for clip in manifest:
-        try:
-            clips.append(annotated(clip.clip_id, clip.movie, clip.extras))
-        except TaskError as error:
-            raise TaskError(f"clip {clip.clip_id!r}: {error}") from None
-    return tuple(clips)
+    return tuple(annotated(clip.clip_id, {**clip.extras, "movie": clip.movie}) for clip in manifest)
 
 
 def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
@@ -253,20 +217,13 @@ def read_judgements(path: Path) -> Judgements:
 
     Raises
     ------
-    ManifestError
+    ManifestError, AuditError
         Naming file, line and column.
     """
-    table = read_table(path, needed=PIVOT_COLUMNS)
-    problems = Problems(path)
     judgements: Judgements = {}
-    for row in table.rows:
-        allowed = {"axis": AXES, "pivot": ("low", "high"), "above": ("0", "1")}
-        for column, words in allowed.items():
-            if row.cells[column] not in words:
-                problems.add(row.line, f"{row.cells[column]!r} is not {' or '.join(words)}", column)
-        key = (row.cells["clip"], row.cells["axis"], row.cells["pivot"])
-        judgements.setdefault(key, []).append(row.cells["above"] == "1")
-    problems.refuse()
+    for row in read_rows(path, ["clip", *PIVOT_CHOICES], choices=PIVOT_CHOICES):
+        key = (row["clip"], row["axis"], row["pivot"])
+        judgements.setdefault(key, []).append(row["above"] == "1")
     return judgements
 
 
@@ -288,13 +245,8 @@ class ClassTable:
 
     columns: tuple[str, ...]
     rows: tuple[Mapping[str, str], ...]
-    rejected: Mapping[str, str] = field(default_factory=dict)
-    unlabelled: Mapping[str, int] = field(default_factory=dict)
-
-    def to_csv(self) -> str:
-        """Write the table as CSV."""
-        lines = (self.columns, *([row[column] for column in self.columns] for row in self.rows))
-        return "".join(csv_line(list(cells)) for cells in lines)
+    rejected: Mapping[str, str]
+    unlabelled: Mapping[str, int]
 
 
 def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
@@ -309,45 +261,34 @@ def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
 
     Raises
     ------
-    ManifestError, TaskError
+    ManifestError, AuditError, TaskError
         A cell can't be read; a clip is there twice, or judged but not in the table, or has a score as well,
         or not three judgements of each pivot.
     """
-    table = read_table(scores, needed=("clip", *AXES))
+    rows = read_rows(scores, ["clip"], columns=AXES, unique=["clip"])
     judgements = read_judgements(pivots) if pivots else {}
-    problems = Problems(scores)
-    lines = _lines_of(table.rows, "clip", problems)
-    rows: list[Mapping[str, str]] = []
-    rejected: dict[str, str] = {}
-    for row in table.rows:
-        clip_id, cells = row.cells["clip"], dict(row.cells)
-        for axis in AXES:
-            try:
-                class_name, contradictory = _class(row, axis, judgements)
-            except TaskError as error:
-                problems.add(row.line, str(error), axis)
-                continue
-            cells[axis] = class_name or ""
-            if contradictory:
-                rejected.setdefault(clip_id, axis)
-        if clip_id not in rejected:
-            rows.append(cells)
-    problems.refuse()
-    strange = sorted({clip_id for clip_id, _, _ in judgements} - lines.keys())
-    if strange:
+    if strange := sorted({clip_id for clip_id, _, _ in judgements} - {row["clip"] for row in rows}):
         raise TaskError(f"{pivots}: clip {strange[0]!r} is judged but not in {scores}")
-    unlabelled: dict[str, int] = {axis: sum(not cells[axis] for cells in rows) for axis in AXES}
-    return ClassTable(table.columns, tuple(rows), rejected, unlabelled)
+    try:
+        made = [{**row, **{axis: _class(row, axis, judgements) for axis in AXES}} for row in rows]
+    except TaskError as error:
+        raise TaskError(f"{scores}: {error}") from None
+    rejected = {row["clip"]: axis for axis in reversed(AXES) for row in made if row[axis] is None}
+    kept = tuple(row for row in made if row["clip"] not in rejected)
+    return ClassTable(
+        tuple(rows[0]), kept, rejected, {axis: sum(not row[axis] for row in kept) for axis in AXES}
+    )
 
 
-def _class(row: Row, axis: Axis, judgements: Judgements) -> tuple[str | None, bool]:
-    """Return a clip's class on an axis, and whether its judgements contradict each other."""
-    clip_id = row.cells["clip"]
-    low, high = (judgements.get((clip_id, axis, pivot)) for pivot in ("low", "high"))
-    class_name = read_class(row.cells[axis], axis)
-    if low is None and high is None:
-        return class_name, False
-    if class_name is not None:
-        raise TaskError(f"clip {clip_id!r} has {row.cells[axis]!r} here and pivot judgements as well")
-    class_name = pivot_class(low or (), high or (), axis)
-    return class_name, class_name is None
+def _class(row: Row, axis: Axis, judgements: Judgements) -> str | None:
+    """Return a clip's class on an axis, "" where unknown; None if its judgements contradict each other."""
+    low, high = (judgements.get((row["clip"], axis, pivot)) for pivot in ("low", "high"))
+    try:
+        name = read_class(row[axis], axis)
+        if low is None and high is None:
+            return name
+        if not name:
+            return pivot_class(low or (), high or (), axis)
+    except TaskError as error:
+        raise TaskError(f"clip {row['clip']!r}: {error}") from None
+    raise TaskError(f"clip {row['clip']!r} has {axis} {row[axis]!r} and pivot judgements as well")

@@ -25,6 +25,7 @@ from obygaze_features.manifest import (
     stored_path,
     videos_found,
 )
+from obygaze_studies.audit_common.inputs import read_text
 
 FILE_NAME = "clips.csv"
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
@@ -121,11 +122,7 @@ def _lists(path: Path) -> dict[str, str]:
             raise ManifestError(
                 f"{path}: no column split, and no {name} beside it that lists the films of {side}"
             )
-        try:
-            movies = lines.read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise ManifestError(f"{lines}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-        for movie in movies:
+        for movie in read_text(lines).splitlines():
             if movie.strip() and sides.setdefault(movie.strip(), side) != side:
                 raise ManifestError(f"{lines}: movie {movie.strip()!r} is in {LISTS['dev']} as well")
     return sides

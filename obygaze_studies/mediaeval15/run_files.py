@@ -11,7 +11,7 @@ import msgspec
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
-from obygaze_features.manifest import Problems, read_table
+from obygaze_studies.audit_common.inputs import read_json, read_rows, read_text
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Axis
 from obygaze_studies.mediaeval15.metrics import ranked
@@ -107,23 +107,11 @@ def read_affect(path: Path) -> Calls:
 
     Raises
     ------
-    ManifestError
-        Naming file, line and column.
+    ManifestError, AuditError
+        Naming file, line and column, or the clip that is there twice.
     """
-    table = read_table(path, needed=("clip", *AXES))
-    problems = Problems(path)
-    calls: Calls = {axis: {} for axis in AXES}
-    for row in table.rows:
-        clip_id = row.cells["clip"]
-        if clip_id in calls["valence"]:
-            problems.add(row.line, f"clip {clip_id!r} is there twice", "clip")
-        for axis in AXES:
-            if row.cells[axis] not in CLASSES[axis]:
-                expected = ", ".join(CLASSES[axis])
-                problems.add(row.line, f"{row.cells[axis]!r} is none of {expected}", axis)
-            calls[axis][clip_id] = row.cells[axis]
-    problems.refuse()
-    return calls
+    rows = read_rows(path, ["clip", *AXES], choices=CLASSES, unique=["clip"])
+    return {axis: {row["clip"]: row[axis] for row in rows} for axis in AXES}
 
 
 class SubmissionRecord(msgspec.Struct):
@@ -139,7 +127,7 @@ def read_record(path: Path) -> SubmissionRecord:
 
     Raises
     ------
-    TaskError
+    TaskError, AuditError
         It is not there, or not a JSON object that says, as true or false, external_data.
     """
     if not path.is_file():
@@ -147,21 +135,14 @@ def read_record(path: Path) -> SubmissionRecord:
             f"no {path.name} beside it: whether external data was used must be said, as "
             '{"external_data": true} or false'
         )
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=SubmissionRecord)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise TaskError(f"{path}: {error}") from None
+    record: SubmissionRecord = read_json(path, SubmissionRecord, "record of a run")
+    return record
 
 
 def _columns(path: Path) -> list[tuple[str, list[str]]]:
     """Read the columns of each line that has any, and where it stands."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise TaskError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    rows = [
-        (f"{path}: line {line}", text.split()) for line, text in enumerate(lines, start=1) if text.strip()
-    ]
+    lines = enumerate(read_text(path).split("\n"), start=1)
+    rows = [(f"{path}: line {line}", text.split()) for line, text in lines if text.strip()]
     for where, cells in rows:
         if len(cells) != 6:
             raise TaskError(f"{where}: expected 6 columns ({COLUMNS}), found {len(cells)}")

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from obygaze_features.errors import ManifestError
+from obygaze_features.errors import ObygazeError
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.errors import TaskError
+from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
     CLASSES,
@@ -287,11 +287,11 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFind
         if not external and record.pretrained is not False:
             origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
             note(f"its record says external_data false, and that its features are of {origin}")
-    except TaskError as error:
+    except (TaskError, AuditError) as error:
         note(str(error))
     try:
         ids, ties = _returned(file)
-    except (TaskError, ManifestError) as error:
+    except ObygazeError as error:
         note(str(error))
         return CheckedRun(file.subtask, file.name, external, None, None)
     if strange := sorted(ids - wanted):

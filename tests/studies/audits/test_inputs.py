@@ -15,7 +15,7 @@ from tests.files import written
     ("content", "place"),
     [
         (b"a\n", ""),
-        (b"a,b\n1,2\n ,3\n", "line 3: the cell of column a"),
+        (b"a,b\n1,2\n ,3\n", "line 3, column a"),
         (b"a\nx\nx\n", "a x"),
     ],
 )

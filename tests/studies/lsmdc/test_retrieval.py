@@ -49,8 +49,8 @@ def test_a_repeated_clip_is_one_column_and_no_tie(scores):
     columns = np.array([np.flatnonzero(own == clip)[0] for clip in range(own.max() + 1)])
     assert len(published_ranks(matrix)) == 31, "31 ranks of 23 sentences, as the original counts"
     ranks = text_to_video(matrix[:, columns], own)
-    assert len(ranks.mean) == 23
-    assert np.array_equal(ranks.optimistic, ranks.pessimistic)
+    assert len(ranks["mean"]) == 23
+    assert np.array_equal(ranks["optimistic"], ranks["pessimistic"])
 
 
 def test_equal_scores_are_chance_in_the_mean_and_extremes_beside_it(scores):
@@ -63,7 +63,7 @@ def test_equal_scores_are_chance_in_the_mean_and_extremes_beside_it(scores):
 def test_a_clip_with_two_sentences_is_found_by_its_better_one():
     matrix = np.array([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])  # sentences 0 and 1 are of clip 0
     ranks = video_to_text(matrix, np.array([0, 0, 1]))
-    assert ranks.mean.tolist() == [0, 0]
+    assert ranks["mean"].tolist() == [0, 0]
     worse = matrix.copy()
     worse[2, 0] = 1.0
-    assert video_to_text(worse, np.array([0, 0, 1])).mean.tolist() == [1, 0]
+    assert video_to_text(worse, np.array([0, 0, 1]))["mean"].tolist() == [1, 0]

