@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from mobygaze_words import TARGETS, amount, expert_windows, window_rows
 
 import obygaze_features as of
 import obygaze_models as om
@@ -22,8 +23,6 @@ from obygaze_features.manifest import builtin_codebook
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import auc, t_interval
 from obygaze_studies.mobygaze import import_mobygaze
-from obygaze_studies.mobygaze.windows import expert_windows
-from obygaze_studies.mobygaze.words_alone import TARGETS, amount, window_rows
 
 SECONDS = 30.0
 LEVELS = ("EN", "HN", "S")

@@ -13,18 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from mobygaze_words import TARGETS, expert_windows, strongest_words, study_segments, study_windows
 
 import obygaze_features as of
 from obygaze_features.backbones import load_text_backbone
 from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.mobygaze import import_mobygaze
-from obygaze_studies.mobygaze.windows import expert_windows
-from obygaze_studies.mobygaze.words_alone import (
-    TARGETS,
-    strongest_words,
-    study_segments,
-    study_windows,
-)
 
 NUMBERS = {"annotator1": "1", "annotator2": "2", "annotator1 and annotator2": "both"}
 

@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook
-from obygaze_studies.mobygaze.windows import expert_windows
-from obygaze_studies.mobygaze.words_alone import (
+from examples.mobygaze_words import (
     MANY,
+    expert_windows,
     learnt,
     shuffled,
     strongest_words,
@@ -20,6 +18,8 @@ from obygaze_studies.mobygaze.words_alone import (
     study_windows,
     window_rows,
 )
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from tests.process import execute
 
 MARKS = ("S", "EN", "Body")
@@ -74,7 +74,7 @@ def planted(seed=0, n_films=6, n=60):
 
 
 def test_planted_words_are_found_and_those_dealt_anew_tell_their_number_alone(monkeypatch):
-    monkeypatch.setattr("obygaze_studies.mobygaze.words_alone.LEAST_FILMS", 5)
+    monkeypatch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)
     windows = planted()
     found = study_windows(
         windows, "S", lambda texts: np.array([["kiss" in text, 1] for text in texts], float)
