@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from obygaze_features.backbones import Weights, load_state_dict
-from obygaze_features.cores import usable_cores
 from obygaze_features.io import file_sha256
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
-from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
+from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words, text_to_video_r1
 from obygaze_studies.lsmdc.samples import (
     LeftOut,
@@ -107,7 +106,7 @@ def train(
     device = choose_device(settings.device)
     plan = make_plan(settings)
     # All processes run this: one decodes, the others wait for the cache first, then for each other.
-    workers = settings.workers or usable_cores()
+    workers = settings.workers or default_workers()
     decoding = partial(watch.progress, what="decoding", unit="clip")
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
