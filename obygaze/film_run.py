@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from obygaze.pipeline import remove, run_command, typed
+from obygaze_features.door import parse_json, read_bytes
 
 RECORD = "film-run.json"
 """What the windows and the features are made of: a run that was stopped resumes only with the same."""
@@ -276,7 +277,7 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
         remove(out / name for name in WRITTEN)
     if record.is_file():
         try:
-            made = json.loads(record.read_bytes())
+            made = parse_json(read_bytes(record))
             differing = [name for name, value in made_of.items() if made[name] != value]
         except (ValueError, TypeError, KeyError):
             raise click.UsageError(

@@ -16,10 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from obygaze_features.errors import InputError
+from obygaze_features.errors import InputError, LinkError
 
 __all__ = [
     "MOST_BYTES",
+    "MOST_LINES",
     "MOST_TOML",
     "STANDARD",
     "open_regular",
@@ -34,6 +35,9 @@ STANDARD: Final = Path("-")
 
 MOST_BYTES: Final = 1 << 28
 """Most bytes of a file that is held in memory, unless its reader sets another limit."""
+
+MOST_LINES: Final = 1 << 30
+"""Most bytes of a journal, or of a table that may have a line for each frame."""
 
 NO_FILE: Final = "a pipe or a device, and a file was expected"
 
@@ -52,29 +56,34 @@ _QUOTED = re.compile(
 _LONG_KEY = re.compile(rf'(?<![\w-])(?:[\w-]++|"")(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"")){{{MOST_PARTS}}}')
 
 
-def open_regular(path: Path | str, most: int | None = None, *, links: bool = True) -> io.FileIO:
+def open_regular(path: Path | str, most: int | None = None, *, within: Path | None = None) -> io.FileIO:
     """Open a regular file for reading, without waiting for it.
 
     Parameters
     ----------
     most
         Most bytes that it may have; None for a file that is not held in memory.
-    links
-        Whether the last part of the path may be a link: not in folders that strangers sent.
+    within
+        A folder that a stranger sent, whose own links are not followed; None for a path that a person named.
 
     Raises
     ------
+    LinkError
+        A part of the path below `within` is a link.
     InputError
-        It is a pipe, a device or a socket, larger, or a link where there may be none.
+        It is a pipe, a device or a socket, or larger.
     OSError
         Naming it: it cannot be opened, or is a folder.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    if within is not None:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+        place = os.path.relpath(path, within)
+        if os.path.realpath(path) != os.path.join(os.path.realpath(within), place):  # noqa: PTH118
+            raise LinkError(f"{path}: a link, and a file of this folder was expected")
     try:
-        descriptor = os.open(path, flags if links else flags | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(path, flags)
     except OSError as error:
-        if error.errno == errno.ELOOP and not links:
-            raise InputError(f"{path}: a link, and a file of this folder was expected") from None
         if error.errno == errno.ENXIO:  # a socket
             raise InputError(f"{path}: {NO_FILE}") from None
         raise
@@ -92,7 +101,7 @@ def open_regular(path: Path | str, most: int | None = None, *, links: bool = Tru
     return io.FileIO(descriptor)
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
+def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
     """Read a file that has at most `most` bytes, or standard input, kept for whoever reads it again.
 
     Raises
@@ -103,7 +112,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> byt
     if path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)):
         data = _given_open(str(path))
     else:
-        with io.BufferedReader(open_regular(path, most, links=links)) as file:
+        with io.BufferedReader(open_regular(path, most, within=within)) as file:
             try:
                 data = file.read(most + 1)
             except OSError as error:
@@ -114,9 +123,9 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> byt
     return data
 
 
-def read_text(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> str:
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
     r"""Read a file of UTF-8 as `read_bytes` does, with line ends as ``\n``."""
-    return io.TextIOWrapper(io.BytesIO(read_bytes(path, most, links=links)), encoding="utf-8").read()
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path, most)), encoding="utf-8").read()
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ __all__ = [
     "ExtractError",
     "InputError",
     "InterruptedTransferError",
+    "LinkError",
     "ManifestError",
     "NoRangesError",
     "ObygazeError",
@@ -45,6 +46,10 @@ class OutputError(ObygazeError):
 
 class InputError(ObygazeError):
     """A file that was given is no regular file, or larger than such a file may be."""
+
+
+class LinkError(InputError):
+    """A file of a folder that a stranger sent is a link."""
 
 
 class ManifestError(ObygazeError):

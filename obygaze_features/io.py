@@ -357,8 +357,8 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def open_binary(path: Path | str, flags: int) -> int:
-    """Open a file as `os.open` does; on Windows, line ends are left as they are there too."""
-    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o644)
+    """Open a file as `os.open` does, without waiting; on Windows too, line ends stay as they are."""
+    return os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0), 0o644)
 
 
 def force_to_disk(descriptor: int) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
+from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import force_to_disk, naming, open_binary, write_all
 from obygaze_features.text import not_a_formula
 
@@ -100,7 +101,7 @@ def decode_line(line: bytes) -> dict[str, object] | None:
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
     """Yield (line number from 1, entry or None if damaged); a torn last line is skipped."""
-    *lines, last = path.read_bytes().split(b"\n")
+    *lines, last = read_bytes(path, MOST_LINES).split(b"\n")
     for number, line in enumerate(lines, start=1):
         yield number, decode_line(line)
     if last and (entry := decode_line(last)) is not None:

@@ -103,10 +103,10 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     return record, [table, shots, frames, said]
 
 
-def bytes_of(path: Path) -> bytes:
-    """Read a file of a scored film, unless it is larger than any such file."""
+def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
+    """Read a file of a scored film, unless it is larger than any, or a link and its digest is not checked."""
     try:
-        return read_bytes(path, MOST_BYTES, links=False)
+        return read_bytes(path, MOST_BYTES, within=None if is_listed else path.parent)
     except (OSError, InputError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise FilmError(f"{path}: {why}: score the film again") from error
@@ -114,7 +114,7 @@ def bytes_of(path: Path) -> bytes:
 
 def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
     """Read one of the tables; check its digest, its columns, their numbers and texts."""
-    data = bytes_of(path)
+    data = bytes_of(path, is_listed=path.name in record.tables)
     if record.tables and record.tables.get(path.name) != sha256_of(data):
         raise FilmError(f"{path}: not the table that {RECORD} was written with: score the film again")
     try:

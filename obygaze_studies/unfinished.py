@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import PARTIAL_SUFFIX, empty, make_folder, remove_tree, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
@@ -33,7 +34,7 @@ def kept_result(
         return compute()
     path = folder / f"{name.replace(' ', '_')}.json"
     if path.is_file():
-        return read(json.loads(path.read_text(encoding="utf-8")))
+        return read(parse_json(read_bytes(path)))
     computed = compute()
     write_whole(path, json.dumps(computed, default=_plain))
     return computed
@@ -81,7 +82,7 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
         check_folder(partial, force=False)
     record = json_bytes(inputs)
     with alone_in(partial, "making these tables"):
-        if not (partial / INPUTS).is_file() or (partial / INPUTS).read_bytes() != record:
+        if not (partial / INPUTS).is_file() or read_bytes(partial / INPUTS) != record:
             empty(partial)
             write_whole(partial / INPUTS, record)
         make_folder(partial / TRAINED)

@@ -10,7 +10,7 @@ import pytest
 import obygaze_film
 import obygaze_models as om
 from obygaze_features.door import MOST_PARTS, open_regular, parse_json, parse_toml, read_bytes, read_text
-from obygaze_features.errors import InputError, ObygazeError
+from obygaze_features.errors import InputError, LinkError, ObygazeError
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.manifest import import_spans, load_codebook, read_manifest, read_subtitles
 from obygaze_features.store import open_store
@@ -154,8 +154,47 @@ def test_links_are_followed_where_a_person_named_them_and_not_in_what_strangers_
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "link").symlink_to("a")
     assert read_bytes(tmp_path / "link") == b"a"
-    with pytest.raises(InputError, match="link"):
-        read_bytes(tmp_path / "link", links=False)
+    for place in ("link", "folder/a"):
+        (tmp_path / "folder").symlink_to(".") if place == "folder/a" else None
+        assert read_bytes(tmp_path / place) == b"a"
+        with pytest.raises(LinkError):
+            read_bytes(tmp_path / place, within=tmp_path)
+    (tmp_path / "sent").symlink_to(".")  # the folder itself was named by a person
+    assert read_bytes(tmp_path / "sent" / "a", within=tmp_path / "sent") == b"a"
+
+
+STORE = TESTS / "store/frozen/format-1.2-1.0.0"
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json", "bag-info.txt", "data"])
+def test_a_link_in_a_store_is_followed_to_what_the_bag_lists_alone(tmp_path, name):
+    def read():
+        store = open_store(tmp_path / "store")
+        return store.version, len(store.clips), *(store[group].pooled().tobytes() for group in store)
+
+    shutil.copytree(STORE, tmp_path / "store")
+    whole, path, elsewhere = read(), tmp_path / "store" / name, tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)  # as git-annex does
+    assert read() == whole
+    for file in [elsewhere] if elsewhere.is_file() else (elsewhere / "clips.csv",):
+        file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises((ObygazeError, OSError)):
+        read()
+
+
+@POSIX
+@pytest.mark.parametrize("member", ["zoo.toml", "words-s-1.0.0.model"])
+def test_a_list_of_models_may_be_no_link_and_its_models_only_to_what_is_listed(tmp_path, member):
+    zoo = shutil.copytree(ROOT / "obygaze_models/zoo", tmp_path / "zoo")
+    (zoo / member).rename(tmp_path / member)
+    (zoo / member).symlink_to(tmp_path / member)
+    if member == "zoo.toml":
+        with pytest.raises(ObygazeError):
+            om.verify_models(zoo)
+    else:
+        assert {each.problem for each in om.verify_models(zoo)} == {""}
 
 
 @POSIX

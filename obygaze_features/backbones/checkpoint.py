@@ -26,6 +26,7 @@ from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
+from obygaze_features.door import open_regular
 from obygaze_features.errors import BackboneError
 from obygaze_features.file_kinds import SAFETENSORS, what, why_not
 from obygaze_features.torch_files import load_torch
@@ -359,7 +360,7 @@ def _types_in(path: Path) -> dict[str, str]:
     if what(path).name != SAFETENSORS or path.suffix != ".safetensors":
         return {key: _type(tensor) for key, tensor in _load(path).items()}
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(min(length, MOST_HEADER)))
         header.pop("__metadata__", None)

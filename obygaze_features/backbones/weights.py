@@ -21,6 +21,7 @@ from urllib.request import getproxies
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import TEXT, what, why_not
 from obygaze_features.io import NO_LICENCE
@@ -335,7 +336,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         If it is no JSON of this kind (`dict`: an object, `list`: an array).
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), object_hook=_countable)
+        document = json.loads(read_text(path), object_hook=_countable)
     except (ValueError, RecursionError) as error:
         reason = (
             f"not readable as JSON ({error})" if what(path).name == TEXT else why_not(path, "a JSON file")
@@ -358,7 +359,7 @@ def digest(files: Sequence[Path]) -> str:
     """Compute the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
     digests = {}
     for path in files:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
     if len(digests) == 1:
         return next(iter(digests.values()))

@@ -10,7 +10,6 @@ stored vector of a text is G^T s of the unit s, so that its dot product with `po
 other scores need every word and every frame; `obygaze_studies.lsmdc.similarities` computes all four.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +27,7 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
+from obygaze_features.door import parse_json
 from obygaze_features.errors import BackboneError
 
 CITATION = (
@@ -86,7 +86,7 @@ def _training(weights: Weights) -> dict[str, Any]:
     try:
         with safe_open(weights.files[0], framework="pt") as file:
             written = (file.metadata() or {}).get(LsmdcFormat.RECORD_KEY)
-        return {} if written is None else {"training": json.loads(written)}
+        return {} if written is None else {"training": parse_json(written)}
     except (SafetensorError, OSError, ValueError, RecursionError):  # loading reports the error
         return {}
 

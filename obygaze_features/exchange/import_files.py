@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_items import NOT_NPY, Arrays, ImportItem, refuse_giants
@@ -79,7 +80,7 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
     others = set()
     try:
-        with tarfile.open(path, "r:") as archive:
+        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name, _, suffix = member.name.removeprefix("./").rpartition(".")
                 if member.isfile() and not member.issparse() and suffix in {"npy", "npz"}:
@@ -96,7 +97,7 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
 
 
 def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayChoice) -> Arrays:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(place[0])
         data = file.read(place[1])
     if what(data).name == NPZ:
@@ -120,7 +121,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def _read_arrays(path: Path, choice: ArrayChoice) -> Arrays | NDArray[Any]:
     if path.suffix == ".npy":
         return read_npy(path)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return read_npz(file, str(path), choice)
 
 

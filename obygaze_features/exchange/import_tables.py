@@ -317,7 +317,7 @@ def _npy(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> It
 @contextmanager
 def _npz(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     try:
-        with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
+        with open_regular(path) as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
             for member in file.zip.infolist() if file.zip else ():
                 _refuse_bomb(member, path)
             arrays = {name: file[name] for name in file.files}

@@ -75,6 +75,9 @@ def new_file(path: Path) -> Iterator[Path]:
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
 """Arrays of which `clips` selects parts; the others are small and always complete."""
 
+MOST_INFO = 1 << 20
+"""Most bytes of bag-info.txt, from which the limit of the others is known."""
+
 
 def wanted_files(
     names: Iterable[str],
@@ -251,7 +254,7 @@ class _Transfer:
         self._done = self._octets = self._kept = self._came = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        self._limit = 1 << 62
+        self._limit = MOST_INFO
         self._total = len(self._digests)
         self._fetch(BAG_INFO)
         self._limit = most_bytes((self._root / BAG_INFO).read_bytes())

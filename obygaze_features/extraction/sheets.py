@@ -6,12 +6,14 @@ for, and films' rights apply to it.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.io import make_folder, refuse_existing, write_together
 from obygaze_features.lines import csv_line
@@ -70,9 +72,8 @@ def error_groups(
         chosen.
     """
     try:
-        table = pd.read_csv(
-            predictions, usecols=["model", "task", "clip_id", *NUMBERS], dtype=str, keep_default_na=False
-        )
+        file, columns = BytesIO(read_bytes(predictions)), ["model", "task", "clip_id", *NUMBERS]
+        table = pd.read_csv(file, usecols=columns, dtype=str, keep_default_na=False)
     except ValueError as error:
         raise ManifestError(f"{predictions}: {error}") from None
     for column, value in (("model", model), ("task", task)):

@@ -300,12 +300,12 @@ class HubFiles:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
         path = self._here(name)
-        return FolderFiles(path.parent).read(path.name, start, stop)
+        return FolderFiles(path.parent, links=True).read(path.name, start, stop)
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
         path = self._here(name)
-        return FolderFiles(path.parent).stream(path.name, start)
+        return FolderFiles(path.parent, links=True).stream(path.name, start)
 
     def _here(self, name: str) -> Path:
         from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]

@@ -86,7 +86,7 @@ def open_zip(path: Path) -> ZipFiles:
     """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
-    return open_within(FolderFiles(path.parent), path.name, str(path))
+    return open_within(FolderFiles(path.parent, links=True), path.name, str(path))
 
 
 def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:

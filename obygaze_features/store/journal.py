@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import sync, write_new
 from obygaze_features.lines import LineJournal, checked_entry
 from obygaze_features.locks import hold, locked, require_locks
@@ -143,7 +144,7 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
     sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lines, damage = [], []
     for path in sorted(folder.glob("*.jsonl")):
-        *complete, last = path.read_bytes().split(b"\n")
+        *complete, last = read_bytes(path, MOST_LINES).split(b"\n")
         for number, data in enumerate([*complete, last], start=1):
             line = None
             with suppress(*UNREADABLE):

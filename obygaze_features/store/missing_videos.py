@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_SUCH_FILE, write_whole
 from obygaze_features.store.journal import JournalEntry
@@ -156,4 +157,4 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
     for path in sorted((stage.path / ABSENT).glob("*.json")):
-        yield path.stem, set(json.loads(path.read_bytes()))
+        yield path.stem, set(parse_json(read_bytes(path)))

@@ -1,6 +1,7 @@
 """Bring single files from a folder, a server, S3 or the Hub, resumed and checked, and put them there."""
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import local_path, write_whole
+from obygaze_features.io import local_path, open_binary, write_whole
 from obygaze_features.store.files_remote import (
     STEP,
     HubFiles,
@@ -43,7 +44,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     """
     failures, wrong, furthest = 0, 0, 0
     while wrong < 2:
-        with partial.open("a+b") as file:
+        with os.fdopen(_appending(partial), "a+b") as file:
             before = partial.stat().st_size
             try:
                 digest = _append(files, name, file, expected, count)
@@ -69,6 +70,11 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     )
 
 
+def _appending(partial: Path) -> int:
+    """Open what was fetched before, or a new file, but no link: in a shared folder anybody may make one."""
+    return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+
+
 def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
     """Read a file's present bytes, append the missing ones; return the digest of all."""
     digest = hashlib.sha256()
@@ -91,8 +97,10 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: 
     return digest.hexdigest()
 
 
-def files_in(place: Path | str) -> StoreFiles:
+def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
     """Return the files of a folder, here or at a URL; nothing is read yet.
+
+    Links are followed for readers that check digests.
 
     Raises
     ------
@@ -100,7 +108,7 @@ def files_in(place: Path | str) -> StoreFiles:
         If the URL cannot be one, or what it needs is not installed.
     """
     url = as_url(place)
-    return FolderFiles(local_path(place)) if url is None else open_url(url)
+    return FolderFiles(local_path(place), links=links) if url is None else open_url(url)
 
 
 def put_objects(place: Path | str, objects: Mapping[str, bytes]) -> str:

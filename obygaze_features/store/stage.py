@@ -15,6 +15,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
+from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import PARTIAL_SUFFIX, make_folder, remove_tree, sha256_of, sync, write_whole
 from obygaze_features.lines import checked_entry, encode_line, json_bytes
@@ -383,7 +384,7 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
     if not (path / PLAN).is_file() or not (path / STAGE).is_file():
         raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
     try:
-        document = msgspec.json.decode((path / STAGE).read_bytes())
+        document = msgspec.json.decode(read_bytes(path / STAGE))
         if document["layout"] != LAYOUT:
             raise StoreError(
                 f"{path}: a stage of layout {document['layout']}, this obygaze writes {LAYOUT}: seal it with "
@@ -398,7 +399,7 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
     clips: list[PlannedClip] = []
     numbers, planned = msgspec.json.Decoder(_PlanLine), msgspec.json.Decoder(PlannedClip)
-    for row, line in enumerate((path / PLAN).read_bytes().splitlines()):
+    for row, line in enumerate(read_bytes(path / PLAN, MOST_LINES).splitlines()):
         text = checked_entry(line) or b""
         with suppress(*UNREADABLE):
             if numbers.decode(text).row == row:

@@ -11,13 +11,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from obygaze_features.door import open_regular
-from obygaze_features.errors import StoreError, first_line
-from obygaze_features.io import PARTIAL_SUFFIX, digests_of
+from obygaze_features.errors import LinkError, StoreError, first_line
+from obygaze_features.io import PARTIAL_SUFFIX, digests_of, file_sha256
 from obygaze_features.schema import Hex64, fits
 from obygaze_features.store.format import (
     BAG_INFO,
@@ -81,6 +83,8 @@ class FolderFiles:
 
     path: Path
     readers: int = 1
+    links: bool = False
+    """Whether links are followed: its reader checks digests, or a library of ours made them."""
 
     @property
     def where(self) -> str:
@@ -108,7 +112,7 @@ class FolderFiles:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        with open_regular(self.path / name) as file:
+        with self._open(name) as file:
             if start:
                 file.seek(start if start > 0 else max(0, self.size(name) + start))
             if stop is not None:
@@ -118,10 +122,28 @@ class FolderFiles:
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        with open_regular(self.path / name) as file:
+        with self._open(name) as file:
             file.seek(start)
             while block := file.read(BLOCK):
                 yield block
+
+    def _open(self, name: str) -> FileIO:
+        """Open a file of the folder; a link, as git-annex makes, if it leads to what the bag lists."""
+        path = self.path / name
+        try:
+            return open_regular(path, within=None if self.links else self.path)
+        except LinkError:
+            status = path.stat()
+            if name == TAG_DIGESTS or not _is_listed(self, name, (status.st_mtime_ns, status.st_size)):
+                raise
+            return open_regular(path)
+
+
+@lru_cache(1 << 16)
+def _is_listed(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
+    """Whether a file, in its present state, has the digest that the bag lists."""
+    digests = parse_digests(files.read(DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS))[0]
+    return name in digests and file_sha256(files.path / name) == digests[name]
 
 
 def refuse_giants(size: int, where: str) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
+from obygaze_features.door import open_regular
+
 # The first bytes of MP4, Matroska, FLV, ASF, IVF and AVI.
 SECOND_FILE = re.compile(
     rb"\x00\x00\x00[\x08-\xff]ftyp|\x1aE\xdf\xa3.{1,60}?(?:matroska|webm)|FLV\x01[\x00-\x05]\x00\x00\x00\x09"
@@ -26,7 +28,7 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
     ends
         Where the packets that were read end, as far as it is known.
     """
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if "mov" in formats:  # its boxes tell without a search
             seen = set[bytes]()
             for head, _, kind in boxes(data, 0, len(data)):
@@ -58,7 +60,7 @@ def odd_edits(path: Path, track: int) -> bool:
 
     FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
     """
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         for trak in _inside(data, _inside(data, [(0, len(data))], b"moov"), b"trak"):
             head = next(_inside(data, [trak], b"tkhd"), (0, 0))[0]
             own = head + (20 if data[head : head + 1] == b"\x01" else 12)

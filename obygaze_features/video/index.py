@@ -20,6 +20,7 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError, VideoError
 from obygaze_features.locks import hold
 from obygaze_features.video.bitstream import (
@@ -458,7 +459,7 @@ def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a file, once for all processes that share a cache."""
 
     def compute() -> bytes:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest().encode()
 
     return cached_fact(path, "sha256", compute).decode()

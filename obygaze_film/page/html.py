@@ -2,9 +2,12 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import InputError
 from obygaze_features.io import NO_LICENCE, local_path, refuse_existing, write_whole
 from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
@@ -159,17 +162,19 @@ def read_stills(folder: Path, movie: str) -> dict[int, str]:
         kind = KINDS.get(path.suffix.lower())
         if kind is None or not path.stem.isdecimal():
             continue
-        if not path.resolve().is_relative_to(folder.resolve()) or path.stat().st_size > MOST_BYTES:
-            raise FilmError(f"{path}: lies elsewhere, or is larger than a picture of {WIDEST} pixels")
         try:
-            with Image.open(path, formats=[kind]) as picture:
+            content = read_bytes(path, MOST_BYTES, within=folder)
+            with Image.open(BytesIO(content), formats=[kind]) as picture:
                 width = picture.width
+        except InputError:
+            raise FilmError(
+                f"{path}: lies elsewhere, or is larger than a picture of {WIDEST} pixels"
+            ) from None
         except (OSError, Image.DecompressionBombError):
             raise FilmError(f"{path}: not a {kind.upper()} picture") from None
         if width > WIDEST:
             raise FilmError(f"{path}: {width} pixels wide: make it at most {WIDEST}")
-        data = base64.b64encode(path.read_bytes()).decode()
-        pictures[int(path.stem)] = f"data:image/{kind};base64,{data}"
+        pictures[int(path.stem)] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
     if not pictures:
         raise FilmError(f"{movie_folder}: no picture named by a segment's rank, such as 1.jpg")
     return pictures

@@ -9,12 +9,14 @@ lower where they pass the ends. Scores of other clips keep their runs, and where
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import first_line
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
@@ -214,9 +216,10 @@ def read_frames(path: Path) -> pd.DataFrame:
     """
     names = {"clip_id": str, "movie": str}
     try:
-        numbers = pd.read_csv(path, nrows=0).columns.difference(list(names))
+        data = read_bytes(path, MOST_LINES)
+        numbers = pd.read_csv(BytesIO(data), nrows=0).columns.difference(list(names))
         missing = {column: ["", "nan", "NaN"] for column in numbers}  # a clip may be named NA
-        frames = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=missing)
+        frames = pd.read_csv(BytesIO(data), dtype=names, keep_default_na=False, na_values=missing)
     except (OSError, ValueError) as error:
         raise ProtocolError(f"{path}: {first_line(error)}") from None
     for column in ("clip_id", "movie", "time_s"):

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from obygaze_features.door import read_text
 from obygaze_features.io import write_whole
 from obygaze_features.locks import locked
 from obygaze_features.manifest import counted
@@ -62,7 +63,7 @@ def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         A film's clips differ from those of earlier sums, in fewer than `least`; or the record is damaged.
     """
     with locked(path.parent, wait=True):
-        lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+        lines = read_text(path).splitlines() if path.is_file() else []
         earlier: dict[str, list[SumsGiven]] = {}
         for number, line in enumerate(lines, 1):
             try:

@@ -134,7 +134,7 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
     where = as_url(source) or str(local_path(source))
     if Path(where).exists() and not Path(where).is_file():
         raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
-    return where, read_limited(*os.path.split(where))
+    return where, read_limited(*os.path.split(where), links=True)
 
 
 def audit(where: str, data: bytes) -> ModelFile:

@@ -159,7 +159,7 @@ def pull_model(
     try:
         with alone_in(building, "pulling this model"), naming(target):
             partial = building / entry.sha256
-            download_file(files_in(place), entry.file, partial, entry.sha256, count)
+            download_file(files_in(place, links=True), entry.file, partial, entry.sha256, count)
             try:
                 audit(f"{place}/{entry.file}", read_bytes(partial))  # what is no model gets no name
             except ModelError:

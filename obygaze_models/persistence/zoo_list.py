@@ -191,7 +191,7 @@ def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
         It is not there, or not the file that was listed.
     """
     where = f"{place}/{entry.file}"
-    data = _read_or_none(place, entry.file, entry.octets)
+    data = _read_or_none(place, entry.file, entry.octets, links=True)
     if data is None:
         raise ModelError(f"{where}: is listed, but not there")
     if sha256_of(data) != entry.sha256:
@@ -251,15 +251,15 @@ def _rank(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _read_or_none(place: Path | str, name: str, most: int = MAX_FILE) -> bytes | None:
+def _read_or_none(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
     try:
-        return read_limited(place, name, most)
+        return read_limited(place, name, most, links=links)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def read_limited(place: Path | str, name: str, most: int = MAX_FILE) -> bytes:
-    """Read a file of a folder or URL that has no more bytes than it may have.
+def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes:
+    """Read a file of a folder or URL that has no more bytes than it may have; `links` as of `files_in`.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def read_limited(place: Path | str, name: str, most: int = MAX_FILE) -> bytes:
         It is not there.
     """
     try:
-        files = files_in(place)
+        files = files_in(place, links=links)
         if (size := files.size(name)) > most:
             raise ModelError(f"{files.where}/{name}: {size} bytes are more than it may have ({most})")
         return files.read(name)

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
+from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
@@ -363,7 +364,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
     if not present:
         return
     try:
-        listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8")) if CONTENTS in present else ()
+        listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
         foreign_files = sorted(present - set(listed) - {CONTENTS})
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from obygaze_features.door import open_regular
 from obygaze_features.manifest import read_manifest
 from obygaze_studies.errors import AuditError
 from obygaze_studies.figure import WIDTH, save
@@ -191,7 +192,7 @@ def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
         It is no such file, or damaged.
     """
     try:
-        with Image.open(path) as image:
+        with open_regular(path) as file, Image.open(file) as image:
             upright = ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise AuditError(f"{path}: not a picture that can be read ({error})") from None

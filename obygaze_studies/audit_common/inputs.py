@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from obygaze_features.door import read_bytes
 from obygaze_features.manifest import read_table
 from obygaze_studies.audits import Option
 from obygaze_studies.errors import AuditError
@@ -24,7 +25,7 @@ def read_text(path: Path) -> str:
         The file is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
+        return read_bytes(path).decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
     except UnicodeDecodeError as error:
         raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
 

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from obygaze_features.door import read_bytes
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest
 from obygaze_models.evaluation import NAN, holm
@@ -102,9 +104,9 @@ NAMES = ("clip_id", "movie", "image_id", "subject")
 """Columns of names, which may be NA; pandas would take it for a missing value."""
 
 
-def _table(path: Path, header: Iterable[str]) -> pd.DataFrame:
+def _table(data: bytes, header: Iterable[str]) -> pd.DataFrame:
     missing = {column: ["", "nan", "NaN"] for column in header if column not in NAMES}
-    return pd.read_csv(path, keep_default_na=False, na_values=missing)
+    return pd.read_csv(BytesIO(data), keep_default_na=False, na_values=missing)
 
 
 def read_input(path: Path) -> tuple[str, Any]:
@@ -115,11 +117,12 @@ def read_input(path: Path) -> tuple[str, Any]:
     AuditError
         The file is none of them.
     """
-    header = pd.read_csv(path, nrows=0).columns if path.is_file() else ()
+    data = b"" if path.is_dir() else read_bytes(path)
+    header = pd.read_csv(BytesIO(data), nrows=0).columns if data else ()
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(header):
-        return "words", _table(path, header)
+        return "words", _table(data, header)
     if {"model", "task", "movie", "label", "score"} <= set(header):
-        table = _table(path, header)
+        table = _table(data, header)
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
             table["task"]
         )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Geometry, Preset
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import VideoError
 from obygaze_features.io import is_temporary, write_whole
 from obygaze_features.lines import LineJournal, json_bytes, read_lines
@@ -163,7 +164,7 @@ class FrameCache:
                     f"{self.folder}: not a cache of frames, and not empty; name another folder for --cache"
                 )
             write_whole(path, text)
-        elif path.read_bytes() != text:
+        elif read_bytes(path) != text:
             raise TrainError(
                 f"{path}: these frames were prepared in another way (size, preset or decoder's version); "
                 "name another folder for --cache, or remove this one"

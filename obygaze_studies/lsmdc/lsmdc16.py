@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from obygaze_features.door import read_bytes
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
@@ -61,7 +62,7 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
         If a line does not have six fields; the message names it.
     """
     captions = []
-    for number, raw in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), start=1):
+    for number, raw in enumerate(read_bytes(path).removesuffix(b"\n").split(b"\n"), start=1):
         where = f"{path} line {number}"
         try:
             values = raw.decode().strip().split("\t")

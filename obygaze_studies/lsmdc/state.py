@@ -30,6 +30,7 @@ from safetensors.torch import save_file
 from tabulate import tabulate
 
 from obygaze_features.backbones import LsmdcFormat
+from obygaze_features.door import parse_json, read_bytes, read_text
 from obygaze_features.errors import first_line
 from obygaze_features.io import whole_file, write_whole
 from obygaze_features.locks import alone_in
@@ -128,7 +129,7 @@ class RunFolder:
 
     def record(self) -> dict[str, Any]:
         """Read the record of the run."""
-        record: dict[str, Any] = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
+        record: dict[str, Any] = parse_json(read_bytes(self.folder / "run.json"))
         return record
 
     def write(self, name: str, content: str | bytes) -> None:
@@ -147,7 +148,7 @@ class RunFolder:
     def read_log(self, steps: int) -> list[str]:
         """Return the lines of the log up to a step, its columns first; later steps will be repeated."""
         if steps and self.log.exists():
-            return self.log.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + steps]
+            return read_text(self.log).splitlines(keepends=True)[: 1 + steps]
         return [",".join(LOG_COLUMNS) + "\n"]
 
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:

@@ -12,6 +12,7 @@ import zarr
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_models.report import Report
@@ -155,7 +156,7 @@ def read_maps(path: Path) -> Maps:
 def _attributes(path: Path) -> _Attributes | None:
     """Read the attributes of saliency maps; None of anything else."""
     try:
-        return msgspec.json.decode((path / "zarr.json").read_bytes(), type=_Group)["attributes"]
+        return msgspec.json.decode(read_bytes(path / "zarr.json"), type=_Group)["attributes"]
     except (OSError, msgspec.MsgspecError):
         return None
 

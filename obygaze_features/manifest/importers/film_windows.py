@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
@@ -172,7 +173,7 @@ def window_of_model(path: Path) -> float:
         If it is no model file, or does not say.
     """
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(MODEL_CARD) as member:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive, archive.open(MODEL_CARD) as member:
             card = json.loads(member.read(MOST_CARD_BYTES))
     except OSError as error:
         raise ManifestError(f"{path}: the model cannot be read: {error.strerror or error}") from None
