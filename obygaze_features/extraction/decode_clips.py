@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Hearing
-from obygaze_features.errors import VideoError
+from obygaze_features.errors import VideoError, first_line
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
     Frames,
@@ -228,11 +228,22 @@ def decode_clips(
         Its result.
     """
     started = time.process_time()
-    listener = Listener()
-    for number, clip in _pictureless(tasks) if tasks and not tasks[0].requests else decode(tasks):
-        encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, listener))
-        before, started = started, time.process_time()
-        yield number, replace(encoded, cpu_s=started - before)
+    listener, left = Listener(), set(range(len(tasks)))
+    try:
+        for number, clip in _pictureless(tasks) if tasks and not tasks[0].requests else decode(tasks):
+            try:
+                encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, listener))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
+                encoded = DecodedClip(clip.clip_id, "failed", _reason(error), source=clip.source)
+            before, started = started, time.process_time()
+            left.discard(number)
+            yield number, replace(encoded, cpu_s=started - before)
+    except Exception as error:  # noqa: BLE001 - the decoder's: of one of these clips, which are decoded alone
+        for number in sorted(left):
+            if len(tasks) == 1:
+                yield number, DecodedClip(tasks[number].clip_id, "failed", _reason(error))
+            else:
+                yield from ((number, clip) for _, clip in decode_clips([tasks[number]], decode))
 
 
 def _pictureless(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
@@ -260,7 +271,7 @@ def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> Deco
         try:
             heard[name], note = listener.hear(*needed, task.path, (task.start_s, task.end_s))
             missing[note] = None
-        except (VideoError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - others may have what they need of the clip
             absent[name] = _reason(error)
     notes = list(filter(None, missing))
     if not (clip.frames or heard) or (task.strict and notes):
@@ -319,7 +330,7 @@ def decode_stretch(
     wishes = list(first.wishes().values()) if first else []
     windows, near = ([(task.start_s, task.end_s) for task in some] for some in (tasks, others))
     strict = first is not None and first.strict
-    with suppress(VideoError, OSError):  # the windows are read again, and tell why they cannot be
+    with suppress(Exception):  # the windows are read again, and tell why they cannot be
         source = _source(path, hashed=first is not None and first.hash_source)
         for given in read_stretch(path, stretch, windows, near, wishes, strict=strict):
             if isinstance(given, Rest):
@@ -371,10 +382,12 @@ def decode_with_av(
         yield number, DecodedClip(tasks[number].clip_id, "failed", reason)
 
 
-def _reason(error: VideoError | OSError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, VideoError):
         return error.reason
-    return f"the file cannot be read: {error.strerror or error}"
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror or error}"
+    return f"the decoder failed: {type(error).__name__}: {first_line(error, 200)}"
 
 
 def _clip(

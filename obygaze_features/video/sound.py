@@ -17,7 +17,7 @@ from typing import Any
 
 import av
 import numpy as np
-from av import FFmpegError
+from av import ArgumentError, FFmpegError
 from av.audio.stream import AudioStream
 from av.container import InputContainer
 from av.stream import Discard
@@ -39,7 +39,8 @@ JUMP_S = 0.02
 """A frame whose time stamp is so far from the end of the frame before begins another run."""
 KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
 """Seconds of packets that are kept of joined files, more than a block needs."""
-BLOCKS_KEPT = 8
+BYTES_KEPT = 1 << 26
+"""Bytes of blocks that are kept, of each kind; the last block always is."""
 HIGHEST_RATE = 384_000
 
 Samples = NDArray[np.float32]
@@ -151,7 +152,7 @@ class SoundTrack:
         inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
         starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
         gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32) * (GAPS_A_SECOND / own_rate)
-        signal = _resampled(np.nan_to_num(samples)[None], own_rate, rate)
+        signal = _resampled(samples, own_rate, rate)
         signal = signal if measure is None else measure(signal)
         inside = np.ascontiguousarray(signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s])
         return gaps.astype(np.float32), inside
@@ -182,6 +183,7 @@ class SoundTrack:
 
     def _decode(self, start_s: int, end_s: int) -> tuple[int, Samples]:
         runs: list[_Run] = []
+        n, most = 0, 2 * (end_s - start_s + 2 * PREROLL_S)
         with ExitStack() as stack:
             if self._joined is not None:
                 source, stream = self._joined.source, self._joined.stream
@@ -197,13 +199,18 @@ class SoundTrack:
                     break
                 with suppress(*UNREADABLE):  # what a damaged packet held is missing
                     for frame in packet.decode():
-                        _add(runs, frame, origin, rate, part)
+                        n += _add(runs, frame, origin, rate, part)
+                if n > most * rate:
+                    raise VideoError(
+                        f"its sound has far more samples near {start_s} s than seconds", self.path
+                    )
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in runs:
             first = round((run.start_s - start_s) * rate)
-            values = run.mono(rate)[max(-first, 0) :]
-            place = samples[max(first, 0) : max(first, 0) + len(values)]
-            place[:] = values[: len(place)]
+            for values in run.mono():
+                place = samples[max(first, 0) : max(first + len(values), 0)]
+                place[:] = values[max(-first, 0) :][: len(place)]
+                first += len(values)
         return rate, samples
 
     def _packets(
@@ -307,13 +314,14 @@ def _timed(packets: Iterable[Any], stream: AudioStream) -> Iterator[tuple[float,
 
 
 class _Run:
-    """Frames of one kind and part without a gap: their samples, and what each says of when the run starts."""
+    """Frames of one kind and part without a gap: their samples, mixed, and when the run starts by each."""
 
     def __init__(self, kind: tuple[str, str, int], time_s: float) -> None:
         self.kind = kind
         self.n = 0
         self.earliest = self.latest = time_s
-        self._values: list[NDArray[Any]] = []
+        self._mix = _Mixer()
+        self._values: list[Samples] = []
 
     @property
     def start_s(self) -> float:
@@ -326,45 +334,69 @@ class _Run:
             trimmed = 0 < self.n < frame.samples  # the first frame, whose time stamp was rounded once more
             self.earliest = start_s if trimmed else min(self.earliest, start_s)
             self.latest = start_s if trimmed else max(self.latest, start_s)
-        self._values.append(frame.to_ndarray())
+        self._values += self._mix(frame)
         self.n += frame.samples
 
-    def mono(self, rate: int) -> Samples:
-        """Mix all channels into one."""
-        return _resampled(np.concatenate(self._values, axis=1), rate, rate, *self.kind[:2])
+    def mono(self) -> Iterable[Samples]:
+        """Return the samples, mixed from all channels as they came."""
+        return [*self._values, *self._mix(None)]
 
 
-def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> None:
-    """Add a decoded frame to the run that it goes on, or begin another."""
+class _Mixer:
+    """Mixes the channels of frames: by libswresample, or with equal weights where it knows no places."""
+
+    def __init__(self) -> None:
+        self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
+
+    def __call__(self, frame: Any) -> list[Samples]:
+        if self._resampler is not None:
+            try:
+                return [part.to_ndarray()[0] for part in self._resampler.resample(frame)]
+            except ArgumentError:
+                self._resampler = None
+        if frame is None:
+            return []
+        values, n = frame.to_ndarray(), frame.layout.nb_channels
+        mixed = (values if frame.format.is_planar else values.reshape(-1, n).T).mean(axis=0, dtype=np.float64)
+        if values.dtype.kind != "f":
+            mixed = (mixed - 128 * (values.dtype.kind == "u")) / 2.0 ** (8 * values.itemsize - 1)
+        return [mixed.astype(np.float32)]
+
+
+def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> int:
+    """Add a decoded frame to the run that it goes on, or begin another; return how many samples it adds."""
     if frame.sample_rate != rate:
-        return
+        return 0
     run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name, part)
     time_s = None if frame.time is None else frame.time - origin
     start_s = None if run is None or time_s is None else time_s - run.n / rate
     far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S
     if run is None or far or run.kind != kind:
         if time_s is None:
-            return
+            return 0
         run, start_s = _Run(kind, time_s), None
         runs.append(run)
     run.add(frame, start_s)
+    return int(frame.samples)
 
 
-def _resampled(
-    samples: NDArray[Any], rate: int, wanted: int, kind: str = "fltp", layout: str = "mono"
-) -> Samples:
-    """Make one channel of `wanted` samples a second with libswresample; the first sample stays put."""
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted)
-    frame: Any = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), format=kind, layout=layout)
-    frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), 0
-    n = frame.samples * wanted // rate
-    given = np.concatenate(
-        [part.to_ndarray()[0] for each in (frame, None) for part in resampler.resample(each)]
-    )
-    return np.concatenate([given[:n], np.zeros(max(n - len(given), 0), np.float32)])
+def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
+    """Make `wanted` samples a second with libswresample, second by second; silence of NaN."""
+    resampler, given = av.AudioResampler(format="flt", layout="mono", rate=wanted), []
+    for first in (*range(0, len(samples), rate), None):
+        frame: Any = None
+        if first is not None:
+            some = np.nan_to_num(samples[None, first : first + rate])
+            frame = av.AudioFrame.from_ndarray(some, format="fltp", layout="mono")
+            frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), first
+        given += [part.to_ndarray()[0] for part in resampler.resample(frame)]
+    n = len(samples) * wanted // rate
+    return np.concatenate([*given, np.zeros(n, np.float32)])[:n]
 
 
-def _keep_last(kept: OrderedDict[Any, Any], key: object) -> None:
+def _keep_last(kept: OrderedDict[Any, tuple[Any, Any]], key: object) -> None:
     kept.move_to_end(key)
-    while len(kept) > BLOCKS_KEPT:
+    while (
+        len(kept) > 1 and sum(np.asarray(part).nbytes for pair in kept.values() for part in pair) > BYTES_KEPT
+    ):
         kept.popitem(last=False)

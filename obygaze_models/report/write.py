@@ -315,7 +315,7 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     folder, names = local_path(folder), []
     for suffix, text in texts(report).items():
         names.append(f"{report.name}{suffix}")
-        (folder / names[-1]).write_text(text, encoding="utf-8", newline="")
+        write_whole(folder / names[-1], text)
     for picture in report.pictures:
         names += [f"{picture.name}{suffix}" for suffix in (".pdf", ".png", ".svg")]
         picture.draw(folder / picture.name)

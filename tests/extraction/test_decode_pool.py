@@ -44,6 +44,13 @@ def crashing(frame: np.ndarray) -> np.ndarray:
     return quarter(frame)
 
 
+def odd(frame: np.ndarray) -> np.ndarray:
+    """Raise what no decoder should, in the film's third second."""
+    if 20 + 50 < frame.mean() < 20 + 60:
+        raise ZeroDivisionError("a table of tones")
+    return quarter(frame)
+
+
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("film") / "film.mkv"
@@ -118,6 +125,30 @@ def test_a_crash_costs_the_window_that_holds_it_alone(film):
     assert decoded[1].reason == "the decoder crashed on this file 3 times (signal 11)"
     alone = [alone_of(task) for task in tasks_of(film)[:9:8]]
     assert all(map(same, decoded[::2], alone))
+
+
+def test_any_exception_of_a_worker_is_that_windows_failure_with_its_reason(film):
+    with DecodePool(1, 600) as pool:
+        tasks = tasks_of(film, odd)[:9:4]
+        decoded = in_order(pool.decode(tasks, ahead=8), tasks)
+    assert [clip.status for clip in decoded] == ["ok", "failed", "ok"]
+    assert "ZeroDivisionError: a table of tones" in decoded[1].reason
+    alone = [alone_of(task) for task in tasks_of(film)[:9:8]]
+    assert all(map(same, decoded[::2], alone))
+
+
+@pytest.mark.parametrize("part", ["hear", "encode"])
+def test_what_fails_beside_the_pictures_fails_the_clip_alone(film, part):
+    def broken(*_, **__):
+        raise ArithmeticError("no such layout")
+
+    wishes = {"five": Request(uniform(5), quarter, broken if part == "encode" else None)}
+    sounds = {"heard": (None, Request(uniform(5), quarter))} if part == "hear" else {}
+    tasks = [DecodeTask("a", film, 0.0, 1.0, wishes, sounds=sounds)]
+    ((_, clip),) = decode_clips(tasks, decode_with_av)
+    reason = clip.absent["heard"] if part == "hear" else clip.reason
+    assert clip.status == ("ok" if part == "hear" else "failed")
+    assert "Error" in reason
 
 
 class PretendedWorkers:

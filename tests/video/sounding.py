@@ -87,3 +87,27 @@ def write_film(
         for stream in (video, *(stream for stream, _ in sounds)):
             output.mux(stream.encode(None))
     return path
+
+
+def write_channels(
+    path: Path, n: int, samples: NDArray[np.int16], rate: int, codec: str = "pcm_s16le"
+) -> Path:
+    """Write a film with one sound track of n channels without places, each with these samples."""
+    with ordinary_priority(), av.open(str(path), "w") as output:
+        video = output.add_stream("mpeg4", rate=1)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        sound = output.add_stream(codec, rate=rate, layout=f"{n} channels")
+        sound.format = "s16"
+        for number in range(-(-len(samples) // rate)):
+            frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 90, np.uint8), format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, 1)
+            output.mux(video.encode(frame))
+        size = sound.codec_context.frame_size or rate
+        for first in range(0, len(samples), size):
+            packed = np.repeat(samples[first : first + size], n)[None]
+            heard = av.AudioFrame.from_ndarray(packed, format="s16", layout=f"{n} channels")
+            heard.sample_rate, heard.pts, heard.time_base = rate, first, Fraction(1, rate)
+            output.mux(sound.encode(heard))
+        for stream in (sound, video):
+            output.mux(stream.encode(None))
+    return path

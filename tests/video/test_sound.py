@@ -2,13 +2,14 @@
 
 import shutil
 import subprocess
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import SoundTrack
-from tests.video.sounding import RATE, clicks, tone, write_film
+from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
 
 AT_S = (1.0, 29.5, 31.5, 33.0)
 KINDS = {"mp4": "aac", "mkv": "libopus", "ts": "ac3", "avi": "libmp3lame"}
@@ -131,3 +132,23 @@ def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
     film = write_film(tmp_path / "stereo.mp4", {"eng": tone(440, 2.0)}, seconds=2.0, layout="stereo")
     (samples,), _ = read(film, 16_000, 0.2, 1.8)
     assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
+
+
+@pytest.mark.parametrize("channels", [9, 11, 32, 64, 255])
+def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
+    wave = (8000 * tone(200, 2.0, 1.0, 8000)).astype(np.int16)
+    path = write_channels(tmp_path / "many.mkv", channels, wave, 8000)
+    (samples,), missing_s = read(path, 8000, 0.0, 2.0)
+    assert missing_s == 0
+    assert np.abs(samples - wave / 32768).max() < 1e-6
+
+
+def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
+    path = write_channels(tmp_path / "much.mkv", 8, np.zeros(34 * 192_000, np.int16), 192_000, "flac")
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    (samples,), _ = read(path, 16_000, 3.0, 4.0)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert not samples.any()
+    assert most < 150e6  # all channels of the block are 200 MB

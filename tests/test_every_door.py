@@ -1,0 +1,211 @@
+"""Whatever a path of a public name or of a command leads to, the call ends soon, with at most a line.
+
+The names are those of the packages' roots that take a path; the commands, those of the table, with each of
+their words that leads to a file or folder of the inputs.
+"""
+
+import re
+import shlex
+import shutil
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import obygaze_features as of
+from obygaze_features.errors import ObygazeError
+from tests.cli.conftest import given, url  # noqa: F401 - fixtures
+from tests.cli.table import prepared as standing_in
+from tests.cli.table import rows
+from tests.cli.test_commands import COMMANDS, LINES
+from tests.command import obygaze
+from tests.test_docstrings import prepared  # noqa: F401 - a fixture
+from tests.test_door import ENDLESS, POSIX, SMALL
+from tests.test_paths import CALLS, JUDGED, scored, taking_paths
+
+pytestmark = POSIX
+KINDS = ENDLESS | SMALL
+LIMIT_S = 60
+"""Of waiting for a call, on a busy machine."""
+
+STORE, MODEL, FILM = (
+    "stores/films-1.0.0/data/features.zarr/zarr.json",
+    "kept/linear.model",
+    "out/film/film.json",
+)
+READ = {
+    "extract": "clip.csv",
+    "import_folder": "videos/clip.mp4",
+    "load_codebook": "mine.codebook.toml",
+    "merge": STORE,
+    "open_store": STORE,
+    "pack": STORE,
+    "probe": "videos/clip.mp4",
+    "pull": "stores/films-1.0.0/tagmanifest-sha256.txt",
+    "push": "stores/films-1.0.0/manifest-sha256.txt",
+    "read_frames": "videos/clip.mp4",
+    "read_manifest": "films.csv",
+    "search": STORE,
+    "search_like": "stores/films-1.0.0/data/clips.csv",
+    "verify": "stores/films-1.0.0/bag-info.txt",
+    "write_manifest": "films.csv",
+    "Manifest.placed_in": "films.csv",
+    "load_model": MODEL,
+    "push_model": MODEL,
+    "pull_model": "out/zoo/linear-1.0.0.model",
+    "verify_models": "out/zoo/zoo.toml",
+    "read_sums": "out/lab.sums",
+    "save_joint": "out/lab.sums",
+    "read_run": "out/run/run.json",
+    "Predictions.read": "out/predictions.csv",
+    "score_film": MODEL,
+    "score_films": "stores/more-1.0.0/data/features.zarr/zarr.json",
+    "Timeline.read": FILM,
+    "read_films": FILM,
+}
+"""What each name reads that a stranger may have made."""
+WRITTEN = {
+    "write_sums": "out/lab.sums",
+    "write_run": "out/run/run.json",
+    "save_models": "out/models/linear.model",
+    "write_report": "out/evaluate.md",
+    "write_html": "out/report.html",
+    "Predictions.write": "out/predictions.csv",
+    "Timeline.write": FILM,
+    "Timeline.to_html": "out/film.html",
+    "Timeline.export": "out/film.srt",
+}
+"""What the others write, where something may be in the way."""
+ANEW = {
+    "search": lambda: of.search("~/stores/films", "a", text_store="~/stores/more"),
+    "score_film": scored.__wrapped__,
+}
+MADE_ONCE = (
+    "clip-1.0.0",
+    "clip.staging",
+    "merged-1.0.0",
+    "packed.zip",
+    "pulled-1.0.0",
+    "pushed-1.0.0",
+    "again.csv",
+    "theirs",
+)
+
+
+@pytest.fixture(scope="module")
+def home(prepared):  # noqa: F811
+    """The folder of the examples, in which everything was called once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(prepared))
+        (prepared / "out").mkdir()
+        (prepared / "clip.csv").write_text(
+            f"{JUDGED.splitlines()[0].removesuffix(',seen_score')}\na,film0,videos/clip.mp4,,,,,\n"
+        )
+        levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
+        (prepared / "mine.codebook.toml").write_text(f'name = "mine"\nversion = "1"\n{levels}')
+        for call in CALLS.values():
+            call()
+        yield prepared
+
+
+@contextmanager
+def in_place_of(path, make):
+    """Put something else in the place of a file, and the file back."""
+    kept = path.with_name(f"{path.name} kept")
+    path.rename(kept)
+    try:
+        make(path, kept.read_bytes())
+        yield
+    finally:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        kept.replace(path)
+
+
+@contextmanager
+def soon():
+    def stop(*_):
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_every_name_with_a_path_is_walked():
+    assert READ.keys() | WRITTEN.keys() == taking_paths().keys()
+
+
+@pytest.mark.parametrize("name", [*READ, *WRITTEN])
+@pytest.mark.parametrize("what", KINDS)
+def test_a_name_refuses_or_reads_it(home, name, what):
+    place = (READ | WRITTEN)[name]
+    for made in MADE_ONCE:
+        node = home / "out" / made
+        shutil.rmtree(node) if node.is_dir() else node.unlink(missing_ok=True)
+    with in_place_of(home / place, KINDS[what]), soon():
+        try:
+            (CALLS | ANEW)[name]()
+        except ObygazeError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
+        except OSError as error:
+            assert error.filename  # noqa: PT017 - the same
+        else:
+            assert name in WRITTEN or what in SMALL or place.endswith(".mp4")
+
+
+def members(path):
+    """Choose files to replace: the file itself, or of a folder one of each name."""
+    if path.is_file():
+        return [path]
+    found = {}
+    for node in sorted(path.rglob("*")):
+        if node.is_file() and not node.is_symlink() and node.suffix != ".mp4":
+            found.setdefault("chunk" if "c" in node.parts else re.sub(r"\d+", "0", node.name), node)
+    return list(found.values())[:14]
+
+
+def words_that_read(command):
+    """Yield what names an input in a command: its place, as `--option` or a number, and its path."""
+    words = shlex.split(command)
+    for number, word in enumerate(words):
+        if match := re.match(r"(?:\w+=)?(in/[^:]*)", word):
+            before = words[number - 1]
+            stored = Path(f"{match[1]}-1.0.0")
+            yield before if before.startswith("--") else number, stored if stored.exists() else Path(match[1])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:constrained_layout")  # a name may be longer than a figure is wide
+@pytest.mark.parametrize("group", LINES)
+def test_a_command_refuses_or_reads_it(given, tmp_path, monkeypatch, group):  # noqa: F811
+    """What changes its inputs, or reads no film, is left out; networks meet what has no end alone."""
+    shutil.copytree(given, tmp_path / "in", symlinks=True)
+    standing_in(tmp_path, monkeypatch)
+    seen, wrong = set(), []
+    names = sorted(COMMANDS, key=len, reverse=True)
+    for row in rows(LINES[group]):
+        name = next((name for name in names if row.command.startswith(name)), "store rm")
+        if name in {"store rm", "store gc", "store seal", "codebook template"}:
+            continue
+        for place, path in words_that_read(row.command):
+            for member in members(path):
+                key = (name, place, "" if member == path else re.sub(r"\d+", "0", member.name))
+                kinds = () if key in seen else ENDLESS if group == "networks" else KINDS
+                seen.add(key)
+                for kind in kinds:
+                    with in_place_of(member, KINDS[kind]), soon():
+                        try:
+                            code = obygaze(*shlex.split(row.command))
+                        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all are told at the end
+                            wrong.append((row.command, str(member), kind, repr(error)))
+                            continue
+                    if kind in ENDLESS and code == 0 and member == path:
+                        wrong.append((row.command, str(member), kind, "taken"))
+                shutil.rmtree("out")
+                Path("out").mkdir()
+    assert not wrong, "\n".join(map(str, wrong))
