@@ -74,7 +74,7 @@ def drawn(found: pd.DataFrame, path: Path) -> None:
         axes.axvline(0.5, color=GREY, lw=0.7)
         axes.set_yticks(range(len(models)), models)
         axes.set_xlabel("AUC within the film left out, mean of films, 95 %: windows of 30 s, S against EN")
-        axes.legend(loc="upper right", frameon=False)
+        axes.legend(loc="center right", frameon=False)
 
     save(path, (WIDTH, 3.2), draw)
 
