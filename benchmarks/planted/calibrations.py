@@ -9,16 +9,19 @@ from scipy.signal import lfilter
 from scipy.special import expit, logit
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_models.evaluation.metrics import within_movie_auc
+from obygaze_models.evaluation.metrics import f1_pos, within_movie_auc
+from obygaze_models.models.fusion import ALONE, FusedClassifier, How
 from obygaze_models.models.grouped_selection import mean_score
 from obygaze_models.models.linear import SPECS
 from obygaze_models.prediction.calibration import Calibration
-from obygaze_models.protocol import HeldOut
+from obygaze_models.protocol import HeldOut, best_threshold
 
 (LINEAR,) = SPECS
 
 WIDTH: Final = 6
 """Features of a modality."""
+
+LEARNT: Final[tuple[How, ...]] = ("late", "mean", "max", "concat")
 
 BOTH: Final = (slice(0, WIDTH), slice(WIDTH, 2 * WIDTH))
 
@@ -89,6 +92,62 @@ def calibrated(rng: np.random.Generator, world: World) -> Draw:
     }
 
 
+def fused(rng: np.random.Generator, world: World) -> Draw:
+    """Fuse both modalities in each way, and ask 25 new films beside each modality alone."""
+    (X, y, movies), (new, truth, films) = world.draw(rng), world.draw(rng, 25)
+
+    def scored(how: How, *which: slice) -> tuple[FusedClassifier, float]:
+        model = FusedClassifier(LINEAR.estimator(0), which, how=how).fit(X, y, groups=movies)
+        return model, within_movie_auc(truth, model.decision_function(new), films)
+
+    alone = [scored("late", own)[1] for own in BOTH]
+    (late, _), *_ = joined = [scored(how, *BOTH) for how in LEARNT]
+    return {
+        "A": alone[0],
+        "B": alone[1],
+        **{how: auc for how, (_, auc) in zip(LEARNT, joined, strict=True)},
+        "one decides alone": late.candidates_[0].name.startswith(ALONE),
+    }
+
+
+def beside_the_better(draws: list[Draw]) -> Draw:
+    """Subtract the AUC of the modality that is better on average, corpus by corpus."""
+    found = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+    better = max((found["A"], found["B"]), key=np.mean)
+    return found | {f"{how} less the better": found[how] - better for how in LEARNT}
+
+
+def contributed(rng: np.random.Generator, world: World, how: How) -> Draw:
+    """Decompose scores of 25 new films by modality, beside a model of each modality alone."""
+    (X, y, movies), (new, truth, films) = world.draw(rng), world.draw(rng, 25)
+    model = FusedClassifier(LINEAR.estimator(0), BOTH, how=how).fit(X, y, groups=movies)
+    _, parts = model.linear().contributions(new)
+    alone = [LINEAR.estimator(0).fit(X[:, own], y, groups=movies) for own in BOTH]
+    own = [
+        each.decision_function(new[:, at]) - mean_score(each, X[:, at])
+        for each, at in zip(alone, BOTH, strict=True)
+    ]
+    return {
+        "against its evidence": parts * np.column_stack(own) < -1e-9,
+        "AUC of A's": within_movie_auc(truth, parts[:, 0], films),
+        "AUC of B's": within_movie_auc(truth, parts[:, 1], films),
+    }
+
+
+def called(rng: np.random.Generator, world: World) -> Draw:
+    """Tune a threshold on held-out scores as they are, and less their fold's mean, and call 40 new films."""
+    (X, y, movies), (new, truth, _) = world.draw(rng), world.draw(rng, 40)
+    X, new = X[:, :WIDTH], new[:, :WIDTH]
+    model = LINEAR.estimator(0).fit(X, y, groups=movies)
+    scores, held_out = model.decision_function(new), model.held_out_
+    as_they_are = f1_pos(truth, scores >= model.threshold_)
+    levels = scores - mean_score(model, X)
+    less = f1_pos(truth, levels >= best_threshold(y, held_out.levels))
+    best = f1_pos(truth, scores >= best_threshold(truth, scores))
+    every = 2 * truth.mean() / (1 + truth.mean())
+    return {"f1_pos": as_they_are, "gained": as_they_are - less, "best there is": best, "all positive": every}
+
+
 def log_loss(y: np.ndarray, p: Floats) -> float:
     """Mean log loss of probabilities [N] for labels [N]."""
     return float(-np.mean(np.log(np.where(y == 1, p, 1 - p))))
@@ -98,6 +157,13 @@ def cells(*worlds: tuple[str, World]) -> Sequence[Cell]:
     """Make a cell of each named world."""
     return [Cell((name,), (world,)) for name, world in worlds]
 
+
+SHOWN: Final = Column(digits=2)
+LATE: Final = "late less the better"
+FUSED: Final = {f"{how} less the better": Column(signed=True) for how in LEARNT} | {
+    LATE: Column(-0.02, signed=True)
+}
+LACKS: Final = ("at random", "by label", "by film")
 
 ROWS = [
     Row(
@@ -119,5 +185,59 @@ ROWS = [
          "log loss": Column(high=0.003, signed=True), "bias": Column(-0.01, 0.01, signed=True),
          "a film's error": Column(), "as printed": Column()},
         full=40, small=3,
+    ),
+    Row(
+        "fuse", "docs/models.md", "evaluate --fuse",
+        "AUC by film of each modality and of both, 8 films of 30 to 90 clips, 25 new ones; how far "
+        "fusion lies above the modality that is better on average; and how often one decides alone (`late`).",
+        ("modalities",),
+        [*(Cell((f"both shifted by {shift:g}",), (World((shift, shift)),), {LATE: Column(least, signed=True)})
+           for shift, least in ((0.35, 0.005), (0.8, 0.04))),
+         *(Cell((f"both by 0.8, B lacks {lacks}",), (World((0.8, 0.8), lacks),))
+           for lacks in LACKS)],
+        fused,
+        {"A": SHOWN, "B": SHOWN, "late": SHOWN, **FUSED, "one decides alone": SHOWN},
+        full=40, small=2, small_cells=2, pooled=beside_the_better,
+    ),
+    Row(
+        "fuse-null", "docs/models.md", "evaluate --fuse",
+        "The same beside a modality B that knows nothing.",
+        ("modalities",),
+        [Cell((f"A shifted by {shift:g}{f', B lacks {lacks}' * bool(lacks)}",), (World((shift, 0.0), lacks),))
+         for shift, lacks in ((0.35, ""), (0.5, ""), (1.2, ""), *((0.5, lacks) for lacks in LACKS))],
+        fused,
+        {"A": SHOWN, "B": Column(0.47, 0.53, digits=2), "late": SHOWN, **FUSED, "one decides alone": SHOWN},
+        full=40, small=2, small_cells=1, pooled=beside_the_better,
+    ),
+    Row(
+        "explain", "docs/models.md", "explain",
+        "Contributions of modalities in new films: the share whose sign is against the modality's own model, "
+        "and their AUC by film.",
+        ("modalities", "fused by"),
+        [Cell((f"{a:g} and {b:g}", how), (World((a, b)), how))
+         for a, b in ((0.35, 0.35), (1.2, 0.35), (0.5, 0.0)) for how in ("late", "mean", "max")],
+        contributed,
+        {"against its evidence": Column(high=0.0), "AUC of A's": Column(0.5, digits=2),
+         "AUC of B's": Column(0.48, digits=2)},
+        full=20, small=2,
+    ),
+    Row(
+        "threshold", "docs/evaluation.md", "evaluate",
+        "f1_pos in 40 new films with the threshold tuned on held-out scores, how much better it is than with "
+        "scores less the mean of their fold's model on training clips, and f1_pos with the best threshold "
+        "there is.",
+        ("model",),
+        cells(
+            ("shifted by .35", World((0.35, 0.0))),
+            ("by .6", World((0.6, 0.0))),
+            ("by 1.2", World((1.2, 0.0))),
+            ("by 1.2, 20 films", World((1.2, 0.0), films=20)),
+            ("by 1.2, rare", World((1.2, 0.0), share=0.1, films=12)),
+            ("by 2.5", World((2.5, 0.0))),
+        ),
+        called,
+        {"f1_pos": Column(), "gained": Column(-0.01, signed=True), "best there is": Column(),
+         "all positive": Column()},
+        full=40, small=2,
     ),
 ]  # fmt: skip

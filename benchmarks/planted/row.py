@@ -42,10 +42,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """One world: what the page calls it, and the arguments of the draw. Cells of one name share a line."""
+    """One world: what the page calls it, the arguments of the draw, and bounds of its own by column.
+
+    Cells of one name share a line.
+    """
 
     name: tuple[str, ...]
     arguments: tuple[Any, ...] = ()
+    bounds: Mapping[str, Column] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,9 @@ def run(row: Row, *, small: bool = False) -> Result:
             if row.pooled
             else {name: [draw[name] for draw in draws if name in draw] for name in row.columns}
         )
+        columns = {**row.columns, **cell.bounds}
         result.figures.append(
-            {name: figure(found[name], row.columns[name]) for name in row.columns if name in found}
+            {name: figure(found[name], column) for name, column in columns.items() if name in found}
         )
     return result
 
