@@ -48,6 +48,7 @@ def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
     notebook(f"{before}with serving(Path('stores')) as url:\n{body}")
 
 
+@pytest.mark.long
 def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
     pytest.importorskip("mypy")
     (code,) = blocks("README.md")

@@ -89,6 +89,7 @@ def plain(film, tmp_path_factory) -> dict[str, bytes]:
     return content(extract(windows(film), out, n_frames=4, workers=1, **NAMED).path)
 
 
+@pytest.mark.long
 def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path):
     work = prepare(
         windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=tmp_path / "s.csv"
@@ -137,6 +138,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backbone", ["descriptors", "sound"])
 def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(film, tmp_path, backbone):
     work = prepare(windows(film), tmp_path / "f", backbones=[backbone], workers=1, shots=tmp_path / "s.csv")

@@ -78,6 +78,7 @@ def test_pictures_do_not_depend_on_what_is_heard(manifest, tmp_path):
         assert np.array_equal(alone, beside)
 
 
+@pytest.mark.long
 def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, tree):
     extract(manifest, tmp_path / "one", BOTH)
     work = prepare(
@@ -160,6 +161,7 @@ def planted(tmp_path_factory):
     return manifest, extract(manifest, folder / "planted", BOTH)
 
 
+@pytest.mark.long
 def test_a_planted_soundtrack_is_found_by_sound_and_not_by_pictures(planted):
     manifest, store = planted
     for name, low, high in (("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)):
@@ -168,6 +170,7 @@ def test_a_planted_soundtrack_is_found_by_sound_and_not_by_pictures(planted):
         assert low <= float(rows["movie_mean"].iloc[0]) <= high
 
 
+@pytest.mark.long
 def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path):
     manifest, store = planted
     data = om.load_dataset([store, store], manifest, backbone=BOTH)

@@ -137,6 +137,7 @@ def test_a_single_token_among_1568_is_found(planted):
     assert (pointed == place[~train & (y == 1), None]).mean(axis=0).max() == 1
 
 
+@pytest.mark.long
 def test_a_probe_on_tokens_is_evaluated_kept_and_applied(tmp_path, monkeypatch):
     store, data, _, _ = store_of(tmp_path, 200)
     run = evaluate(data, ["attentive_tokens"], "hn_s")

@@ -146,6 +146,7 @@ def test_a_decision_is_explained_by_modality(corpus, kept):
         explain(model, both, "f0-01", {"Body": 0.5})
 
 
+@pytest.mark.long
 def test_models_that_cannot_be_kept_are_refused_before_they_are_trained(corpus, tmp_path):
     manifest, stores = corpus
     data = om.load_dataset([stores["seen"], stores["heard"]], manifest)

@@ -30,6 +30,7 @@ def found(files):
     return claims_report(read_inputs(files)).data.set_index("claim")
 
 
+@pytest.mark.long
 def test_the_released_annotations_refute_that_every_concept_has_the_same_rate(found):
     row = found.loc["same-rate"]
     assert (row["verdict"], row["p"]) == ("fails", pytest.approx(1 / 2000))

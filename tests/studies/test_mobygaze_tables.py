@@ -43,6 +43,7 @@ def means(report):
     return rows.set_index(["tested_on", "features", "labels", "model"])["movie_mean"]
 
 
+@pytest.mark.long
 def test_each_modality_and_all_stand_beside_the_other_expert_for_every_rule(corpus):
     manifest, stores = corpus
     report = mobygaze_report(
@@ -76,6 +77,7 @@ def test_attention_reads_the_frames_of_each_modality(corpus):
     assert set(report.data["model"]) == {"attention", "other_expert"}
 
 
+@pytest.mark.long
 def test_segments_are_bags_of_the_stores_windows(corpus):
     manifest, stores = corpus
     merged = {}

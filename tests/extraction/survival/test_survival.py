@@ -5,6 +5,7 @@ import pytest
 STATES = ("idle", "starting", "decoding", "sending")
 
 
+@pytest.mark.long
 def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
     survives("idle", 2, "local")
 

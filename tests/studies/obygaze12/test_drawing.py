@@ -113,6 +113,7 @@ for suffix in ("pdf", "png", "svg"):
 """
 
 
+@pytest.mark.long
 def test_a_figure_has_the_same_bytes_in_every_process_no_date_and_letters_that_stay_letters(tmp_path):
     kept = []
     for name in ("1", "2"):

@@ -100,6 +100,7 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
     assert all(f"| {model} " in text for model in models)
 
 
+@pytest.mark.long
 def test_table_2_begins_with_the_papers_own_table(learnt):
     """One row a model, its F1 of the papers (of the perceptron weighted) in each cell."""
     report = table2.strict_report([learnt])
