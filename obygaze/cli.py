@@ -30,7 +30,7 @@ manifest import film | features.manifest_film:film | Cut films into windows or s
 manifest import spans | features.manifest_import:spans | Import annotations, judgements, subtitles, tables.
 manifest import obygaze12 | studies.corpora:obygaze12 | Import ObyGaze12's annotations.
 manifest import mobygaze | studies.corpora:mobygaze | Import MObyGaze's segments.
-manifest import mediaeval15 | studies.mediaeval:import_ | Import the clips of MediaEval 2015.
+manifest import mediaeval15 | studies.corpora:mediaeval15 | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
@@ -51,7 +51,7 @@ extract | features.extract_command:extract | Extract a manifest's clips into a s
 train | | Re-train a backbone.
   obygaze train xclip-lsmdc --help
 train xclip-lsmdc | studies.train:xclip_lsmdc | Train X-CLIP on LSMDC, starting from CLIP.
-gradcam | studies.gradcam:gradcam | Compute Grad-CAM maps for still images.
+gradcam | studies.from_tables:gradcam | Compute Grad-CAM maps for still images.
 store | | List, inspect, seal, verify, share and combine stores.
   obygaze store ls
   obygaze store verify stores/films --full
@@ -77,7 +77,7 @@ weights | | Download and verify network weights.
 weights fetch | features.weights_commands:fetch | Download weights from the hub and print their commit.
 weights verify | features.weights_commands:verify | Check a weight file against its SHA-256.
 search | features.search:search | Find clips of a store by a text or a clip.
-lm | studies.lm:lm | Score texts with a causal language model.
+lm | studies.from_tables:lm | Score texts with a causal language model.
 folds | studies.corpus_commands:folds | List the clips of each fold.
 evaluate | models.evaluate_commands:evaluate | Evaluate models by leave-one-movie-out.
 compare | models.evaluate_commands:compare | Compare two models, paired by movie.
@@ -92,17 +92,12 @@ paper figure3 | studies.paper_commands:figure3 | Reproduce Figure 3 (detection o
 paper figure4 | studies.paper_commands:figure4 | Draw the preprint's Figure 4 (annotations to labels).
 paper figure5 | studies.paper_commands:figure5 | Reproduce Figure 5 (decision tree on concepts).
 paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analysis of the MLP).
-paper claims | studies.corpus_commands:claims | Test sentences of the papers on released data.
+paper claims | studies.from_tables:claims | Test sentences of the papers on released data.
 mobygaze | studies.mobygaze_command:mobygaze | Evaluate modalities and experts of MObyGaze.
-audit | studies.audit:audit | Audit embeddings, captions and saliency for bias.
+audit | studies.from_tables:audit | Audit embeddings, captions and saliency for bias.
 task | | Run benchmark tasks of related papers.
   obygaze task mediaeval15 score --help
-task mediaeval15 | | Run MediaEval 2015 Affective Impact of Movies.
-  obygaze task mediaeval15 check --help
-task mediaeval15 labels | studies.mediaeval:labels | Convert scores and judgements to classes.
-task mediaeval15 train | studies.mediaeval:train | Train on dev clips and write a run file.
-task mediaeval15 score | studies.mediaeval:score | Score runs with the official measures.
-task mediaeval15 check | studies.mediaeval:check | Check a folder of runs against the rules.
+task mediaeval15 | studies.from_tables:mediaeval15 | Run MediaEval 2015 Affective Impact of Movies.
 film | | Score whole films; compare the scores with people.
   obygaze film run film.mkv --model run/pcbm_lr.model --out scored
   obygaze film score run/pcbm_lr.model stores/film --out scored

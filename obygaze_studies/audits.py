@@ -1,7 +1,8 @@
 """The table of audits: what each reads and how that is checked, its function, what is shown and said of it.
 
-Ours are declared in audits.toml; a package of another's adds one by an entry point of the group
-`obygaze.audits`, whose name is the audit's and which loads an `Audit`.
+Ours are declared in audits.toml, and tasks and further commands in the same words in tasks.toml; a package of
+another's adds an audit by an entry point of the group `obygaze.audits`, whose name is the audit's and which
+loads an `Audit`.
 """
 
 import tomllib
@@ -119,6 +120,8 @@ class Audit:
         Title and columns of the table that is shown.
     sentence, source, figure, out : str
         What is said of a `Finding`, where the audit comes from, captions of figure and file.
+    output : {"beside", "folder", "printed"}
+        Whether results are files beside the CSV of --out, files of a folder, if asked for, or an `Answer`.
     needs : mapping of str to sequence of str
         Option -> others that it needs, as NAME or NAME=VALUE.
     one_of : sequence of str
@@ -128,7 +131,7 @@ class Audit:
     """
 
     name: str = ""
-    title: str
+    title: str = ""
     summary: str
     help: str = ""
     examples: Sequence[str] = ()
@@ -141,6 +144,7 @@ class Audit:
     sentence: str = ""
     source: str = ""
     figure: str = ""
+    output: Literal["beside", "folder", "printed"] = "beside"
     out: str = "CSV file of the results; JSON and Markdown go beside it."
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     one_of: Sequence[str] = ()
@@ -160,9 +164,17 @@ class Audit:
 @cache
 def audits() -> Mapping[str, Audit]:
     """Return all audits by name: ours, then those of installed packages."""
-    text = files(__package__).joinpath("audits.toml").read_text(encoding="utf-8")
-    declared = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
-    ours = msgspec.convert(declared, dict[str, Audit])
-    return ours | {
-        name: replace(added, name=name) for name, added in offered("obygaze.audits", Audit).items()
-    }
+    added = offered("obygaze.audits", Audit)
+    return _declared("audits.toml") | {name: replace(audit, name=name) for name, audit in added.items()}
+
+
+@cache
+def tasks() -> Mapping[str, Audit]:
+    """Return what is declared beside the audits, by the words of its command."""
+    return _declared("tasks.toml")
+
+
+def _declared(file: str) -> dict[str, Audit]:
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    named = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
+    return msgspec.convert(named, dict[str, Audit])

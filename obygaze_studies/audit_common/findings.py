@@ -1,6 +1,6 @@
-"""What an audit finds, and its report."""
+"""What an audit or a task finds, and how it is kept."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from importlib import import_module
@@ -9,6 +9,8 @@ from typing import Any, ParamSpec
 
 import pandas as pd
 
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.lines import csv_line
 from obygaze_models.report import Block, Picture, Report, block, cell
 from obygaze_studies.audits import Audit, audits
 from obygaze_studies.columns import plain
@@ -60,6 +62,26 @@ class Finding:
     draw: Callable[[Path], None] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a task did or found, if that is no report.
+
+    Attributes
+    ----------
+    document, text
+        For programs, and for people.
+    remarks
+        What is printed beside and not kept.
+    problems
+        Whether something is wrong: the command ends with exit code 3.
+    """
+
+    document: Mapping[str, object]
+    text: str
+    remarks: Sequence[str] = ()
+    problems: bool = False
+
+
 def report(audit: Audit, found: Finding | Report) -> Report:
     """Make the report of an audit: what is shown and said of a finding as declared."""
     if isinstance(found, Report):
@@ -108,3 +130,12 @@ def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
         getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **given)
 
     return draw
+
+
+def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:
+    """Write a table of texts, its header first, as CSV, and return what to say of it."""
+    lines = [csv_line(list(cells)) for cells in rows]
+    refuse_existing(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(lines))
+    return f"{len(lines) - 1} {what} kept in {path}"

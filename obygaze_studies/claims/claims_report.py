@@ -212,6 +212,11 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
     )
 
 
+def claims(files: Sequence[Path]) -> Report:
+    """Test the claims that some files decide."""
+    return claims_report(read_inputs(files))
+
+
 def read_inputs(paths: Sequence[Path]) -> dict[str, tuple[str, Any]]:
     """Read the inputs of `claims_report` from files, each recognised by its columns.
 

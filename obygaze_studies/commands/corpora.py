@@ -1,4 +1,4 @@
-"""`obygaze manifest import obygaze12` and `obygaze manifest import mobygaze`."""
+"""`obygaze manifest import` of the papers' corpora: obygaze12, mobygaze, mediaeval15."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,6 @@ import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.options import PATH, Output
-from obygaze_studies.commands.output import write_rows
 
 if TYPE_CHECKING:
     from obygaze_studies.mobygaze.import_segments import Records
@@ -71,6 +70,7 @@ def mobygaze(
       obygaze evaluate speech.csv stores/subtitles-1.0.0 --task concept:Speech
     """
     from obygaze_features.io import refuse_existing
+    from obygaze_studies.audit_common.findings import write_rows
     from obygaze_studies.mobygaze import import_mobygaze
 
     folder = folder_for(output)
@@ -84,3 +84,26 @@ def mobygaze(
         click.echo(
             f"left out the subtitles of {len(imported.texts):,} segments: --texts keeps them", err=True
         )
+
+
+@click.command("mediaeval15")
+@click.argument("source", type=PATH)
+@manifest_output
+@videos_option
+def mediaeval15(source: Path, videos: Path | None, output: Output) -> None:
+    """Import the clips of MediaEval 2015 Affective Impact of Movies.
+
+    SOURCE is clips.csv, or the folder that holds it: columns clip (the video's file name), movie, split (dev,
+    test), and valence, arousal, violence if known. Without a column split, dev.txt and test.txt
+    beside it list the movies of each side. The organisers release the data against a signed form; build this
+    table from their files.
+
+    \b
+    Examples:
+      obygaze manifest import mediaeval15 MediaEval --videos clips \\
+          --out mediaeval15.csv
+      obygaze manifest import mediaeval15 clips.csv --out mediaeval15.csv
+    """
+    from obygaze_studies.mediaeval15 import import_mediaeval15
+
+    write_imported(import_mediaeval15(source, folder_for(output), videos), output)

@@ -1,4 +1,4 @@
-"""`obygaze manifest stats`, `folds` and `paper claims`: count a corpus, list its folds, test claims."""
+"""`obygaze manifest stats` and `obygaze folds`: count a corpus, list its folds."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 
 from obygaze_features.screen import table
 from obygaze_models.commands import TASK_OPTIONS
-from obygaze_studies.commands.declared import FILE, declared
+from obygaze_studies.commands.declared import declared
 from obygaze_studies.commands.output import ReportOutput, report_output
 
 if TYPE_CHECKING:
@@ -245,30 +245,3 @@ def folds(
     click.echo(f"protocol {protocol}, label policy {listed['policy']}")
     for note in listed["notes"]:
         click.echo(note)
-
-
-@click.command()
-@click.argument("files", nargs=-1, type=FILE)
-@report_output("Folder to write the results into (CSV, JSON, Markdown, LaTeX).", beside=False)
-def claims(files: tuple[Path, ...], output: ReportOutput) -> None:
-    """Test sentences of the papers that released data can decide, each with interval and verdict.
-
-    FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,
-    predictions-strict-*.csv of `obygaze paper table2`, and the counts of emotion words released with Wolfe
-    et al. Sentences whose file is not given are listed with what they need; a few need only the papers'
-    printed tables.
-
-    A sentence holds if the 95 % interval of its number lies inside the range that makes it true, and fails
-    if outside; otherwise, or if p (Holm over the tests on a file) is .05 or more, it is undecided.
-
-    \b
-    Examples:
-      obygaze paper claims obygaze12.csv
-      obygaze paper claims obygaze12.csv segments.csv --out claims
-      obygaze paper claims obygaze12.csv segments.csv words.csv \\
-          table2/predictions-strict-xclip.csv --json
-    """
-    from obygaze_studies.claims.claims_report import claims_report, read_inputs
-
-    output.check()
-    output.finish(claims_report(read_inputs(files)))

@@ -39,7 +39,7 @@ def parameter(option: Option, *, required: bool | None = None, to: str = "") -> 
     several = {"metavar": option.metavar} if option.metavar else {}
     if option.argument:
         kind = None if option.type == "text" else PATH
-        several |= {"nargs": -1, "required": True} if option.multiple else {}  # type: ignore[dict-item]
+        several |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}  # type: ignore[dict-item]
         return click.argument(option.key, type=kind, **several)  # type: ignore[arg-type]
     low = option.least if option.above is None else option.above
     kinds: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Declare where the results of a study's command go, and write and print its report."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import wraps
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.lines import csv_line
+from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, output
 from obygaze_models.commands import finish, write_page
 from obygaze_studies.commands.declared import picture_file
@@ -105,12 +104,3 @@ def report_output(
         return declared(run)
 
     return declare
-
-
-def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:
-    """Write a table of texts, its header first, as CSV, and return what to say of it."""
-    lines = [csv_line(list(cells)) for cells in rows]
-    refuse_existing(path, force=force)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "".join(lines))
-    return f"{len(lines) - 1} {what} kept in {path}"

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from obygaze_studies.audit_common.embeddings import Embeddings
+from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
 
@@ -98,6 +99,13 @@ def prompt_rows(variant: str) -> tuple[dict[str, str], ...]:
         for name in WORDS
         for number, text in enumerate(prompts(name, variant), start=1)
     )
+
+
+def write_prompts(variant: str, out: Path, *, force: bool = False) -> Answer:
+    """Write the table of all prompts."""
+    rows = prompt_rows(variant)
+    said = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
+    return Answer(document={"file": str(out), "prompts": len(rows)}, text=said)
 
 
 def sobem_items(ids: Sequence[str]) -> dict[str, Row]:

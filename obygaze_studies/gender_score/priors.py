@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.io import file_sha256, write_whole
+from obygaze_features.io import file_sha256, refuse_existing, write_whole
 from obygaze_features.lines import LineJournal, csv_line, json_bytes, read_lines
 from obygaze_features.manifest import read_texts
+from obygaze_features.screen import progress_bar
+from obygaze_studies.audit_common.findings import Answer
+from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 
 if TYPE_CHECKING:
@@ -44,6 +47,39 @@ class Texts:
     n_rows: int
     n_masked: int
     sha256: str
+
+
+def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool = False) -> Answer:
+    """Score the texts of a file with a language model, and write the table and its record.
+
+    Raises
+    ------
+    AuditError
+        `out` is no CSV file.
+    """
+    if out.suffix.lower() != ".csv":
+        raise AuditError(f"--out {out} should end in .csv; a .json file is written beside it")
+    refuse_existing(out, out.with_suffix(".json"), force=force)
+    wanted = texts_to_score(texts)
+
+    from obygaze_features.backbones import Compute  # noqa: PLC0415 - torch is slow
+    from obygaze_studies.gender_score.language_model import language_model  # noqa: PLC0415
+
+    compute = Compute(device)
+    loaded = language_model(model, compute=compute)
+    at_once, journal = compute.first_size(), out.with_name(f"{out.name}.partial")
+    with progress_bar("scoring", "text") as progress:
+        priors = measure_priors(loaded, wanted, journal, at_once=at_once, restart=force, progress=progress)
+    record = describe(texts, wanted, loaded, at_once)
+    write_priors(out, priors, record)
+    journal.unlink()
+    no_begin = loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None
+    remarks = [f"{model} has no begin token: its end token stands before every text"] * no_begin
+    return Answer(
+        document=record,
+        text=f"{len(priors):,} texts of {wanted.n_rows:,} rows kept in {out}",
+        remarks=remarks,
+    )
 
 
 def texts_to_score(path: Path) -> Texts:
@@ -77,7 +113,7 @@ def measure_priors(
     *,
     at_once: int = 1,
     restart: bool = False,
-    on_texts: Callable[[int], object] = lambda _: None,
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> dict[str, Values]:
     """Score every text; finished texts are written to a journal, from which a later call resumes.
 
@@ -88,8 +124,8 @@ def measure_priors(
     ----------
     restart
         Start again and ignore the journal.
-    on_texts
-        Called with the number of texts finished since the last call.
+    progress
+        Called with how many texts are finished, and of how many.
 
     Returns
     -------
@@ -127,7 +163,7 @@ def measure_priors(
                 lines.append({"batch": number, "values": values}, force=False)
                 finished[number] = values
             scores |= {text: score for (text, _), score in zip(batch, finished[number], strict=True)}
-            on_texts(len(batch))
+            progress(len(scores), len(texts.where))
     return {text: scores[text] for text in texts.where}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.manifest import Manifest
+from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_items, read_rows
 from obygaze_studies.errors import TaskError
 
@@ -227,29 +228,7 @@ def read_judgements(path: Path) -> Judgements:
     return judgements
 
 
-@dataclass(frozen=True)
-class ClassTable:
-    """A table of clips with classes in place of scores.
-
-    Attributes
-    ----------
-    columns
-        In the order of the file read.
-    rows
-        Cells by column.
-    rejected
-        Clips left out because their pivot judgements contradict each other, and on which axis.
-    unlabelled
-        Clips that lack a class, by axis.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[Mapping[str, str], ...]
-    rejected: Mapping[str, str]
-    unlabelled: Mapping[str, int]
-
-
-def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
+def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], dict[str, Axis]]:
     """Put classes in place of scores, and of the empty cells that pivot judgements fill.
 
     Parameters
@@ -258,6 +237,12 @@ def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
         A table with columns clip, valence, arousal; others are kept.
     pivots
         Judgements of clips that have no score, see `read_judgements`.
+
+    Returns
+    -------
+    rows, rejected
+        Cells by column, in the order of the file read; the clips left out because their judgements
+        contradict each other, and on which axis.
 
     Raises
     ------
@@ -274,9 +259,25 @@ def make_labels(scores: Path, pivots: Path | None = None) -> ClassTable:
     except TaskError as error:
         raise TaskError(f"{scores}: {error}") from None
     rejected = {row["clip"]: axis for axis in reversed(AXES) for row in made if row[axis] is None}
-    kept = tuple(row for row in made if row["clip"] not in rejected)
-    return ClassTable(
-        tuple(rows[0]), kept, rejected, {axis: sum(not row[axis] for row in kept) for axis in AXES}
+    return [row for row in made if row["clip"] not in rejected], rejected
+
+
+def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
+    """Write the table of `make_labels`."""
+    rows, rejected = make_labels(scores, pivots)
+    columns = list(rows[0]) if rows else ["clip", *AXES]
+    kept = write_rows(
+        [columns, *([row[name] for name in columns] for row in rows)], out, "clips", force=force
+    )
+    unlabelled = {axis: sum(not row[axis] for row in rows) for axis in AXES}
+    unknown = ", ".join(f"{number} without {axis}" for axis, number in unlabelled.items())
+    return Answer(
+        document={"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},
+        text=f"{kept} ({unknown}), {len(rejected)} left out",
+        remarks=[
+            f"left out {clip_id}: its judgements on {axis} contradict each other"
+            for clip_id, axis in rejected.items()
+        ],
     )
 
 

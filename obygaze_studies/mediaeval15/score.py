@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -10,9 +10,12 @@ from typing import Any, Literal
 import pandas as pd
 
 from obygaze_features.errors import ObygazeError
+from obygaze_features.io import file_sha256
+from obygaze_features.screen import table
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
-from obygaze_studies.audit_common.findings import drawn_by
+from obygaze_studies.audit_common.findings import Answer, drawn_by
+from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
@@ -20,6 +23,7 @@ from obygaze_studies.mediaeval15.annotations import (
     Annotated,
     Axis,
     leaking_movies,
+    read_annotations,
     scored_clips,
     true_classes,
     violence_qrels,
@@ -78,6 +82,29 @@ COLUMNS: Sequence[Column] = (
     ("chance", "chance", partial(_known, digits=4)),
     ("published", "published", _known),
 )
+
+
+def score_report(truth: Path, runs: Sequence[Path], *, double: bool = False) -> Report:
+    """Score the files of runs, affect runs if they end in .csv, against the file of the truth.
+
+    Raises
+    ------
+    TaskError
+        Two runs have one name; or as `score_run` raises.
+    """
+    # Digests, and names without their folders, which differ between machines.
+    inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
+    refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
+    clips = read_annotations(truth)
+    parts = [
+        score_run(
+            path.stem, (read_affect if path.suffix == ".csv" else read_trec)(path), clips, double=double
+        )
+        for path in runs
+    ]
+    rows, notices = [row for own, _ in parts for row in own], [notice for _, own in parts for notice in own]
+    held = "double" if double else "float32"
+    return make_report(rows, notices, {"inputs": inputs, "scores_held_as": held})
 
 
 def score_run(
@@ -152,10 +179,10 @@ def _tied(share: float) -> list[str]:
 
 def make_report(rows: Sequence[Row], notices: Sequence[str], record: Mapping[str, object]) -> Report:
     """Make the report of scored runs: a table, and a figure of the official measures."""
-    table = pd.DataFrame(rows)
-    beside = table.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
+    data = pd.DataFrame(rows)
+    beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
-    shown = table[table["measure"].isin(SHOWN)].to_dict(orient="records")
+    shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
     official = [row for row in shown if row["measure"] in OFFICIAL]
     draw = drawn_by(
         "draw_bars",
@@ -172,7 +199,7 @@ def make_report(rows: Sequence[Row], notices: Sequence[str], record: Mapping[str
             "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
         ),
         blocks=(block("Measures", COLUMNS, shown),),
-        data=table,
+        data=data,
         record=record,
         pictures=(Picture("scores", "The official measures of every run", draw),),
     )
@@ -271,6 +298,27 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
         if here and not any(run.external_data is False for run in here):
             findings.append(problem(subtask, "no run without external data; at least one is required"))
     return CheckedFolder(tuple(runs), tuple(findings))
+
+
+def check(folder: Path, clips: Sequence[Annotated]) -> Answer:
+    """Say what `check_runs` finds."""
+    checked = check_runs(folder, clips)
+    external = {True: "yes", False: "no", None: "not said"}
+    rows = [
+        (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
+        for run in checked.runs
+    ]
+    remarks = [f"{finding.severity}: {finding.about}: {finding.what}" for finding in checked.findings]
+    return Answer(
+        document=asdict(checked),
+        text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
+        remarks=[*remarks, *(["no problem found: the folder keeps the rules of the task"] * checked.ok)],
+        problems=not checked.ok,
+    )
+
+
+def _share(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}%}"
 
 
 def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFinding]) -> CheckedRun:

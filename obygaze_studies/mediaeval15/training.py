@@ -3,21 +3,33 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
 from obygaze_models.dataset import Dataset, Exclusion, Features, Pool, load_dataset
 from obygaze_models.errors import ProtocolError
-from obygaze_models.models import NEAREST_THRESHOLD, Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
+from obygaze_models.models import (
+    BUILTIN_MODELS,
+    NEAREST_THRESHOLD,
+    Fitted,
+    ModelSpec,
+    OrdinalModel,
+    find_models,
+    fit,
+    fit_ordinal,
+)
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
+from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, of_manifest, refuse_leak
-from obygaze_studies.mediaeval15.run_files import Calls, Subtask, affect_lines, trec_lines
+from obygaze_studies.mediaeval15.run_files import Calls, RunFile, Subtask, affect_lines, trec_lines, write_run
 
 CODEBOOK = "mediaeval15"
 """The codebook whose task and scales are asked."""
@@ -236,6 +248,36 @@ def make_run(
         },
         "selection": selection,
     }
+
+
+def train(
+    manifest: Manifest,
+    store: Store,
+    subtask: Subtask,
+    name: str,
+    *,
+    model: str,
+    out: Path,
+    backbone: str | None,
+    force: bool,
+    **how: Any,
+) -> Answer:
+    """Train a model of the zoo by its name, and write a run and its record; `how` as for `make_run`."""
+    file = RunFile(out, subtask, name)
+    refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
+    (spec,) = find_models([model], BUILTIN_MODELS)
+    sides = load_sides(store, manifest, backbone=backbone)
+    text, record = make_run(sides, manifest, subtask, name, spec, **how)
+    write_run(file, text, record)
+    lines = []
+    for what, selected in record["selection"].items():
+        chosen = "".join(f"{tried['name']}, " for tried in selected["candidates"] if tried["chosen"])
+        lines.append(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
+    excluded = record["excluded"]
+    missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
+    lines.append(f"{file.path}: {record['test_clips']} test clips{missing}")
+    remarks = [f"excluded {each['clip_id']}: {each['reason']}" for side in excluded.values() for each in side]
+    return Answer(document=record, text="\n".join(lines), remarks=remarks)
 
 
 def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:

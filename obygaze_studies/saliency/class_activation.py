@@ -2,7 +2,7 @@
 
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +23,16 @@ from obygaze_features.backbones import (
     space_of,
 )
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.manifest import Manifest, Problems, read_table, read_texts
+from obygaze_features.extraction import of_stills
+from obygaze_features.manifest import Manifest, read_texts
+from obygaze_features.screen import progress_bar, table
 from obygaze_features.video import read_frames, uniform
-from obygaze_studies.saliency.maps_file import SIDE, Maps, with_means
+from obygaze_studies.audit_common.findings import Answer
+from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
+from obygaze_studies.errors import AuditError
+from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, with_means, write_maps
+
+SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
 
 Target = Callable[[torch.Tensor], torch.Tensor]
 """From a network's output for one image, [D], to the number whose gradient is taken."""
@@ -247,26 +254,13 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
 
     Raises
     ------
-    ManifestError
-        If the manifest lacks the image, the text is empty or the pair is repeated; names the line.
-    ExtractError
-        If there is no pair.
+    AuditError
+        The manifest lacks the image, a text is empty, a pair is repeated, or there is none.
     """
-    problems = Problems(path)
-    pairs: dict[tuple[str, str], Pair] = {}
-    for row in read_table(path, needed=("image_id", "text")).rows:
-        image, text = row.cells["image_id"], row.cells["text"]
-        if image not in images.by_id:
-            problems.add(row.line, f"the manifest has no image {image!r}", "image_id")
-        if not text.strip():
-            problems.add(row.line, "is empty", "text")
-        if (image, text) in pairs:
-            problems.add(row.line, f"{image!r} with {text!r} is there twice")
-        pairs[image, text] = Pair(image, text, row.cells.get("group", ""))
-    problems.refuse()
-    if not pairs:
-        raise ExtractError(f"{path}: a header, and no pair to map")
-    return tuple(pairs.values())
+    rows = read_rows(path, ["image_id", "text"], unique=["image_id", "text"])
+    if unknown := [row["image_id"] for row in rows if row["image_id"] not in images.by_id]:
+        raise AuditError(f"{path}: the manifest has no image {unknown[0]!r}")
+    return tuple(Pair(row["image_id"], row["text"], row.get("group", "")) for row in rows)
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
@@ -276,42 +270,65 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
     ------
     ManifestError
         If the file is not a list of texts; names the line.
-    ExtractError
+    AuditError
         If a text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
-    for index, text in enumerate(texts):
-        if text in texts[:index]:
-            raise ExtractError(f"{path}: the text {text!r} is there twice; each is mapped once")
+    refuse_twins(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
     return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
 
 
-def clip_with_targets(
-    texts: Iterable[str],
+def gradcam(
+    images: Manifest,
+    pairs: Path | None,
+    prompts: Path | None,
+    out: Path,
     *,
-    backbone: Literal["clip", "openclip"] = "clip",
+    backbone: str = "clip",
     weights: str | None = None,
     score: Literal["cosine", "dot"] = "cosine",
     device: str = "auto",
-) -> tuple[MappedNetwork, Mapping[str, Target]]:
-    """Load the CLIP to map, and create a target for every text.
+    force: bool = False,
+) -> Answer:
+    """Map still images for the texts of pairs, or for all texts of a list, and write the maps.
 
     Parameters
     ----------
     backbone
-        One of transformers, or one of OpenCLIP, whose ResNets are mapped as in the paper.
+        clip, of transformers, or openclip, whose ResNets are mapped as in the paper.
     weights
         None loads the backbone's own.
 
     Raises
     ------
+    ExtractError
+        The clips are not still images.
     BackboneError
         If the network or its weights cannot be loaded, or a text is too long.
     """
+    check_maps_free(out, force=force)
+    if not of_stills(images):
+        first = images.clips[0].clip_id
+        raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
+    wanted = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
     importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or HUB[backbone], Compute(device))
-    return mapped, {text: similarity(embed(text), score) for text in dict.fromkeys(texts)}
+    targets = {text: similarity(embed(text), score) for text in dict.fromkeys(pair.text for pair in wanted)}
+    about = {**mapped.about, "score": score, "source": SOURCE}
+    with progress_bar("mapping", "map") as progress:
+        maps = map_pairs(images, wanted, mapped, targets, about, progress=progress)
+    write_maps(maps, out)
+    rows = []
+    for group in maps.groups:
+        mine = [pair for pair in maps.pairs if pair["group"] == group]
+        mean = sum(pair["score"] for pair in mine) / len(mine)
+        rows.append((group, len(mine), sum(pair["peak"] == 0 for pair in mine), f"{mean:.4g}"))
+    return Answer(
+        document={"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
+        text=table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3)),
+        remarks=[f"{len(maps.pairs)} maps kept in {out}"],
+    )
 
 
 def map_pairs(
@@ -321,7 +338,7 @@ def map_pairs(
     targets: Mapping[str, Target],
     about: Mapping[str, object],
     *,
-    on_map: Callable[[], object] = lambda: None,
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Maps:
     """Map every pair of image and text.
 
@@ -331,8 +348,8 @@ def map_pairs(
         Text -> target of its map.
     about
         Record that is stored with the maps.
-    on_map
-        Called after each map.
+    progress
+        Called with how many maps are made, and of how many.
 
     Raises
     ------
@@ -350,7 +367,7 @@ def map_pairs(
             raise BackboneError(f"image {pair.image_id}, text {pair.text!r}: {error}") from error
         raw[row] = enlarged(live.cam, SIDE)
         records.append({**asdict(pair), "score": live.score})
-        on_map()
+        progress(row + 1, len(pairs))
     return with_means(about, records, raw)
 
 

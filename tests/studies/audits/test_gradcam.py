@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from obygaze_features.backbones.presets import PRESETS
-from obygaze_features.errors import BackboneError, ExtractError, ManifestError
+from obygaze_features.errors import BackboneError, ObygazeError
 from obygaze_features.manifest import read_manifest
 from obygaze_studies.saliency.maps_file import read_maps
 from tests.later import cpu, later
@@ -167,16 +167,16 @@ def test_a_planted_detector_lights_up_where_its_colour_is(lab):
 @pytest.mark.parametrize(
     ("read", "text", "place"),
     [
-        (read_pairs, "image_id,text\ngone,0\n", "line 2, column image_id"),
-        (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "line 3"),
+        (read_pairs, "image_id,text\ngone,0\n", "gone"),
+        (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "warm"),
         (read_pairs, "image_id,text\n", ""),
         (every_pair, "\n", ""),
-        (every_pair, "text_id,text\n1,man\n2,man\n", "'man'"),
+        (every_pair, "text_id,text\n1,man\n2,man\n", "man"),
     ],
 )
 def test_bad_lists_of_pairs_are_named(lab, read, text, place):
     (lab / "given.csv").write_text(text, encoding="utf-8")
-    with pytest.raises((ManifestError, ExtractError), match=rf"given\.csv.*{place}"):
+    with pytest.raises(ObygazeError, match=rf"given\.csv.*{place}"):
         read(lab / "given.csv", read_manifest(lab / "stills.csv"))
 
 
@@ -193,7 +193,7 @@ def test_the_command_keeps_what_it_shows_and_refuses_films_and_damaged_images(
     capsys.readouterr()
     code, _, err = run("films.csv")
     assert code == 1
-    assert "films.csv" in err
+    assert "cold" in err
     code, out, _ = run("stills.csv", "--json")
     maps = read_maps(lab / "m.zarr")
     assert code == 0

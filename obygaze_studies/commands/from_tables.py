@@ -1,0 +1,159 @@
+"""Make the commands that audits.toml and tasks.toml declare."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import click
+
+from obygaze_features.options import json_option, show
+from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
+from obygaze_studies.commands.declared import parameter
+from obygaze_studies.commands.output import ReportOutput, report_output
+
+FINDINGS = "obygaze_studies.audit_common.findings"
+"""Is loaded by a command's work alone: pandas is slow."""
+
+PROBLEMS = 3
+"""Exit code where problems were found."""
+
+
+def __getattr__(name: str) -> click.Command:
+    """Return the command whose last word this is; `obygaze.cli` asks for it as an attribute."""
+    words = next((words for words in tasks() if words.split()[-1] == name), None)
+    if words is None:
+        raise AttributeError(name)
+    return made(words, tasks()[words])
+
+
+class Declared(click.Group):
+    """A command for each entry whose words begin with those of the group, made when it is asked for."""
+
+    def __init__(self, *arguments: Any, words: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        known = {**{f"audit {name}": each for name, each in audits().items()}, **tasks()}
+        below = {
+            key.removeprefix(f"{words} "): each for key, each in known.items() if key.startswith(f"{words} ")
+        }
+        self.entries = {name: each for name, each in below.items() if " " not in name}
+        self.words = words
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """List the entries in the order of the table."""
+        return list(self.entries)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Make the command of an entry."""
+        entry = self.entries.get(cmd_name)
+        return made(f"{self.words} {cmd_name}", entry) if entry else None
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their whole summaries."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+
+
+@click.group(cls=Declared, words="audit")
+def audit() -> None:
+    """Audit embeddings, captions and saliency for bias.
+
+    \b
+    Examples:
+      obygaze audit alpha --ratings ratings.csv --out alpha.csv
+    """
+
+
+@click.group(cls=Declared, words="task mediaeval15")
+def mediaeval15() -> None:
+    """Run MediaEval 2015 Affective Impact of Movies.
+
+    \b
+    Examples:
+      obygaze task mediaeval15 check --help
+    """
+
+
+def made(words: str, entry: Audit) -> click.Command:
+    """Make the command of an entry from its declaration."""
+    starts = bool(entry.lists or entry.commands)  # these need less than the audit
+    command: Callable[..., Any] = partial(_run, entry)
+    command.__name__, command.__doc__ = words, None
+    beside = entry.output == "beside"
+    figure = bool(beside and entry.figure)
+    output = report_output(entry.out, required=beside and not starts, beside=beside, figure=figure)
+    run = json_option(command) if entry.output == "printed" else output(command)
+    for option in reversed(entry.options):
+        run = parameter(option, required=option.needed and not (option.after or entry.commands))(run)
+    help_text = f"{entry.summary}\n\n{entry.help}\n\b\nExamples:\n{_examples(words, entry)}"
+    name = words.rsplit(maxsplit=1)[-1]
+    if not entry.commands:
+        return click.command(name, help=help_text)(run)
+    group = click.group(name, help=help_text, invoke_without_command=True)(run)
+    for below in entry.commands:
+        group.add_command(made(f"{words} {below}", tasks()[f"{words} {below}"]))
+    return group
+
+
+def _examples(words: str, entry: Audit) -> str:
+    lines = [*entry.before, *(f"obygaze {words} {more}" for more in entry.examples)]
+    return "\n".join(f"  {line}" for text in lines for line in text.replace("\n", "\n  ").split("\n"))
+
+
+def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = False, **given: Any) -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand is not None:
+        return
+    listed = given.pop("list_texts", None)
+    if listed and output:
+        wanted = signature(resolve(entry.lists)).parameters
+        asked = [option for option in entry.options if (option.to or option.key) in wanted]
+        texts = resolve(entry.lists)(**_read(asked, given))
+        rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
+        said = resolve(f"{FINDINGS}:write_rows")(rows, listed, "texts", force=output.force)
+        click.echo(said, err=True)
+        return
+    _check(entry, given)
+    if output:
+        output.check(*entry.paths(given), *([output.path] if output.beside else []))
+    drawn = {"list_texts", "pictures", *entry.draws}
+    read = _read([option for option in entry.options if option.key not in drawn], given)
+    found = entry.find(**read)
+    if output is None:
+        show(found.document, lambda: found.text, as_json=as_json)
+    else:
+        report = resolve(f"{FINDINGS}:report")(entry, found)
+        for name, draw in entry.draws.items():
+            if given[name]:
+                resolve(draw)(report, read, given["pictures"], given[name])
+                click.echo(f"pictures kept in {given[name]}", err=True)
+        output.finish(report)
+    for remark in getattr(found, "remarks", ()):
+        click.echo(remark, err=True)
+    context.exit(PROBLEMS if getattr(found, "problems", False) else 0)
+
+
+def _check(entry: Audit, given: dict[str, Any]) -> None:
+    """Refuse options that do not go together, as click does."""
+    for option in entry.options:
+        if option.needed and given[option.key] is None:
+            raise click.UsageError(f"Missing option '--{option.name}'.")
+    for name, wanted in entry.needs.items():
+        for other, _, value in (each.partition("=") for each in wanted):
+            if given[name] and (not given[other] or (value and given[other] != value)):
+                raise click.UsageError(
+                    f"--{name} goes with --{other}{f' {value}' if value else ''}: give both."
+                )
+    if entry.one_of and sum(given[name] is not None for name in entry.one_of) != 1:
+        raise click.UsageError(f"Give either {' or '.join(f'--{name}' for name in entry.one_of)}.")
+
+
+def _read(options: Sequence[Option], given: dict[str, Any]) -> dict[str, Any]:
+    """Read what options name; print a note where embeddings are of a part alone."""
+    read = {option.to or option.key: option.value(given[option.key]) for option in options}
+    for embedded in read.values():
+        if partial_rows := getattr(embedded, "partial", None):
+            name, reason = next(iter(partial_rows.items()))
+            n = f"{len(partial_rows)} of {len(embedded.rows)} embeddings"
+            click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
+    return read
