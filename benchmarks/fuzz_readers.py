@@ -28,7 +28,7 @@ from obygaze_features.video import find_shots, read_frames, read_windows, unifor
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.audits import audits
 from obygaze_studies.caption_words import read_captions
-from obygaze_studies.eat.eat_tests import read_tests
+from obygaze_studies.eat import read_tests
 from obygaze_studies.saliency.maps_file import read_regions
 
 Target = Callable[[bytes], None]

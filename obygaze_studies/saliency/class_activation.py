@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -30,7 +31,7 @@ from obygaze_features.video import read_frames, uniform
 from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
 from obygaze_studies.errors import AuditError
-from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, with_means, write_maps
+from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, write_maps
 
 SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
 
@@ -319,11 +320,10 @@ def gradcam(
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, wanted, mapped, targets, about, progress=progress)
     write_maps(maps, out)
-    rows = []
-    for group in maps.groups:
-        mine = [pair for pair in maps.pairs if pair["group"] == group]
-        mean = sum(pair["score"] for pair in mine) / len(mine)
-        rows.append((group, len(mine), sum(pair["peak"] == 0 for pair in mine), f"{mean:.4g}"))
+    pairs_of = pd.DataFrame(maps.pairs).groupby("group", sort=False)
+    rows = [
+        (group, len(own), (own["peak"] == 0).sum(), f"{own['score'].mean():.4g}") for group, own in pairs_of
+    ]
     return Answer(
         document={"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
         text=table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3)),
@@ -366,9 +366,9 @@ def map_pairs(
         except BackboneError as error:
             raise BackboneError(f"image {pair.image_id}, text {pair.text!r}: {error}") from error
         raw[row] = enlarged(live.cam, SIDE)
-        records.append({**asdict(pair), "score": live.score})
+        records.append({**asdict(pair), "score": live.score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))
-    return with_means(about, records, raw)
+    return Maps(dict(about), tuple(records), raw)
 
 
 def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:

@@ -35,7 +35,6 @@ class _Pair(TypedDict):
 class _Attributes(TypedDict):
     about: dict[str, Any]
     pairs: Annotated[tuple[_Pair, ...], Meta(min_length=1)]
-    groups: tuple[str, ...]
 
 
 class _Group(TypedDict):
@@ -44,7 +43,7 @@ class _Group(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Saliency maps of pairs of image and text, and their means by group.
+    """Saliency maps of pairs of image and text.
 
     Attributes
     ----------
@@ -55,18 +54,18 @@ class Maps:
         `peak` of its map.
     raw : float32 [P, 224, 224]
         As computed: comparable between images of one text and score. Never negative.
-    groups
-        Names, in order of first appearance.
-    mean_raw, mean_stretched : float32 [G, 224, 224]
-        Means of the raw maps, and of the maps each scaled to 0 .. 1 first, where every image counts alike.
     """
 
     about: Mapping[str, object]
     pairs: tuple[Mapping[str, Any], ...]
     raw: NDArray[np.float32]
-    groups: tuple[str, ...]
-    mean_raw: NDArray[np.float32]
-    mean_stretched: NDArray[np.float32]
+
+    def by_group(self) -> dict[str, list[NDArray[np.float64]]]:
+        """Return the maps of each group, in order of first appearance."""
+        found: dict[str, list[NDArray[np.float64]]] = {}
+        for pair, picture in zip(self.pairs, self.raw, strict=True):
+            found.setdefault(pair["group"], []).append(picture.astype(np.float64))
+        return found
 
 
 def stretched(picture: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,19 +74,10 @@ def stretched(picture: NDArray[np.float64]) -> NDArray[np.float64]:
     return (picture - picture.min()) / span if span else np.zeros_like(picture)
 
 
-def with_means(
-    about: Mapping[str, object], pairs: Sequence[Mapping[str, Any]], raw: NDArray[np.float32]
-) -> Maps:
-    """Put maps together with their peaks, and their means by group."""
-    groups = tuple(dict.fromkeys(pair["group"] for pair in pairs))
-    shape = (len(groups), *raw.shape[1:])
-    mean_raw, mean_stretched = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    for row, name in enumerate(groups):
-        mine = [raw[index].astype(np.float64) for index, pair in enumerate(pairs) if pair["group"] == name]
-        mean_raw[row] = np.mean(mine, axis=0)
-        mean_stretched[row] = np.mean([stretched(picture) for picture in mine], axis=0)
-    peaks = [{**pair, "peak": float(picture.max())} for pair, picture in zip(pairs, raw, strict=True)]
-    return Maps(dict(about), tuple(peaks), raw, groups, mean_raw, mean_stretched)
+def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Average maps, each scaled to 0 .. 1 first, so that every image counts alike."""
+    mean: NDArray[np.float64] = np.mean([stretched(picture) for picture in pictures], axis=0)
+    return mean
 
 
 def check_maps_free(path: Path, *, force: bool) -> None:
@@ -108,27 +98,17 @@ def check_maps_free(path: Path, *, force: bool) -> None:
 def write_maps(maps: Maps, path: Path) -> None:
     """Write maps to a new Zarr group (format 3), all of it or nothing; one that is there is replaced.
 
-    Arrays: `raw` [pair, y, x], `mean_raw` and `mean_stretched` [group, y, x], float32. Attributes: `about`,
-    and `pairs` and `groups` in the order of the rows.
+    Its array is `raw` [pair, y, x], float32; its attributes are `about` and, row by row, `pairs`.
     """
     with whole_folder(path) as partial:
         group = zarr.open_group(str(partial), mode="w", zarr_format=3)
-        pairs = [dict(pair) for pair in maps.pairs]
-        group.update_attributes({"about": dict(maps.about), "pairs": pairs, "groups": list(maps.groups)})
-        for name in ("raw", "mean_raw", "mean_stretched"):
-            values = getattr(maps, name)
-            array = group.create_array(
-                name,
-                shape=values.shape,
-                dtype="float32",
-                chunks=(1, SIDE, SIDE),
-                dimension_names=("pair" if name == "raw" else "group", "y", "x"),
-            )
-            array[...] = values
+        group.update_attributes({"about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]})
+        names = ("pair", "y", "x")
+        group.create_array("raw", data=maps.raw, chunks=(1, SIDE, SIDE), dimension_names=names)
 
 
 def read_maps(path: Path) -> Maps:
-    """Read the maps that `write_maps` wrote; the means are taken anew.
+    """Read the maps that `write_maps` wrote.
 
     Raises
     ------
@@ -150,7 +130,7 @@ def read_maps(path: Path) -> Maps:
             raise StoreError(f"{path}: map {index}, of {pair['image_id']}, has values below 0 or not finite")
         if float(picture.max()) != pair["peak"]:
             raise StoreError(f"{path}: map {index}, of {pair['image_id']}, is not the one that was written")
-    return with_means(attributes["about"], pairs, raw)
+    return Maps(attributes["about"], tuple(dict(pair) for pair in pairs), raw)
 
 
 def _attributes(path: Path) -> _Attributes | None:
@@ -251,7 +231,7 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         },
         summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
         notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else [],
-        draw=partial(_draw_means, maps, [_title(name, groups) for name in maps.groups]),
+        draw=partial(_draw_means, maps, [_title(name, groups) for name in maps.by_group()]),
     )
 
 
@@ -278,10 +258,8 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
-    panels = [
-        [charts.Panel(saliency=mean, title=title)]
-        for mean, title in zip(maps.mean_stretched, titles, strict=True)
-    ]
+    means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
+    panels = [[charts.Panel(saliency=mean, title=title)] for mean, title in zip(means, titles, strict=True)]
     charts.draw_panels(panels, (1.2 + 2.4 * len(titles), 3), path, scale="mean saliency")
 
 

@@ -24,10 +24,10 @@ from obygaze_features.manifest import (
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_film.score import score_film
-from obygaze_studies.eat.eat_tests import Variant, prompt_rows
+from obygaze_studies.eat import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
-from obygaze_studies.saliency.maps_file import SIDE, with_means, write_maps
+from obygaze_studies.saliency.maps_file import SIDE, Maps, write_maps
 from tests.film.films import MODELS, film_store
 from tests.planted_models import corpus, make_shelf
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
@@ -229,9 +229,10 @@ def _audits(folder: Path) -> None:
         rows = rng.normal(size=(len(moved), 4)).astype(np.float32)
         rows[:, 0] += moved
         seal_arrays(folder / name, dict.fromkeys(ids[name], "none"), {"toy": {"pooled": rows}}, space=space)
-    pairs = [{"image_id": name, "text": "angry person", "group": "g", "score": 0.5} for name in ("i1", "i2")]
+    about = {"text": "angry person", "group": "g", "score": 0.5, "peak": 1.0}
+    pairs = tuple({"image_id": name, **about} for name in ("i1", "i2"))
     raw = np.ones((2, SIDE, SIDE), np.float32)
-    write_maps(with_means({"space": space, "layer": "it"}, pairs, raw), folder / "maps.zarr")
+    write_maps(Maps({"space": space, "layer": "it"}, pairs, raw), folder / "maps.zarr")
     write_priors(folder / "lm.csv", {t: {"n_tokens": 6, "lm_mean": 0.2} for t in (MAN, WOMAN, *SWAPPED)}, {})
     for name in ("pictures", "torn", "mine"):
         (folder / name).mkdir()

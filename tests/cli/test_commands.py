@@ -389,7 +389,7 @@ audit text-directions in/marked.csv in/marked --texts in/texts --out out/directi
     0 out/directions.csv
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels-json.csv --json
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
-    0 | 60 clips (0 without valence, 0 without arousal), 0 left out
+    0 | 60 clips kept in | 0 left out
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
 =task mediaeval15 train out/m15.csv in/m15 --subtask violence --run a --out out/runs
     0 out/runs/violence-a.trec | 29 test clips, 1 missing | excluded ACCEDE00059.mp4: failed

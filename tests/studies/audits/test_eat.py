@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_studies.eat.effect_size import (
+from obygaze_studies.eat import (
     MOST_EXACT,
     Associations,
     associations,

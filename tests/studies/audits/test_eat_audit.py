@@ -7,18 +7,19 @@ import pytest
 
 from obygaze_models.report import records, to_csv, to_json
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.eat.eat_tests import (
+from obygaze_studies.eat import (
     EFFECTS,
     SELECTIONS,
     WORDS,
     EatTest,
     Variant,
+    audit_eat,
+    critical_d,
     prompts,
     read_tests,
     select,
     sobem_items,
 )
-from obygaze_studies.eat.effect_size import audit_eat, critical_d
 from obygaze_studies.errors import AuditError
 from tests.files import rows_of
 

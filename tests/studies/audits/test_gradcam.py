@@ -161,7 +161,7 @@ def test_a_planted_detector_lights_up_where_its_colour_is(lab):
     assert cold[144:, 144:].sum() > 0.95 * cold.sum()
     assert not other.any()
     assert [pair["peak"] > 0 for pair in found.pairs] == [True, True, False]
-    assert found.groups == ("own", "other")
+    assert list(found.by_group()) == ["own", "other"]
 
 
 @pytest.mark.parametrize(

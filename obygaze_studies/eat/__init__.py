@@ -1,1 +1,0 @@
-"""The Embedding Association Test on image-text embeddings (Wolfe et al., FAccT 2023)."""
