@@ -539,7 +539,7 @@ def audit_eat(
             axis=AXIS,
             published={"d": [row["published_d"] for row in rows]},
             bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
-            starred=[row["star"] for row in rows],
+            starred={"d": [row["star"] for row in rows]},
         ),
     )
 

@@ -1,12 +1,10 @@
 """Set the style of figures and save them: the same numbers give the same bytes."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -42,21 +40,6 @@ _METADATA: Mapping[str, Any] = {
 
 SUFFIXES = tuple(sorted(_METADATA))
 """Suffixes of the files that a figure is saved as."""
-
-
-def mark_undefined(axes: Axes, values: Sequence[float]) -> None:
-    """Mark rows of a horizontal chart whose value is NaN, with a text at 0."""
-    for index, value in enumerate(values):
-        if math.isnan(value):
-            axes.annotate(
-                "undefined",
-                (0, index),
-                (3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7,
-                color=GREY,
-            )
 
 
 def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:

@@ -1,4 +1,4 @@
-"""Draw the audits' figures: bars with published values beside them, and panels of pictures and maps.
+"""Draw the studies' figures: bars with other values beside them, stacks, timelines, trees, pictures.
 
 Made without a screen; the same numbers give the same bytes.
 """
@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
+from sklearn.tree import DecisionTreeClassifier, plot_tree
 
 from obygaze_features.door import open_regular
 from obygaze_features.manifest import read_manifest
@@ -25,6 +28,12 @@ OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
 """Colour and hatching of each condition, distinct in print without colours too."""
+
+PARTS = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#eedd88", "#ee8866", "#ffaabb", "#dddddd")
+"""Colours of a stack, distinct for readers who do not see red or green; black is readable on all."""
+
+ROOM = 0.035
+"""Share of a part that has room for its number."""
 
 PICTURE_PIXELS = 640
 """Longest side of a picture on a sheet of several."""
@@ -45,10 +54,12 @@ def draw_bars(
     path: Path,
     *,
     published: Values | None = None,
+    marked: str = "published",
+    ends: tuple[Values, Values] | None = None,
     bands: Sequence[float] = (),
-    starred: Sequence[bool] = (),
+    starred: Mapping[str, Sequence[bool]] | None = None,
 ) -> None:
-    """Draw groups of horizontal bars, their values beside them; a dash where there is none.
+    """Draw groups of horizontal bars, their values beside them; a dash where there is none, or NaN.
 
     Parameters
     ----------
@@ -61,15 +72,19 @@ def draw_bars(
     path
         A .pdf, .png or .svg file.
     published
-        Condition -> a published value a group, marked by a diamond.
+        Condition -> a value a group to compare with, marked by a diamond.
+    marked
+        What diamonds mark.
+    ends
+        The ends of each value's interval, drawn as a line.
     bands
         Of each group, how far from 0 a value may be by chance, drawn in grey.
     starred
-        Whether a group's value has a star.
+        Condition -> whether a group's value has a star.
     """
     height = 0.8 / len(series)
-    values_of = [value for values in series.values() for value in values if value is not None]
-    digits, stars = _digits(values_of), starred or [False] * len(labels)
+    series = {name: [_known(value) for value in values] for name, values in series.items()}
+    digits = _digits([value for values in series.values() for value in values if value is not None])
 
     def fill(figure: Figure) -> None:
         axes, marks = figure.subplots(), []
@@ -83,14 +98,20 @@ def draw_bars(
             colour, hatch = SERIES[index % len(SERIES)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
             axes.barh(rows, [value or 0.0 for value in values], height=height / (1 + bool(bands)), **look)
+            if ends:
+                low, high = (np.array(every[name], dtype=np.float64) for every in ends)
+                axes.hlines(rows, low, high, color="black", linewidth=1)
+            stars = (starred or {}).get(name, [False] * len(rows))
             for row, value, star in zip(rows, values, stars, strict=True):
                 # In a column of their own, where no diamond and no bar hides them.
                 shown = f"{_shown(value, digits)}{' *' * star}"
                 axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
             printed = (published or {}).get(name, ())
-            marks += [(value, row) for value, row in zip(printed, rows, strict=False) if value is not None]
+            marks += [
+                (value, row) for value, row in zip(printed, rows, strict=False) if _known(value) is not None
+            ]
         if marks:
-            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": "published"}
+            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": marked}
             axes.plot(*zip(*marks, strict=True), "d", **mark)
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(labels)), labels, fontsize=6 if bands else None)
@@ -102,6 +123,10 @@ def draw_bars(
     draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines), fill)
 
 
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
 def _digits(values: Sequence[float]) -> int:
     """Count the decimals of all values: three significant digits of the largest."""
     largest = max(map(abs, values), default=0.0)
@@ -110,6 +135,94 @@ def _digits(values: Sequence[float]) -> int:
 
 def _shown(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: str, path: Path) -> None:
+    """Draw panels of stacked bars, and in each part the share that it has, if there is room.
+
+    Parameters
+    ----------
+    panels
+        Title -> label of a bar -> part -> its share; the bars of a panel have the same parts.
+    axis
+        What the bars measure.
+    path
+        A .pdf, .png or .svg file.
+    """
+
+    def fill(figure: Figure) -> None:
+        heights = [1 + len(bars) for bars in panels.values()]
+        every = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (title, bars) in zip(every, panels.items(), strict=True):
+            table = pd.DataFrame(bars).T
+            lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
+            for part, colour in zip(table, PARTS, strict=False):
+                look = {"left": lefts[part], "color": colour, "edgecolor": "white", "label": part}
+                drawn = axes.barh(table.index, table[part], **look)
+                shown = [f"{share:.0%}" if share >= ROOM else "" for share in table[part]]
+                axes.bar_label(drawn, shown, label_type="center", fontsize=7)
+            axes.set_title(title, loc="left", fontsize=8)
+            axes.set(xlim=(0, 1), xlabel=axis)
+            axes.invert_yaxis()
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+
+    draw(path, (WIDTH, 1.0 + 0.5 * sum(map(len, panels.values()))), fill)
+
+
+def draw_timelines(
+    rows: Mapping[str, Sequence[tuple[float, float, str]]], shades: Mapping[str, str], path: Path
+) -> None:
+    """Draw timelines one below the other.
+
+    Parameters
+    ----------
+    rows
+        Name -> start and end of each span in minutes, and what it is.
+    shades
+        What a span may be -> its colour.
+    path
+        A .pdf, .png or .svg file.
+    """
+
+    def fill(figure: Figure) -> None:
+        axes = figure.subplots()
+        edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.3}
+        for place, spans in enumerate(rows.values()):
+            lengths = [(start, end - start) for start, end, _ in spans]
+            axes.broken_barh(
+                lengths, (place - 0.32, 0.64), facecolors=[shades[what] for *_, what in spans], **edge
+            )
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
+        keys = [Patch(facecolor=shade, label=what, **edge) for what, shade in shades.items()]
+        figure.legend(handles=keys, loc="outside upper center", ncols=len(keys))
+
+    draw(path, (WIDTH, 0.9 + 0.42 * len(rows)), fill)
+
+
+def draw_tree(
+    tree: DecisionTreeClassifier, features: Sequence[str], classes: Sequence[str], n_levels: int, path: Path
+) -> None:
+    """Draw the first levels of a decision tree: a node's colour is that of the class most of its clips have.
+
+    Parameters
+    ----------
+    tree
+        Fitted.
+    features, classes
+        Their names.
+    n_levels
+        How many levels are drawn.
+    path
+        A .pdf, .png or .svg file.
+    """
+
+    def fill(figure: Figure) -> None:
+        look: dict[str, Any] = {"filled": True, "rounded": True, "impurity": False, "precision": 4}
+        names: dict[str, Any] = {"feature_names": features, "class_names": classes}
+        plot_tree(tree, max_depth=n_levels - 1, fontsize=6, ax=figure.subplots(), **names, **look)
+
+    draw(path, (WIDTH, 0.5 + n_levels), fill)
 
 
 @dataclass(frozen=True, eq=False)

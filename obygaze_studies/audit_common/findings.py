@@ -1,5 +1,6 @@
 """What an audit or a task finds, and how it is kept."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -121,6 +122,15 @@ def audited(name: str) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
     """Show some columns of rows."""
     return block(title, plain(columns), rows, notes)
+
+
+def series_of(
+    rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object]
+) -> dict[str, Any]:
+    """Lay out a value of rows for `draw_bars`: condition -> its value of each group, NaN without a row."""
+    known = {(row[condition], row[group]): row[name] for row in rows}
+    conditions = dict.fromkeys(str(row[condition]) for row in rows)
+    return {each: [known.get((each, one), math.nan) for one in groups] for each in conditions}
 
 
 def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:

@@ -27,7 +27,7 @@ from obygaze_features.manifest import (
     Projection,
     apply_policy,
 )
-from obygaze_models.evaluation import SignFlip, holm, sign_flip
+from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.columns import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
@@ -84,32 +84,18 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     return ExactTest(observed, expected, min(p, 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """Visual concepts per clip, by level.
-
-    Attributes
-    ----------
-    means : mapping of str to float
-        Of each level above the lowest that has clips, from low to high.
-    rises : bool or None
-        Whether each mean is above the one before; None with fewer than two levels.
-    difference : float
-        Highest less lowest of these levels, averaged over the films that have clips of both; NaN without one.
-    test : SignFlip
-        Of the films' differences.
-    """
-
-    means: Mapping[str, float]
-    rises: bool | None
-    difference: float
-    test: SignFlip
-
-
-def concept_trend(manifest: Manifest) -> Trend:
+def concept_trend(manifest: Manifest) -> dict[str, Any]:
     """Measure whether the mean number of visual concepts rises with the level, and test it over films.
 
     The lowest level is left out: by definition it has no concept.
+
+    Returns
+    -------
+    dict
+        ``<level>_concepts``, visual concepts per clip of each level, None without clips; ``rises``, whether
+        each mean is above the one before, None with fewer than two levels; ``difference``, highest less
+        lowest of these levels, averaged over the ``films_tested`` that have clips of both, and ``p`` of an
+        exact test of these films' differences (sign flips); NaN without one.
 
     Examples
     --------
@@ -118,8 +104,8 @@ def concept_trend(manifest: Manifest) -> Trend:
     >>> rows = [("a", "HN", ("Body",)), ("b", "S", ("Body", "Look"))]
     >>> clips = tuple(Clip(name, "film", level=level, concepts=marked) for name, level, marked in rows)
     >>> trend = concept_trend(Manifest(clips, Path()))
-    >>> trend.means, trend.rises
-    ({'HN': 1.0, 'S': 2.0}, True)
+    >>> trend["HN_concepts"], trend["S_concepts"], trend["rises"]
+    (1.0, 2.0, True)
     """
     codebook = manifest.codebook
     counts: dict[str, dict[str, list[int]]] = {level: {} for level in codebook.level_names[1:]}
@@ -128,13 +114,18 @@ def concept_trend(manifest: Manifest) -> Trend:
             counts[clip.level].setdefault(clip.movie, []).append(len(codebook.visual(clip.concepts)))
     films = {level: of for level, of in counts.items() if of}
     means = {level: sum(map(sum, of.values())) / sum(map(len, of.values())) for level, of in films.items()}
-    if len(means) < 2:
-        return Trend(means, None, math.nan, sign_flip([]))
-    low, *_, high = films.values()
-    both = [movie for movie in manifest.movies if movie in low and movie in high]
-    differences = [float(np.mean(high[movie]) - np.mean(low[movie])) for movie in both]
-    rises = all(above > below for below, above in pairwise(means.values()))
-    return Trend(means, rises, float(np.mean(differences or [math.nan])), sign_flip(differences))
+    several, differences = len(means) > 1, []
+    if several:
+        low, *_, high = films.values()
+        both = [movie for movie in manifest.movies if movie in low and movie in high]
+        differences = [float(np.mean(high[movie]) - np.mean(low[movie])) for movie in both]
+    test = sign_flip(differences)
+    return {f"{level}_concepts": means.get(level) for level in counts} | {
+        "rises": all(above > below for below, above in pairwise(means.values())) if several else None,
+        "difference": float(np.mean(differences)) if differences else math.nan,
+        "films_tested": test.n_pairs,
+        "p": test.p,
+    }
 
 
 def concept_sets(manifest: Manifest) -> dict[tuple[str, ...], Counter[str]]:
@@ -235,37 +226,32 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
     ManifestError
         The manifest has no such column, or it is empty.
     """
-    labelled = apply_policy(manifest, policy)
-    groups = {"all": labelled} | {
-        name or "(none)": group for name, group in grouped(labelled, column).items()
-    }
-    levels = manifest.codebook.level_names
+    labelled, levels = apply_policy(manifest, policy), manifest.codebook.level_names
+    groups = {name or "(none)": group for name, group in grouped(labelled, column).items()}
     rows: list[dict[str, Any]] = []
-    for name, group in groups.items():
+    for name, group in {"all": labelled, **groups}.items():
         counts = statistics(group)
         row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
         row |= {level: counts.clips[level] for level in levels}
         row |= {f"{level}_share": counts.share(level) for level in levels}
-        rows.append(row | _trend_row(concept_trend(group), levels))
+        rows.append(row | concept_trend(group))
     several = _adjusted(rows[1:])
     rows = [rows[0] | {"p_holm": math.nan}, *several]
-    rising = sum(row["rises"] is True for row in several)
     notes, n = [f"label policy {policy}"], sum(row["clips"] for row in several)
     if n != len(labelled):
         notes.append(f"a clip with several values is in several groups: {n:,} in place of {len(labelled):,}")
+    rising = sum(row["rises"] is True for row in several)
+    rise = f"the mean rises from level to level in {rising} of {len(several)} groups"
+    first: Column = (column, column, str)
     of_levels: list[Column] = [
-        (column, column, str),
+        first,
         ("movies", "movies", str),
         ("clips", "clips", "{:,}".format),
         *((level, f"{level}_share", share) for level in levels),
     ]
-    of_concepts: list[Column] = [
-        (column, column, str),
-        *_trend_columns(levels),
-        ("p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else _p(p)),
-    ]
-    rise = f"the mean rises from level to level in {rising} of {len(several)} groups"
-    trend_notes = (*TOLD["trend"], rise, *_printed_trend(labelled, policy))
+    holm_of: Column = (
+        "p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else _p(p),
+    )  # fmt: skip
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
@@ -273,41 +259,31 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
         answers=(f"Concepts a clip: {rise}",),
         blocks=(
             block("Shares of the levels", of_levels, rows),
-            block("Concepts by level", of_concepts, rows, trend_notes),
+            _trend_block(labelled, policy, rows, before=[first], after=[holm_of], notes=[rise]),
         ),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy), "column": column},
     )
 
 
-def _printed_trend(manifest: Manifest, policy: LabelPolicy) -> tuple[str, ...]:
-    if not is_obygaze12(manifest) or policy is not LabelPolicy.PAPER:
-        return ()
-    values = ", ".join(
-        f"{level} {PRINTED_COUNTS[f'visual concepts per {level} clip']}"
-        for level in manifest.codebook.level_names[1:]
-    )
-    return (f"printed for all clips (section 3.4): {values}",)
-
-
-def _trend_row(trend: Trend, levels: Sequence[str]) -> dict[str, Any]:
-    return {
-        **{f"{level}_concepts": trend.means.get(level) for level in levels[1:]},
-        "rises": trend.rises,
-        "difference": trend.difference,
-        "films_tested": trend.test.n_pairs,
-        "p": trend.test.p,
-    }
-
-
-def _trend_columns(levels: Sequence[str]) -> list[Column]:
-    return [
-        *((f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels[1:]),
-        ("rises", "rises", cell),
-        ("difference", "difference", TWO_DIGITS),
-        ("films", "films_tested", str),
-        ("p", "p", _p),
-    ]
+def _trend_block(
+    manifest: Manifest,
+    policy: LabelPolicy,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    before: Sequence[Column] = (),
+    after: Sequence[Column] = (),
+    notes: Sequence[str] = (),
+) -> Block:
+    """Show the rows of `concept_trend`, with what the paper prints of all clips."""
+    levels = manifest.codebook.level_names[1:]
+    of_levels: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
+    printed = []
+    if is_obygaze12(manifest) and policy is LabelPolicy.PAPER:
+        values = (f"{level} {PRINTED_COUNTS[f'visual concepts per {level} clip']}" for level in levels)
+        printed = [f"printed for all clips (section 3.4): {', '.join(values)}"]
+    shown = [*before, *of_levels, *_columns("trend"), *after]
+    return block("Concepts by level", shown, rows, [*TOLD["trend"], *notes, *printed])
 
 
 def sweep_report(projected: Mapping[float, Projection], onto: str, policy: LabelPolicy) -> Report:
@@ -328,28 +304,23 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
     codebook = counted[first].codebook
     levels = codebook.level_names
     rows = [
-        {
-            "threshold": threshold,
-            "level": level,
-            "clips": counts.clips[level],
-            "share": counts.share(level),
-            "concepts": counts.mean_concepts(level),
-        }
+        {"threshold": threshold, "level": level, "clips": counts.clips[level]}
+        | {"share": counts.share(level), "concepts": counts.mean_concepts(level)}
         for threshold, counts in counted.items()
         for level in levels
     ]
+    change = {level: counted[last].clips[level] - counted[first].clips[level] for level in levels}
+    moved = ", ".join(f"{level} {more:+,}" for level, more in change.items())
+    columns: list[Column] = [
+        ("threshold", "threshold", "{:g}".format),
+        *((level, level, "{:,}".format) for level in levels),
+        ("no level", "none", "{:,}".format),
+    ]
     shown = [
-        {"threshold": f"{threshold:g}", **counts.clips, "none": f"{counts.unlabelled:,}"}
+        {"threshold": threshold, **counts.clips, "none": counts.unlabelled}
         for threshold, counts in counted.items()
     ]
-    change = [counted[last].clips[level] - counted[first].clips[level] for level in levels]
-    more = [f"{level} {number:+,}" for level, number in zip(levels, change, strict=True)]
-    line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change), "")
-    columns: list[Column] = [
-        ("threshold", "threshold", str),
-        *((level, level, "{:,}".format) for level in levels),
-        ("no level", "none", str),
-    ]
+    line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change.values()), "")
     paper = codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4)
     notes = [*TOLD["sweep"], *(TOLD["sweep_printed"] if paper else ())]
     return Report(
@@ -357,7 +328,7 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         title="Clips of each level by projection threshold",
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown, last=[line]),),
-        answers=(f"from threshold {first:g} to {last:g}: {', '.join(more)} clips",),
+        answers=(f"from threshold {first:g} to {last:g}: {moved} clips",),
         data=pd.DataFrame(rows),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
     )
@@ -368,34 +339,24 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     labelled = apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets, compared = concept_sets(labelled), compared_levels(labelled)
-    pairs = concept_pairs(labelled)
+    pairs, with_others = concept_pairs(labelled), alone_or_combined(labelled)
     unlike = sum(row["p_holm"] < 0.05 for row in pairs)
-    with_others = alone_or_combined(labelled)
-    trend = _trend_row(concept_trend(labelled), levels)
-    trend_notes = (*TOLD["trend"], *_printed_trend(labelled, policy))
-    blocks = [
-        _by_number(labelled),
-        block("Concepts by level", _trend_columns(levels), [trend], trend_notes),
-    ]
+    blocks = [_by_number(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
         blocks.append(block(title, _columns("combined"), with_others, TOLD["combined"]))
     marked = [{"set": " + ".join(concepts), **counts} for concepts, counts in sets.items() if concepts]
     strongest = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))[:N_PAIRS]
+    said = [note.format(shown=len(strongest), all=len(pairs), unlike=unlike) for note in TOLD["pairs"]]
     blocks += [
         block(
             "Sets of concepts",
-            (("set", "set", str), *((level, level, str) for level in levels[1:])),
+            [("set", "set", str), *((level, level, str) for level in levels[1:])],
             [dict.fromkeys(levels, 0) | row for row in marked[:N_SETS]],
             (f"the {len(marked[:N_SETS])} most frequent of {len(marked)} sets",),
         ),
-        block(
-            "Pairs of concepts",
-            _columns("pairs"),
-            strongest,
-            [note.format(shown=len(strongest), all=len(pairs), unlike=unlike) for note in TOLD["pairs"]],
-        ),
+        block("Pairs of concepts", _columns("pairs"), strongest, said),
     ]
     counted = [
         {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
@@ -416,24 +377,24 @@ def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
     )
 
 
-def _by_number(manifest: Manifest) -> Block:
+def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Count the clips of each level by how many visual concepts they have."""
-    levels = manifest.codebook.level_names
     top, marked = levels[-1], levels[1:]
     counts: dict[int, Counter[str]] = {}
-    for concepts, of_level in concept_sets(manifest).items():
+    for concepts, of_level in sets.items():
         counts.setdefault(len(concepts), Counter()).update(of_level)
 
     def share_of_top(*clips: int) -> str:
         return share(clips[-1] / sum(clips) if any(clips) else None)
 
+    of_levels: list[Column] = [(level, level, str) for level in levels]
     return block(
         "Clips by number of visual concepts",
-        (
+        [
             ("concepts", "concepts", str),
-            *((level, level, str) for level in levels),
+            *of_levels,
             (f"{top} of {'+'.join(marked)}", tuple(marked), share_of_top),
-        ),
+        ],
         [{"concepts": k} | {level: counts[k][level] for level in levels} for k in sorted(counts)],
     )
 
@@ -444,7 +405,7 @@ def _part(counts: tuple[int, int]) -> str:
 
 
 def _columns(table: str) -> list[Column]:
-    return columns("composition", table, part=_part, small_p=_p)
+    return columns("composition", table, {"part": _part, "small_p": _p, "cell": cell})
 
 
 def _p(value: float | None) -> str:

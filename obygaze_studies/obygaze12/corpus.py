@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -28,6 +29,7 @@ from obygaze_models.report import (
     Column,
     Picture,
     Report,
+    block,
     interval,
     mean_sd,
     number,
@@ -67,7 +69,9 @@ METRIC_TITLES: Mapping[str, str] = {
 }
 """Titles of metrics in tables; S is the positive class."""
 
-WRITERS: Mapping[str, Callable[..., str]] = {
+Writers = Mapping[str, Callable[..., str]]
+
+WRITERS: Writers = {
     "str": str,
     "number": number,
     "interval": interval,
@@ -86,7 +90,7 @@ PRINTED = {"printed", "printed_sd", "printed_in"}
 PAPER_LABELS = "labels: those of the released split files"
 
 
-def columns(name: str, table: str, **writers: Callable[..., str]) -> list[Column]:
+def columns(name: str, table: str, writers: Writers = WRITERS) -> list[Column]:
     """Make the columns that captions.toml declares; a writer is one of `WRITERS`, one given, or a format."""
     known = {**WRITERS, **writers}
     return [
@@ -124,6 +128,32 @@ def refuse_other_codebook(codebook: Codebook, what: str) -> None:
             f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
             f"is {codebook.name!r}: use obygaze evaluate with its own tasks"
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part:
+    """What a table or figure has of one source.
+
+    Attributes
+    ----------
+    source : Dataset
+    rows : sequence of mapping
+        Of the data; keys that begin with "_" are for tables alone.
+    blocks : sequence of Block
+    answers : sequence of str
+        What was found.
+    draw : callable, optional
+        Draws it into a file.
+    drawn : str
+        What its caption says of this source.
+    """
+
+    source: Dataset
+    rows: Sequence[Mapping[Any, Any]]
+    blocks: Sequence[Block]
+    answers: Sequence[str] = ()
+    draw: Callable[[Path], None] | None = None
+    drawn: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -185,15 +215,12 @@ class PaperCorpus:
     def report(
         self,
         name: str,
-        blocks: Sequence[Block],
-        data: Sequence[Mapping[str, Any]] | pd.DataFrame,
+        parts: Sequence[Part],
         record: Mapping[str, object],
         *,
-        answers: Sequence[str],
         notes: Sequence[str] = (),
         after: Sequence[str] = (),
         folds: Sequence[Fold] | None = None,
-        pictures: Sequence[Picture] = (),
     ) -> Report:
         """Make the report of a table or figure: under `paper` on its folds, under `strict` without any.
 
@@ -201,34 +228,57 @@ class PaperCorpus:
         behind them.
         """
         protocol = "strict" if folds is None else "paper"
-        told, table = CAPTIONS[name], pd.DataFrame(data)
+        told, data = CAPTIONS[name], pd.DataFrame([row for part in parts for row in part.rows])
         title, printed = told["title"], told.get(f"{protocol}_printed", told.get("printed", ()))
+        drawn = told.get(f"{protocol}_drawn", "")
+        stem, blocks = f"{name}-{protocol}", [table for part in parts for table in part.blocks]
         notes = (*told.get(protocol, ()), *notes, *self.if_printed(*printed), *after)
         if self.printed and not any(self.printed_rows):
-            kept = [_without_empty_printed(block) for block in blocks]
-            if kept != [*blocks]:
+            kept = [_without_empty_printed(table) for table in blocks]
+            if kept != blocks:
                 titles = ", ".join(source.title for source in self.sources)
                 notes = (*notes, f"the papers print numbers of {', '.join(PROBE_OF)}; none of {titles}")
                 blocks = kept
+        hidden = [
+            key for key in map(str, data) if key.startswith("_") or (key in PRINTED and not self.printed)
+        ]
         return Report(
-            name=f"{title.lower().replace(' ', '')}-{protocol}",
+            name=stem,
             title=f"{title}, {protocol} protocol",
             notes=(*(self.strict_notes() if folds is None else self.paper_notes(folds)), *notes),
             blocks=tuple(blocks),
-            data=table if self.printed else table.drop(columns=[*PRINTED.intersection(table)]),
+            data=data.drop(columns=hidden),
             record=self.record() | {"protocol": protocol, **record},
-            pictures=tuple(pictures),
-            answers=tuple(answers),
+            pictures=tuple(
+                Picture(
+                    f"{stem}-{part.source.label}",
+                    f"{title} under the {protocol} protocol, {part.source.title}{part.drawn}; {drawn}",
+                    part.draw,
+                )
+                for part in parts
+                if part.draw
+            ),
+            answers=tuple(answer for part in parts for answer in part.answers),
         )
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
         """Return notes or columns that stand only where the papers print numbers of these clips."""
         return parts if self.printed else ()
 
-    def columns(self, name: str, table: str, **writers: Callable[..., str]) -> list[Column]:
-        """Make declared columns, without printed numbers where there are none."""
-        made = columns(name, table, **writers)
-        return [column for column in made if self.printed or not column[0].startswith("printed")]
+    def block(
+        self,
+        title: str,
+        table: tuple[str, str],
+        rows: Sequence[Mapping[Any, Any]],
+        notes: Sequence[str] = (),
+        *,
+        last: Sequence[Sequence[str]] = (),
+        writers: Writers = WRITERS,
+    ) -> Block:
+        """Make a declared table, without printed numbers where there are none."""
+        declared = columns(*table, writers)
+        shown = [column for column in declared if self.printed or not column[0].startswith("printed")]
+        return block(title, shown, rows, notes, [line[: len(shown)] for line in last])
 
     def _source_notes(self) -> list[str]:
         """Name the features behind each column."""
@@ -281,24 +331,15 @@ def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy
     return PaperCorpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))
 
 
-def _without_empty_printed(block: Block) -> Block:
+def _without_empty_printed(table: Block) -> Block:
     """Leave out the columns of printed values that have none."""
-    empty = {
-        column
-        for column, heading in enumerate(block.headers)
-        if heading.startswith("printed")
-        and all(row[column] in {"", NOTHING} or row[column].startswith("no number") for row in block.rows)
-    }
-    rows = [
-        tuple(text for column, text in enumerate(row) if column not in empty)
-        for row in (block.headers, *block.rows)
+    kept = [
+        place
+        for place, heading in enumerate(table.headers)
+        if not heading.startswith("printed")
+        or any(
+            row[place] not in {"", NOTHING} and not row[place].startswith("no number") for row in table.rows
+        )
     ]
-    return replace(block, headers=rows[0], rows=tuple(rows[1:]))
-
-
-def by_source(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Group the rows of a table or figure by the features that they are of."""
-    grouped: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        grouped.setdefault(str(row["features"]), []).append(row)
-    return grouped
+    headers, *rows = (tuple(row[place] for place in kept) for row in (table.headers, *table.rows))
+    return replace(table, headers=headers, rows=tuple(rows))

@@ -1,24 +1,20 @@
 """Reproduce Figure 4 of 000: free annotations of a film, their projections onto clips, and the merge."""
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, project
-from obygaze_models.report import Block, Column, Picture, Report, block
-from obygaze_studies.figure import GREY, WIDTH, save
+from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
+from obygaze_models.report import Column, Picture, Report, block
+from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.obygaze12.corpus import CODEBOOK, refuse_other_codebook
-from obygaze_studies.obygaze12.figure2 import SHADES
 
 N_LISTED = 40
 """Clips listed one by one, if there are no more."""
 
+SHADES = {"EN": "#deebf7", "HN": "#9ecae1", "NS": "#4292c6", "S": "#08519c"}
+"""One shade per level, darker from level to level."""
 
 Timelines = dict[str, tuple[Clip, ...]]
 """Name of a row of the figure -> its labelled spans, in order of time."""
@@ -63,26 +59,30 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     }
 
 
-def figure4_report(
+def figure4(
     annotations: Manifest,
     clips: Manifest,
     movie: str,
-    threshold: float,
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
     span: tuple[float, float] | None = None,
 ) -> Report:
-    """Draw a film's annotations, projections and merge as timelines (000, App. 7.2, Figure 4).
+    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
 
     Parameters
     ----------
-    annotations, clips, movie, threshold
-        As `timelines` takes them.
-    span
+    annotations, clips : Manifest
+        Free segments with annotators, and the clips (or `windows`) to project them onto.
+    movie : str
+    threshold : float
+        Share of a clip that a segment must cover.
+    span : tuple of float, optional
         Part of the film to show, in seconds; by default all.
 
     Raises
     ------
     ManifestError
-        As `timelines` raises, or nothing is in the span.
+        The film has no annotations or clips, something has no times, or nothing is in the span.
     ProtocolError
         The levels are not those of the paper.
     """
@@ -100,11 +100,18 @@ def figure4_report(
     columns: list[Column] = [(name, name, str) for name in counts[0]]
     blocks = [block("Spans of each timeline", columns, counts)]
     if len(rows["Merged"]) <= N_LISTED:
-        blocks.append(_clip_block(rows))
+        projections = [name for name in rows if name.startswith("Projection")]
+        listed = [
+            {"clip": clip.clip_id, "seconds": f"{clip.start_s:.0f} to {clip.end_s:.0f}"}
+            | {name: rows[name][place].level or "" for name in (*projections, "Merged")}
+            | {"concepts": ", ".join(clip.concepts) or "-"}
+            for place, clip in enumerate(rows["Merged"])
+        ]
+        blocks.append(block("Clips", [(name, name, str) for name in listed[0]], listed))
     first = next(clip for clip in annotations if clip.movie == movie)
     title = first.extras.get("movie_title") or movie
     caption = (
-        f"{title}: free annotations, their projections onto clips (dashed) by a smallest overlap of "
+        f"{title}: free annotations, their projections onto clips by a smallest overlap of "
         f"{threshold:.0%}, and the merge, which keeps the highest level"
     )
     return Report(
@@ -134,7 +141,7 @@ def figure4_report(
         answers=(
             "merged: " + ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names),
         ),
-        pictures=(Picture("figure4", caption, partial(draw_figure4, rows)),),
+        pictures=(Picture("figure4", caption, drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)),),
     )
 
 
@@ -143,53 +150,15 @@ def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
-def _clip_block(rows: Timelines) -> Block:
-    projections = {name: spans for name, spans in rows.items() if name.startswith("Projection")}
-    cells = tuple(
-        (
-            clip.clip_id,
-            f"{clip.start_s:.0f} to {clip.end_s:.0f}",
-            *(spans[index].level or "" for spans in projections.values()),
-            clip.level or "",
-            ", ".join(clip.concepts) or "-",
-        )
-        for index, clip in enumerate(rows["Merged"])
-    )
-    headers = ("clip", "seconds", *projections, "Merged", "concepts")
-    return Block("Clips", headers, cells)
-
-
-def draw_figure4(rows: Timelines, path: Path) -> None:
-    """Draw the timelines one below the other, on one axis of minutes."""
-    ends = {second for clip in rows["Merged"] for second in (clip.start_s, clip.end_s) if second is not None}
-    edges = [second / 60 for second in sorted(ends)]
-    free = [name.startswith("Annotation") for name in rows]
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for index, spans in enumerate(rows.values()):
-            _bars(axes, spans, index, lowest=not free[index])
-        axes.vlines(edges, -0.5, len(rows) - 0.5, colors=GREY, linestyles="dashed", linewidth=0.4, zorder=0)
-        for line in (sum(free) - 0.5, len(rows) - 1.5):
-            axes.axhline(line, color="black", linewidth=0.7)
-        axes.set_yticks(range(len(rows)), list(rows))
-        axes.set(xlim=(edges[0], edges[-1]), ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        shades = [Patch(facecolor=shade, edgecolor=GREY, label=level) for level, shade in SHADES.items()]
-        figure.legend(handles=shades, loc="outside upper center", ncols=len(SHADES))
-
-    save(path, (WIDTH, 0.9 + 0.42 * len(rows)), draw)
-
-
-def _bars(axes: Axes, spans: Sequence[Clip], index: int, *, lowest: bool) -> None:
-    """Draw a row's spans; free segments of the lowest level are what was left unmarked, and not drawn."""
-    for level, shade in SHADES.items():
-        if level == CODEBOOK.level_names[0] and not lowest:
-            continue
-        intervals = [
-            (clip.start_s / 60, (clip.end_s - clip.start_s) / 60)
+def _spans(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
+    """Give spans in minutes; free segments of the lowest level are what was left unmarked, and left out."""
+    unmarked = CODEBOOK.level_names[0]
+    return {
+        name: [
+            (clip.start_s / 60, clip.end_s / 60, clip.level)
             for clip in spans
-            if clip.level == level and clip.start_s is not None and clip.end_s is not None
+            if clip.level is not None and clip.start_s is not None and clip.end_s is not None
+            if clip.level != unmarked or not name.startswith("Annotation")
         ]
-        axes.broken_barh(intervals, (index - 0.32, 0.64), facecolors=shade, edgecolors=GREY, linewidth=0.3)
+        for name, spans in rows.items()
+    }

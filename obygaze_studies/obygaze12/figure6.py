@@ -1,14 +1,11 @@
 """Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import t as student
@@ -17,23 +14,19 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
-from obygaze_models.report import Column, Picture, Report, block, number
+from obygaze_models.report import Column, Report, block, number
+from obygaze_studies.audit_common.findings import drawn_by, series_of
 from obygaze_studies.columns import of
-from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, mark_undefined, save
-from obygaze_studies.obygaze12.corpus import CAPTIONS, VISUAL_CONCEPTS, by_source, columns
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part
 from obygaze_studies.obygaze12.paper_folds import leak_caption
-from obygaze_studies.obygaze12.printed_values import FIGURE6_MOVIES, title_of
+from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 
-KINDS = {"false alarms": "EN and HN clips called S", "misses": "S clips not called S"}
-
-DIRECTIONS = "\N{LEFTWARDS ARROW} fewer errors      more errors \N{RIGHTWARDS ARROW}"
+AXIS = "log odds ratio of an error: fewer errors \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} more errors"
 
 Floats = NDArray[np.float64]
-
-Row = dict[Any, Any]
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -51,40 +44,35 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 6 under `paper`: weights of a logistic regression of errors, movie by movie."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
-    blocks, data, pictures = [], [], []
-    for result in results:
-        rows = _paper_rows(result)
-        data += rows
-        by_movie = {row["movie"]: row for row in rows}
-        blocks.append(block(result.source.title, WEIGHTS, rows, (leak_caption(folds),)))
-        own = [by_movie[movie] for movie in FIGURE6_MOVIES if movie in by_movie]
-        unshown = [row["title"] for row in own if np.isnan(row["S"])]
-        panels = {
-            f"{row['title']}\n{row['n_failed']} of {row['n_clips']} clips wrong": {
-                factor: -row[factor] for factor in FACTORS
-            }
-            for row in own
-            if row["title"] not in unshown
-        }
-        if panels:
-            caption = f"Figure 6 under the paper protocol, {result.source.title}: {leak_caption(folds)}"
-            if unshown:
-                caption += f"; not drawn, without failures or without successes: {', '.join(unshown)}"
-            pictures.append(
-                Picture(f"figure6-paper-{result.source.label}", caption, partial(draw_weights, panels))
-            )
     return corpus.report(
         "figure6",
-        blocks,
-        data,
+        [_paper_part(result, leak_caption(folds)) for result in results],
         {"seed": results[0].seed},
-        answers=[
-            f"{source}: {sum(row['n_failed'] for row in own):,} clips are called wrongly, of "
-            f"{sum(row['n_clips'] for row in own):,} in {len(own)} films"
-            for source, own in by_source(data).items()
-        ],
         folds=folds,
-        pictures=pictures,
+    )
+
+
+def _paper_part(result: PaperResults, leaks: str) -> Part:
+    rows, source = _paper_rows(result), result.source
+    shown = [
+        row
+        for row in rows
+        if row["movie"] in PUBLISHED["figures"]["figure6_movies"] and not np.isnan(row["S"])
+    ]
+    n_failed, n_clips = (sum(row[name] for row in rows) for name in ("n_failed", "n_clips"))
+    panels = {
+        f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong": [-row[name] for name in FACTORS]
+        for row in shown
+    }
+    return Part(
+        source=source,
+        rows=rows,
+        blocks=[block(source.title, WEIGHTS, rows, (leaks,))],
+        answers=[
+            f"{source.title}: {n_failed:,} clips are called wrongly, of {n_clips:,} in {len(rows)} films"
+        ],
+        draw=drawn_by("draw_bars", labels=FACTORS, series=panels, axis=AXIS) if shown else None,
+        drawn=f": {leaks}",
     )
 
 
@@ -131,41 +119,39 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 6 under `strict`: all movies, false alarms and misses apart, with intervals."""
-    corpus = results[0].corpus
-    blocks, data, pictures = [], [], []
-    for result in results:
-        panels = {}
-        for kind, (rows, n_errors, n_clips) in _strict_kinds(result).items():
-            data += [{"features": result.source.title, "errors": kind} | row for row in rows]
-            scarce = _scarce(kind, n_errors, n_clips)
-            notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
-            headings, shown = columns("figure6", "strict"), () if scarce else rows
-            blocks.append(block(f"{result.source.title}: {kind}", headings, shown, notes))
-            panels[f"{kind}: {n_errors:,} of {n_clips:,} {KINDS[kind]}"] = scarce or rows
-        tuned = CAPTIONS["figure6"]["strict"][1]
-        caption = f"Figure 6 under the strict protocol, {result.source.title}; {tuned}"
-        pictures.append(
-            Picture(f"figure6-strict-{result.source.label}", caption, partial(draw_forest, panels))
-        )
-    return corpus.report(
-        "figure6",
-        blocks,
-        data,
-        {"seed": results[0].seed},
-        answers=_telling(data),
-        pictures=pictures,
+    parts = [_strict_part(result) for result in results]
+    return results[0].corpus.report("figure6", parts, {"seed": results[0].seed})
+
+
+def _strict_part(result: StrictResults) -> Part:
+    source, kinds = result.source, _strict_kinds(result)
+    blocks, answers = [], []
+    for kind, (rows, n_errors, n_clips) in kinds.items():
+        scarce = _scarce(kind, n_errors, n_clips)
+        notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
+        shown = () if scarce else rows
+        blocks.append(result.corpus.block(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
+        told = [row for row in rows if row["p_holm"] < 0.05]
+        named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in told]
+        names = ", ".join(named) or "no factor is shown to go with them"
+        answers.append(f"{source.title}, {kind}: {names}")
+    about = {"features": source.title}
+    every = [about | {"errors": kind} | row for kind, (rows, *_) in kinds.items() for row in rows]
+    factors = list(dict.fromkeys(row["factor"] for row in every))
+    laid_out = partial(series_of, every, condition="errors", group="factor", groups=factors)
+    return Part(
+        source=source,
+        rows=every,
+        blocks=blocks,
+        answers=answers,
+        draw=drawn_by(
+            "draw_bars",
+            labels=factors,
+            series=laid_out("effect"),
+            ends=(laid_out("low"), laid_out("high")),
+            axis=AXIS,
+        ),
     )
-
-
-def _telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name the factors that are shown to go with errors, for each source and kind of error."""
-    answers = []
-    for source, own in by_source(rows).items():
-        for kind in dict.fromkeys(row["errors"] for row in own):
-            shown = [row for row in own if row["errors"] == kind and row["p_holm"] < 0.05]
-            named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in shown]
-            answers.append(f"{source}, {kind}: {', '.join(named) or 'no factor is shown to go with them'}")
-    return answers
 
 
 def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
@@ -178,7 +164,7 @@ def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
     return f"all but {n_right} are {kind}: too few others to compare" if n_right < LEAST_ERRORS else ""
 
 
-def _strict_kinds(result: StrictResults) -> dict[str, tuple[list[Row], int, int]]:
+def _strict_kinds(result: StrictResults) -> dict[str, tuple[list[dict[Any, Any]], int, int]]:
     """Return of each kind of error the rows of its factors, and how many errors of how many clips."""
     part = result.pair_rows()
     label, called = part["label"].to_numpy(), part["called"].to_numpy()
@@ -262,58 +248,3 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
         if np.abs(step).max() < 1e-9:
             break
     return theta
-
-
-def draw_weights(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
-    """Draw the weights of the factors of errors, one panel per film: positive leads to errors."""
-
-    def draw(figure: Figure) -> None:
-        every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        for axes, (title, weights) in zip(every, panels.items(), strict=True):
-            values = list(weights.values())
-            axes.barh(range(len(values)), values, color=[ORANGE if value >= 0 else BLUE for value in values])
-            mark_undefined(axes, values)
-            axes.set_yticks(range(len(values)), list(weights))
-            _finish_panel(axes, title)
-        every[0].invert_yaxis()
-        figure.supxlabel(f"weight in a logistic regression of errors (log odds)\n{DIRECTIONS}", fontsize=8)
-
-    save(path, (WIDTH, 3.2), draw)
-
-
-def _finish_panel(axes: Axes, title: str) -> None:
-    axes.axvline(0, color=GREY, linewidth=0.8, zorder=0.9)
-    axes.set_title(title, loc="left", fontsize=8)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.tick_params(axis="y", length=0)
-
-
-def draw_forest(panels: Mapping[str, str | Sequence[Row]], path: Path) -> None:
-    """Draw effects and intervals, one panel per kind of error; a text where there are none.
-
-    All panels have the same rows: that of a factor which a panel does not have is empty.
-    """
-    drawn = [rows for rows in panels.values() if not isinstance(rows, str)]
-    factors = list(dict.fromkeys(row["factor"] for rows in drawn for row in rows))
-
-    def draw(figure: Figure) -> None:
-        every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        for axes, (title, rows) in zip(every, panels.items(), strict=True):
-            if isinstance(rows, str):
-                axes.set_title(title, loc="left", fontsize=8)
-                axes.text(0.5, 0.5, rows, transform=axes.transAxes, ha="center", fontsize=7, color=GREY)
-                axes.tick_params(axis="y", length=0)
-                continue
-            for row in rows:
-                y = factors.index(row["factor"])
-                axes.hlines(y, row["low"], row["high"], color="black", linewidth=1)
-                axes.plot(row["effect"], y, "o", color=BLUE, markersize=5)
-            values = {row["factor"]: row["effect"] for row in rows}
-            mark_undefined(axes, [values.get(factor, 0.0) for factor in factors])
-            axes.set_yticks(range(len(factors)), factors)
-            axes.set_ylim(len(factors) - 0.4, -0.6)
-            _finish_panel(axes, title)
-        figure.supxlabel(f"log odds ratio of an error, 95 % interval\n{DIRECTIONS}", fontsize=8)
-
-    save(path, (WIDTH, 1.1 + 0.23 * len(factors)), draw)

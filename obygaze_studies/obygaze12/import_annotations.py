@@ -1,8 +1,9 @@
 """Import the annotations of ObyGaze12 (Tores et al., CVPR 2024): 1,914 MovieGraphs clips of 12 films."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
@@ -23,6 +24,7 @@ from obygaze_features.manifest import (
     videos_found,
     whole_number,
 )
+from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
 FILE_NAME = "ObyGaze12_thresh_02.csv"
 COLUMNS = (
@@ -39,46 +41,8 @@ EXTRAS: Mapping[str, str] = {
 """Our extra columns and the file's: `clip` is renamed, since a clip is something else here; `idx`, the row's
 number, is the only column left out."""
 
-
-FACTS: Mapping[str, tuple[str, str]] = {
-    "tt2267998": ("2014", "drama;mystery;thriller"),
-    "tt1045658": ("2012", "drama;romantic;comedy"),
-    "tt1570728": ("2011", "drama;romantic;comedy"),
-    "tt1454029": ("2011", "drama"),
-    "tt1193138": ("2009", "drama;romantic;comedy"),
-    "tt1142988": ("2009", "romantic;comedy"),
-    "tt0822832": ("2008", "drama;family"),
-    "tt0467406": ("2007", "drama;comedy"),
-    "tt0212338": ("2000", "romantic;comedy"),
-    "tt0119822": ("1997", "drama;romantic;comedy"),
-    "tt0110912": ("1994", "drama;mystery"),
-    "tt0108160": ("1993", "drama;romantic;comedy"),
-}
-"""Year of release and genres of the twelve films, as Table 3 (000, Appendix 7.1) lists them."""
-
-
-@dataclass(frozen=True)
-class SplitFile:
-    """A released split file: the column its folds go to, and which levels each of its labels means."""
-
-    column: str
-    path: str
-    meaning: Mapping[str, frozenset[str]]
-
-
-_EN, _HN, _S = frozenset({"EN"}), frozenset({"HN"}), frozenset({"S"})
-
-SPLIT_FILES: tuple[SplitFile, ...] = (
-    SplitFile("fold_en_s", "balanced_level/02_EN_S.csv", {"Easy Neg": _EN, "Sure": _S}),
-    SplitFile("fold_hn_s", "balanced_level/02_HN_S.csv", {"Hard Neg": _HN, "Sure": _S}),
-    SplitFile("fold_enhn_s", "balanced_level/02_ENHN_S.csv", {"EN_HN": _EN | _HN, "S": _S}),
-    SplitFile(
-        "fold_en_hn_s", "balanced_level/02_EN_HN_S.csv", {"Easy Neg": _EN, "Hard Neg": _HN, "Sure": _S}
-    ),
-    SplitFile("fold_movieset_hn_s", "movieset/HN_S.csv", {"0": _HN, "1": _S}),
-    SplitFile("fold_movieset_enhn_s", "movieset/ENHN_S.csv", {"0": _EN | _HN, "1": _S}),
-)
-"""In the movieset files the fold is the film."""
+Split = Mapping[str, Any]
+"""A released split file: its path, and the levels that each of its labels means."""
 
 
 def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Imported:
@@ -133,7 +97,9 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
 
 def is_obygaze12(manifest: Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(FACTS)
+    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(
+        PUBLISHED["films"]
+    )
 
 
 def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:
@@ -161,28 +127,26 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
 
 def _facts(movie: str) -> dict[str, str]:
     """Return the columns of a film's year and genres, empty for a film that Table 3 does not list."""
-    year, genres = FACTS.get(movie, ("", ""))
-    return {"year": year, "genres": genres}
+    film = PUBLISHED["films"].get(movie, {})
+    return {name: film.get(name, "") for name in ("year", "genres")}
 
 
 def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:
     """Add a column for each split file that exists, and name the missing ones."""
     notices = []
     by_id = {clip.clip_id: clip for clip in clips}
-    for split in SPLIT_FILES:
-        path = folder / split.path
+    for column, split in PUBLISHED["splits"].items():
+        path = folder / split["path"]
         if not path.is_file():
-            notices.append(f"no {split.path}: no column {split.column}")
+            notices.append(f"no {split['path']}: no column {column}")
             continue
         folds = _folds(path, split, by_id, codebook)
-        clips = [
-            replace(clip, extras={**clip.extras, split.column: folds.get(clip.clip_id, "")}) for clip in clips
-        ]
-        notices.append(f"{split.column}: the folds of {counted(len(folds), 'clip')}")
+        clips = [replace(clip, extras={**clip.extras, column: folds.get(clip.clip_id, "")}) for clip in clips]
+        notices.append(f"{column}: the folds of {counted(len(folds), 'clip')}")
     return clips, notices
 
 
-def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip], codebook: Codebook) -> dict[str, str]:
+def _folds(path: Path, split: Split, clips: Mapping[str, Clip], codebook: Codebook) -> dict[str, str]:
     table = read_table(path, needed=("id", "label", "reason", "fold"), delimiter=";", named=False)
     problems = Problems(path)
     folds: dict[str, str] = {}
@@ -202,10 +166,10 @@ def _folds(path: Path, split: SplitFile, clips: Mapping[str, Clip], codebook: Co
     return folds
 
 
-def _check_label(label: str, split: SplitFile, clip: Clip) -> None:
-    if label not in split.meaning:
-        raise ManifestError(f"unknown label {label!r} (expected {', '.join(split.meaning)})")
-    if clip.level not in split.meaning[label]:
+def _check_label(label: str, split: Split, clip: Clip) -> None:
+    if label not in split["meaning"]:
+        raise ManifestError(f"unknown label {label!r} (expected {', '.join(split['meaning'])})")
+    if clip.level not in split["meaning"][label]:
         raise ManifestError(f"clip {clip.clip_id!r} is {label!r} here and {clip.level} in the annotations")
 
 

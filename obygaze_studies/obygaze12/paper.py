@@ -27,15 +27,19 @@ import pandas as pd
 from jinja2 import Template
 
 from obygaze_features.io import write_whole
-from obygaze_features.manifest import DEFAULT_THRESHOLD, LabelPolicy, Manifest
+from obygaze_features.manifest import LabelPolicy, Manifest
 from obygaze_features.store import Store
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus
+from obygaze_studies.obygaze12.figure2 import figure2
+from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 from obygaze_studies.unfinished import VERSIONS
+
+__all__ = ["Redone", "all_", "figure2", "figure3", "figure4", "figure5", "figure6", "table2", "table4"]
 
 Protocol = Literal["paper", "strict", "both"]
 Progress = Callable[[int, int, str], None]
@@ -62,48 +66,6 @@ class Redone:
     reports: tuple[Report, ...]
     notes: tuple[str, ...]
     tables: Mapping[str, pd.DataFrame]
-
-
-def figure2(manifest: Manifest) -> Report:
-    """Reproduce Figure 2 and the numbers of section 3.4.
-
-    Raises
-    ------
-    ProtocolError
-        The labels are not those of the paper.
-    """
-    report: Report = import_module("obygaze_studies.obygaze12.figure2").dataset_report(manifest)
-    return report
-
-
-def figure4(
-    annotations: Manifest,
-    clips: Manifest,
-    movie: str,
-    *,
-    threshold: float = DEFAULT_THRESHOLD,
-    span: tuple[float, float] | None = None,
-) -> Report:
-    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
-
-    Parameters
-    ----------
-    annotations, clips : Manifest
-        Free segments with annotators, and the clips (or `windows`) to project them onto.
-    movie : str
-    threshold : float
-        Share of a clip that a segment must cover.
-    span : tuple of float, optional
-        Part of the film to show, in seconds.
-
-    Raises
-    ------
-    ManifestError
-        The film has no annotations or clips, or nothing is in the span.
-    """
-    module = import_module("obygaze_studies.obygaze12.figure4")
-    report: Report = module.figure4_report(annotations, clips, movie, threshold, span)
-    return report
 
 
 def redo(

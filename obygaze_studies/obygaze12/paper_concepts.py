@@ -31,18 +31,9 @@ from obygaze_studies.obygaze12.paper_folds import (
     positive,
     predicted,
 )
-from obygaze_studies.obygaze12.printed_values import CELLS
+from obygaze_studies.obygaze12.printed_values import CELLS, PUBLISHED
 
-CAV_C: Mapping[str, float] = {
-    "Type of shot": 0.01,
-    "Look": 0.05,
-    "Body": 0.05,
-    "Posture": 0.01,
-    "Clothing": 0.01,
-    "Appearance": 0.01,
-    "Expression of emotion": 0.01,
-    "Activity": 0.05,
-}
+CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
 """C of each concept's SVM; its class weight is balanced."""
 
 C_GRID: tuple[float, ...] = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
@@ -61,19 +52,11 @@ CONCEPT_TASKS: tuple[ConceptTask, ...] = tuple(
 )
 
 
-TREES: Mapping[str, dict[str, int]] = {
-    "en_s": {"max_depth": 8, "min_samples_leaf": 6},
-    "hn_s": {"max_depth": 10, "min_samples_leaf": 10},
-    "enhn_s": {"max_depth": 4, "min_samples_leaf": 6},
-}
+TREES: Mapping[str, dict[str, int]] = PUBLISHED["code"]["trees"]
 """Limits of PCBM-DT by the task trained on."""
 
-LOGISTICS: Mapping[str, dict[str, float]] = {
-    "en_s": {"C": 0.1, "l1_ratio": 0.0},
-    "hn_s": {"C": 0.1, "l1_ratio": 0.0},
-    "enhn_s": {"C": 0.01, "l1_ratio": 1.0},
-}
-"""Penalty of PCBM-LR by the task trained on: L2 or L1, and its inverse strength C."""
+LOGISTICS: Mapping[str, dict[str, float]] = PUBLISHED["code"]["logistics"]
+"""Penalty of PCBM-LR by the task trained on."""
 
 
 @dataclass(frozen=True, eq=False)

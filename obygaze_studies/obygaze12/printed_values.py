@@ -1,29 +1,21 @@
-"""List the papers' printed numbers and their places; they are shown, never computed with.
-
-000 is the preprint of Tores et al. (arXiv 2401.13296, version 1), 001 the same paper at CVPR 2024. Their
-Table 2 differs in the two trivial rows alone: 000 prints positive-class F1, 001 support-weighted F1. Figure 3
-is bars without numbers: nothing of it can be shown as a figure here.
-"""
+"""Read the papers' printed numbers from published.toml; they are shown, never computed with."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 Average = Literal["f1_pos", "f1_weighted"]
 
-BOTH, PREPRINT, CVPR = "arXiv and CVPR, Table 2", "arXiv, Table 2", "CVPR, Table 2"
+PUBLISHED: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
+)
 
 Cell = tuple[str, str]
 """Task trained on and task tested on."""
 
-CELLS: tuple[Cell, ...] = (
-    ("en_s", "en_s"),
-    ("hn_s", "en_s"),
-    ("en_s", "enhn_s"),
-    ("hn_s", "enhn_s"),
-)
+CELLS: tuple[Cell, ...] = tuple(map(tuple, PUBLISHED["table2"]["cells"]))
 """The cells of Tables 2 and 5, in the order of print."""
 
 MOVIE_PAIRS: Cell = ("hn_s", "enhn_s")
@@ -43,25 +35,25 @@ class Printed:
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
-def _row(source: str, *numbers: tuple[float, float] | float) -> dict[Cell, Printed]:
-    pairs = [number if isinstance(number, tuple) else (number, None) for number in numbers]
-    return {cell: Printed(mean, sd, source) for cell, (mean, sd) in zip(CELLS, pairs, strict=True)}
+def _rows(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[Cell, Printed]]:
+    return {
+        name: {cell: _printed(row["source"], value) for cell, value in zip(CELLS, row["values"], strict=True)}
+        for name, row in table.items()
+    }
 
 
-PROBES: Mapping[str, Mapping[Cell, Printed]] = {
-    "ViViT-B/16": _row(BOTH, (0.53, 0.18), (0.62, 0.13), (0.54, 0.24), (0.73, 0.1)),
-    "X-CLIP": _row(BOTH, (0.79, 0.05), (0.71, 0.05), (0.66, 0.05), (0.82, 0.03)),
-    "X-CLIP, LSMDC": _row("arXiv, Table 5", (0.70, 0.08), (0.70, 0.10), (0.66, 0.06), (0.78, 0.11)),
-}
-"""The perceptron on each backbone, support-weighted F1 (the papers say F1; their code says which)."""
+def _printed(source: str, value: Sequence[float]) -> Printed:
+    mean, *sd = value
+    return Printed(mean, sd[0] if sd else None, source)
 
-PROBE_OF: Mapping[str, str] = {"vivit": "ViViT-B/16", "xclip": "X-CLIP", "xclip-lsmdc": "X-CLIP, LSMDC"}
+
+PROBES = _rows(PUBLISHED["table2"]["probes"])
+"""The perceptron on each backbone, support-weighted F1."""
+
+PROBE_OF: Mapping[str, str] = PUBLISHED["table2"]["backbones"]
 """Our name of a backbone -> its printed row."""
 
-BOTTLENECKS: Mapping[str, Mapping[Cell, Printed]] = {
-    "PCBM-DT": _row(BOTH, 0.68, 0.44, 0.58, 0.38),
-    "PCBM-LR": _row(BOTH, 0.64, 0.43, 0.50, 0.37),
-}
+BOTTLENECKS = _rows(PUBLISHED["table2"]["bottlenecks"])
 """On X-CLIP's features, positive-class F1."""
 
 
@@ -70,7 +62,7 @@ def printed_name(model: str) -> str:
     return "PCBM-DT" if model.startswith("pcbm_dt") else "PCBM-LR"
 
 
-PREVALENCE: Mapping[str, float] = {"en_s": 0.23, "enhn_s": 0.19}
+PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
 """Share of positive clips in the test task, as Appendix 8.2 of 000 prints it."""
 
 
@@ -97,16 +89,9 @@ class Trivial:
         return "agrees, cut off" if int(self.computed * 100) == round(self.printed.mean * 100) else "DIFFERS"
 
 
-_READINGS: tuple[tuple[Average, str, tuple[tuple[str, float, float, float], ...]], ...] = (
-    ("f1_pos", PREPRINT, (("Random", 0.5, 0.32, 0.28), ("All positive", 1.0, 0.37, 0.33))),
-    ("f1_weighted", CVPR, (("Random", 0.5, 0.54, 0.55), ("All positive", 1.0, 0.08, 0.06))),
-)
-
-TRIVIAL: tuple[Trivial, ...] = tuple(
+TRIVIAL = tuple(
     Trivial(row, called, test, average, Printed(number, None, source))
-    for average, source, rows in _READINGS
-    for row, called, *numbers in rows
-    for test, number in zip(PREVALENCE, numbers, strict=True)
+    for row, called, test, average, number, source in PUBLISHED["trivial"]["rows"]
 )
 """All eight trivial figures of both papers."""
 
@@ -127,21 +112,15 @@ def _harmonic(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-_FILMS = tomllib.loads(files(__package__).joinpath("films.toml").read_text(encoding="utf-8"))
-
-MOVIES: Mapping[str, str] = _FILMS["movies"]
-"""Titles of ObyGaze12's films; the last two are never tested by the paper's movie set."""
+MOVIES: Mapping[str, str] = {movie: film["title"] for movie, film in PUBLISHED["films"].items()}
+"""Titles of ObyGaze12's films."""
 
 TABLE4: Mapping[str, Printed] = {
-    movie: Printed(mean, sd, "arXiv, Table 4") for movie, (mean, sd) in _FILMS["table4"].items()
+    movie: _printed("arXiv, Table 4", film["table4"])
+    for movie, film in PUBLISHED["films"].items()
+    if "table4" in film
 }
 TABLE4_MEAN = Printed(0.53, None, "arXiv, Table 4")
-
-FIGURE6_MOVIES = ("tt0119822", "tt0822832", "tt1193138")
-"""The films of Figure 6 of 000; Figure 4 of 001 shows the first and the last."""
-
-FIGURE3_HARD = ("Type of shot", "Posture", "Look", "Appearance")
-"""Concepts whose hatched bars in Figure 3 the papers call harder to separate; the bars have no numbers."""
 
 
 def title_of(movie: str) -> str:

@@ -32,7 +32,6 @@ from obygaze_studies.obygaze12.paper_concepts import (
 )
 from obygaze_studies.obygaze12.paper_folds import (
     Negatives,
-    Rows,
     check_sides,
     classifier_folds,
     gather,
@@ -79,16 +78,21 @@ class PaperResults:
 
     @cached_property
     def classifiers(self) -> Predictions:
-        """The perceptron in the four cells of Table 2."""
-        return self._kept("classifiers", classifiers)
+        """The perceptron in the four cells of Table 2, on eight folds each."""
+        cells = cell_folds(self.corpus.manifest)
+        jobs = [(">".join(cell), k, fold) for cell, own in cells.items() for k, fold in enumerate(own)]
+        return self._kept("classifiers", jobs)
 
     @cached_property
     def movie_pairs(self) -> Predictions:
-        """The perceptron on the film pairs of Table 4."""
-        return self._kept("movie_pairs", movie_pairs)
+        """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
+        task = f"movies:{'>'.join(MOVIE_PAIRS)}"
+        return self._kept(
+            "movie_pairs", [(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
+        )
 
-    def _kept(self, name: str, train: Callable[..., Predictions]) -> Predictions:
-        compute = partial(train, self.corpus.manifest, self.source, self.seed, self.progress)
+    def _kept(self, name: str, jobs: Sequence[tuple[str, int, Fold]]) -> Predictions:
+        compute = partial(perceptrons, self.source, jobs, self.seed, self.progress)
         return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, read_predictions)
 
     @cached_property
@@ -146,72 +150,36 @@ def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     return movie_folds(manifest, TASKS[train], TASKS[test])
 
 
-def classifiers(
-    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
+def perceptrons(
+    data: Dataset, jobs: Sequence[tuple[str, int, Fold]], seed: int, progress: Progress | None = None
 ) -> Predictions:
-    """Train the perceptron on the eight folds of each training task, and test it on both test tasks."""
-    folds = cell_folds(manifest)
-    labels = labels_of_s(data)
-    for (train, test), own in folds.items():
-        for fold in own:
-            check_sides(data, fold, labels, f"{train}>{test} of Table 2")
-    first = {train: folds[train, test] for train, test in CELLS}
-    every = [fold for own in first.values() for fold in own]
-    probes = _probes(data, every, [seed_of(seed, index) for index in range(len(every))], progress)
-    fitted = iter(probes)
-    models = {train: [next(fitted) for _ in own] for train, own in first.items()}
-    return gather(
-        [
-            _tested(data, probe, fold, task=f"{train}>{test}", number=number, seed=seed)
-            for (train, test), own in folds.items()
-            for number, (probe, fold) in enumerate(zip(models[train], own, strict=True))
-        ]
-    )
+    """Train the perceptron on folds, each a task and its number there, and test it.
 
-
-def movie_pairs(
-    manifest: Manifest, data: Dataset, seed: int, progress: Progress | None = None
-) -> Predictions:
-    """Train the perceptron for each pair of films; fold i of the table is the i-th pair.
-
-    Testing on film i and validating on j, and the reverse, have the same training clips. They have the same
-    seed too, and so are one training that each validation film stops on its own.
+    Folds that are trained and validated on the same clips have one model. Those that are trained on the same
+    clips have one seed, and so are one training that each validation side stops on its own: as are the two
+    film pairs of a film tested and one validated on, and the reverse.
     """
-    folds = pair_folds(manifest)
-    labels = labels_of_s(data)
-    for fold in folds:
-        check_sides(data, fold, labels, "Table 4")
+    labels, rows = labels_of_s(data), data.rows
     first: dict[tuple[str, ...], int] = {}
-    seeds = [seed_of(seed, first.setdefault(fold.train, index)) for index, fold in enumerate(folds)]
-    probes = _probes(data, folds, seeds, progress)
-    task = f"movies:{'>'.join(MOVIE_PAIRS)}"
-    return gather(
-        [
-            _tested(data, probe, fold, task=task, number=number, seed=seed)
-            for number, (probe, fold) in enumerate(zip(probes, folds, strict=True))
-        ]
-    )
-
-
-def _probes(
-    data: Dataset, folds: Sequence[Fold], seeds: Sequence[int], progress: Progress | None
-) -> list[MLPProbe]:
-    probes = [MLPProbe(variant="paper", random_state=seed) for seed in seeds]
+    probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
+    for index, (task, _, fold) in enumerate(jobs):
+        check_sides(data, fold, labels, task)
+        drawn = seed_of(seed, first.setdefault(fold.train, index))
+        probes.setdefault((fold.train, fold.validation), MLPProbe(variant="paper", random_state=drawn))
     fit_many(
-        probes,
+        list(probes.values()),
         data.X,
         positive(data),
-        [data.rows(fold.train) for fold in folds],
-        validation=[data.rows(fold.validation) for fold in folds],
+        [rows(train) for train, _ in probes],
+        validation=[rows(validation) for _, validation in probes],
         progress=progress,
     )
-    return probes
-
-
-def _tested(data: Dataset, probe: MLPProbe, fold: Fold, *, task: str, number: int, seed: int) -> Rows:
-    rows = data.rows(fold.test)
-    about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
-    return predicted(data, rows, probe.decision_function(data.X[rows]), **about)
+    blocks = []
+    for task, number, fold in jobs:
+        probe, tested = probes[fold.train, fold.validation], rows(fold.test)
+        about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
+        blocks.append(predicted(data, tested, probe.decision_function(data.X[tested]), **about))
+    return gather(blocks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,21 +7,9 @@ from typing import Any
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Manifest
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
+from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
-PRINTED_COUNTS: Mapping[str, str] = {
-    "EN of all clips": "52%",
-    "HN of all clips": "16%",
-    "NS of all clips": "15%",
-    "S of all clips": "16%",
-    "EN without NS": "62%",
-    "HN without NS": "19%",
-    "S without NS": "19%",
-    "S of EN and S": "23%",
-    "S of EN, HN and S": "19%",
-    "visual concepts per HN clip": "1.26",
-    "visual concepts per NS clip": "1.71",
-    "visual concepts per S clip": "2.60",
-}
+PRINTED_COUNTS: Mapping[str, str] = PUBLISHED["counts"]
 """What section 3.4, section 4.1, App. 8.2 and Figure 2 print of ObyGaze12 under the label policy `paper`."""
 
 

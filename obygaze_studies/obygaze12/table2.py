@@ -23,17 +23,8 @@ from obygaze_models.evaluation import (
 )
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
-from obygaze_models.report import (
-    NOTHING,
-    Block,
-    Report,
-    block,
-    interval,
-    mean_sd,
-    number,
-    records,
-)
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, columns
+from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (
     BOTTLENECKS,
@@ -87,7 +78,6 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    data = pd.DataFrame([row for own in rows.values() for row in own]).drop(columns=["values", "cell"])
     trivial = [
         {"train": "", "test": row.test, "model": f"{row.row} at printed prevalence", "metric": row.average}
         | {"ours": row.computed, "printed": row.printed.mean, "printed_in": row.printed.source}
@@ -97,18 +87,18 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         cell: [row for row in own if row["metric"] == COMPACT_METRIC.get(row["model"], row["metric"])]
         for cell, own in rows.items()
     }
-    return corpus.report(
-        "table2",
-        (
+    part = Part(
+        source=results[0].source,
+        rows=[*(row for own in rows.values() for row in own), *corpus.if_printed(*trivial)],
+        blocks=[
             compact_block(compact),
             *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
-            *corpus.if_printed(trivial_block()),
-        ),
-        pd.concat([data, *map(pd.DataFrame, corpus.if_printed(trivial))], ignore_index=True),
-        {"seed": results[0].seed},
+            *corpus.if_printed(trivial_block(corpus)),
+        ],
         answers=best_rows(compact),
-        folds=[fold for own in folds.values() for fold in own],
     )
+    every = [fold for own in folds.values() for fold in own]
+    return corpus.report("table2", [part], {"seed": results[0].seed}, folds=every)
 
 
 COMPACT_METRIC: Mapping[str, str] = {"mlp": "f1_weighted"}
@@ -121,7 +111,7 @@ TRIVIAL_MODELS = ("random_half", "always_positive")
 def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
     """Lay out F1 as the papers' Table 2 does: a row for each model, a column for each cell.
 
-    Rows have ``model``, ``features``, ``metric``, ``ours`` and ``cell``, the printed number as text.
+    Rows have ``model``, ``features``, ``metric``, ``ours`` and ``_cell``, the printed number as text.
     """
     texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
@@ -129,8 +119,8 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
         for row in own:
             name = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
             ours = NOTHING if np.isnan(row["ours"]) else number(row["ours"])
-            any_printed |= row["cell"] != NOTHING
-            printed = "" if row["cell"] == NOTHING else f" ({row['cell']})"
+            any_printed |= row["_cell"] != NOTHING
+            printed = "" if row["_cell"] == NOTHING else f" ({row['_cell']})"
             texts.setdefault(name, {})[cell] = f"{ours}{printed}"
     return Block(
         "Table 2: F1 by training and test task",
@@ -155,15 +145,15 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     return answers
 
 
-def trivial_block() -> Block:
+def trivial_block(corpus: PaperCorpus) -> Block:
     """Show all eight trivial figures of the two papers beside what their formula gives."""
-    agree = sum(trivial_row.verdict.startswith("agrees") for trivial_row in TRIVIAL)
-    return block(
+    agree = sum(trivial.verdict.startswith("agrees") for trivial in TRIVIAL)
+    return corpus.block(
         "trivial rows at the printed prevalences, 23 % and 19 %",
-        columns("table2", "trivial", task=lambda test: TASKS[test].title),
+        ("table2", "trivial"),
         [
-            {name: getattr(row, name) for name in TRIVIAL_KEYS} | {"source": row.printed.source}
-            for row in TRIVIAL
+            {name: getattr(trivial, name) for name in TRIVIAL_KEYS} | {"source": trivial.printed.source}
+            for trivial in TRIVIAL
         ],
         (
             (
@@ -171,6 +161,7 @@ def trivial_block() -> Block:
                 f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
             ),
         ),
+        writers={"task": lambda test: TASKS[test].title},
     )
 
 
@@ -228,8 +219,8 @@ def _row(
         "printed_sd": NAN if sd is None else sd,
         "printed_in": printed.source if printed else "",
         # What the table shows in place of these numbers:
-        "values": values,
-        "cell": str(printed or NOTHING),
+        "_values": values,
+        "_cell": str(printed or NOTHING),
     }
 
 
@@ -253,15 +244,16 @@ def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
     first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
-    return block(
+    return corpus.block(
         cell_title(cell),
-        corpus.columns("table2", "paper", model=model_title, mean_sd=_mean_sd),
+        ("table2", "paper"),
         rows,
         (
             f"MLP: {leak_caption(folds)}",
             f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
             f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
         ),
+        writers={"model": model_title, "mean_sd": _mean_sd},
     )
 
 
@@ -278,22 +270,18 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     missing = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
     ]
-    return corpus.report(
-        "table2",
-        (
+    part = Part(
+        source=results[0].source,
+        rows=summary.to_dict(orient="records"),
+        blocks=[
             compact_block(compact),
             *(_strict_block(corpus, summary, cell, own) for cell, own in rows.items()),
-            _knowledge_block(known),
-        ),
-        summary,
-        {
-            "seed": results[0].seed,
-            "models": first.record["models"],
-            "movie_knowledge": records(known),
-        },
+            _knowledge_block(corpus, known),
+        ],
         answers=best_rows(compact),
-        notes=missing,
     )
+    record = {"seed": results[0].seed, "models": first.record["models"], "movie_knowledge": records(known)}
+    return corpus.report("table2", [part], record, notes=missing)
 
 
 def _looks_or_trivial(row: Mapping[str, Any]) -> bool:
@@ -318,7 +306,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
             row = {"model": model, "features": result.source.title if looks else NOTHING, "metric": metric}
             row |= {shown: _shown(by[shown], wide) for shown, wide in SHOWN.items()}
             printed = _printed(model, result.corpus.printed_row(result.source), cell)
-            rows.append(row | {"ours": by[metric]["pooled"], "cell": printed})
+            rows.append(row | {"ours": by[metric]["pooled"], "_cell": printed})
     return rows
 
 
@@ -332,11 +320,12 @@ def _strict_block(
     sizes = f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}"
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
     one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
-    return block(
+    return corpus.block(
         cell_title(cell),
-        corpus.columns("table2", "strict", model=model_title),
-        [*rows, {"model": CHANCE, "features": NOTHING, **levels, "cell": NOTHING}],
+        ("table2", "strict"),
+        [*rows, {"model": CHANCE, "features": NOTHING, **levels, "_cell": NOTHING}],
         [f"{sizes}; no clip or movie is on two sides{one_class}"],
+        writers={"model": model_title},
     )
 
 
@@ -372,7 +361,7 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
-def _knowledge_block(known: pd.DataFrame) -> Block:
+def _knowledge_block(corpus: PaperCorpus, known: pd.DataFrame) -> Block:
     rows = known.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
@@ -382,9 +371,10 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
         few = smallest_p(int(n_movies)) * len(rows) >= ALPHA
         return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
 
-    return block(
+    return corpus.block(
         "does the perceptron know more than the movie? MLP minus movie prior",
-        columns("table2", "knowledge", cell=lambda task: cell_title(tuple(task.split(">"))), verdict=verdict),
+        ("table2", "knowledge"),
         rows,
         (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
+        writers={"cell": lambda task: cell_title(tuple(task.split(">"))), "verdict": verdict},
     )

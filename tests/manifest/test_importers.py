@@ -10,7 +10,7 @@ from obygaze_features.manifest import builtin_codebook, read_manifest, write_man
 from obygaze_features.manifest.importers.imported import concept_list, text_list
 from obygaze_studies.mobygaze import RECORDS, import_mobygaze
 from obygaze_studies.obygaze12 import import_obygaze12
-from obygaze_studies.obygaze12.import_annotations import SPLIT_FILES
+from obygaze_studies.obygaze12.printed_values import PUBLISHED
 from tests.files import rows_of, written
 
 OBYGAZE_HEADER = "idx;util;clip;label;overlap_ratio;concepts;id;movie;srt_name;video_name;graph_number"
@@ -70,9 +70,9 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
     assert f"0 of 1,839 named videos are in {clips}: there is no such folder" in imported.notices
     juno = manifest.by_id["tt0467406-001"].extras
     assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
-    for split in SPLIT_FILES:
-        released = {row["id"]: row["fold"] for row in rows_of(shared_data / "obygaze12" / split.path, ";")}
-        ours = {clip.clip_id: fold for clip in manifest if (fold := clip.extras[split.column])}
+    for column, split in PUBLISHED["splits"].items():
+        released = {row["id"]: row["fold"] for row in rows_of(shared_data / "obygaze12" / split["path"], ";")}
+        ours = {clip.clip_id: fold for clip in manifest if (fold := clip.extras[column])}
         assert ours == released
         assert list(ours) == list(released)  # in the same order: the manifest alone gives issue-free folds
     write_manifest(manifest, tmp_path / "obygaze12.csv")

@@ -16,24 +16,21 @@ from obygaze_models.models import MLPProbe
 from obygaze_models.report import markdown
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12 import (
+    figure3,
+    figure5,
+    figure6,
     paper,
     paper_concepts,
     protocol_results,
     table2,
     table4,
 )
-from obygaze_studies.obygaze12.corpus import load_corpus
+from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
 from obygaze_studies.obygaze12.paper_concepts import CAV_C
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_labels
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
-from tests.later import later
-
-figure3 = later("obygaze_studies.obygaze12.figure3")
-figure5 = later("obygaze_studies.obygaze12.figure5")
-figure6 = later("obygaze_studies.obygaze12.figure6")
-
 
 LEAKS = {
     ("en_s", "en_s"): "no test clip is in training or validation",
@@ -300,19 +297,22 @@ def test_without_one_of_the_films_nothing_printed_stands_beside(results):
         assert not [name for name in report.data.columns if "printed" in name]
 
 
+def film_pairs(manifest, clips):
+    return PaperResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (clips,)), clips).movie_pairs
+
+
 @pytest.mark.parametrize(
     ("made", "movies", "place"),
     [
-        (protocol_results.movie_pairs, 11, "Table 4, fold test 0"),
+        (film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
         (paper_concepts.concepts, 1, "Body against en, fold 5"),
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
     kept = sorted(set(corpus.clips.movies.tolist()))[:movies]
     clips = corpus.clips.take(np.flatnonzero(np.isin(corpus.clips.movies, kept)))
-    more = (0,) if made is protocol_results.movie_pairs else ()
     with pytest.raises(FoldsError, match=place):
-        made(corpus.manifest, clips, *more)
+        made(corpus.manifest, clips)
 
 
 def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpus, monkeypatch):

@@ -9,11 +9,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ObygazeError
 from obygaze_studies import unfinished
 from obygaze_studies.commands.paper_commands import all_
-from obygaze_studies.obygaze12 import protocol_results
-from tests.later import later
+from obygaze_studies.obygaze12 import figure5, protocol_results
 from tests.studies.obygaze12.test_strict_protocol import planted
-
-figure5 = later("obygaze_studies.obygaze12.figure5")
 
 
 @pytest.fixture(scope="module")
