@@ -12,6 +12,8 @@ PUBLISHED: Mapping[str, Any] = tomllib.loads(
     files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
 )
 
+Row = dict[str, Any]
+
 Cell = tuple[str, str]
 """Task trained on and task tested on."""
 
@@ -66,34 +68,24 @@ PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
 """Share of positive clips in the test task, as Appendix 8.2 of 000 prints it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trivial:
-    """A trivial figure of Table 2: a classifier that calls a share of the clips positive, looking at none."""
+def _trivial(published: Sequence[Any]) -> Row:
+    """Compute a trivial figure of Table 2 at the printed prevalence: a share of the clips called positive.
 
-    row: str
-    called: float
-    test: str
-    average: Average
-    printed: Printed
-
-    @property
-    def computed(self) -> float:
-        """The figure at the printed prevalence."""
-        return trivial_f1(PREVALENCE[self.test], self.called, self.average)
-
-    @property
-    def verdict(self) -> str:
-        """Whether the printed digits are the computed ones: rounded, cut off, or neither."""
-        if f"{self.computed:.2f}" == f"{self.printed.mean:.2f}":
-            return "agrees"
-        return "agrees, cut off" if int(self.computed * 100) == round(self.printed.mean * 100) else "DIFFERS"
-
-
-TRIVIAL = tuple(
-    Trivial(row, called, test, average, Printed(number, None, source))
-    for row, called, test, average, number, source in PUBLISHED["trivial"]["rows"]
-)
-"""All eight trivial figures of both papers."""
+    Its verdict says whether the printed digits are the computed ones: rounded, cut off, or neither.
+    """
+    row, called, test, average, printed, source = published
+    computed = trivial_f1(PREVALENCE[test], called, average)
+    agrees, cut = f"{computed:.2f}" == f"{printed:.2f}", int(computed * 100) == round(printed * 100)
+    return {
+        "row": row,
+        "called": called,
+        "test": test,
+        "average": average,
+        "computed": computed,
+        "printed": printed,
+        "source": source,
+        "verdict": "agrees" if agrees else "agrees, cut off" if cut else "DIFFERS",
+    }
 
 
 def trivial_f1(prevalence: float, called: float, average: Average) -> float:
@@ -111,6 +103,9 @@ def trivial_f1(prevalence: float, called: float, average: Average) -> float:
 def _harmonic(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
+
+TRIVIAL = tuple(map(_trivial, PUBLISHED["trivial"]["rows"]))
+"""All eight trivial figures of both papers."""
 
 MOVIES: Mapping[str, str] = {movie: film["title"] for movie, film in PUBLISHED["films"].items()}
 """Titles of ObyGaze12's films."""

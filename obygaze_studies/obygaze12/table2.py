@@ -3,7 +3,7 @@
 Under `strict` it is also tested whether the models know more than the movie.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -41,8 +41,6 @@ from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResul
 
 AVERAGES: Mapping[Average, Any] = {"f1_weighted": f1_weighted, "f1_pos": f1_pos}
 
-TRIVIAL_KEYS = ("row", "test", "average", "computed", "printed", "verdict")
-
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 
 ALPHA = 0.05
@@ -79,8 +77,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     folds = cell_folds(corpus.manifest)
     rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
     trivial = [
-        {"train": "", "test": row.test, "model": f"{row.row} at printed prevalence", "metric": row.average}
-        | {"ours": row.computed, "printed": row.printed.mean, "printed_in": row.printed.source}
+        {"train": "", "test": row["test"], "model": f"{row['row']} at printed prevalence"}
+        | {"metric": row["average"], "ours": row["computed"]}
+        | {"printed": row["printed"], "printed_in": row["source"]}
         for row in TRIVIAL
     ]
     compact = {
@@ -147,67 +146,67 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
 
 def trivial_block(corpus: PaperCorpus) -> Block:
     """Show all eight trivial figures of the two papers beside what their formula gives."""
-    agree = sum(trivial.verdict.startswith("agrees") for trivial in TRIVIAL)
-    return corpus.block(
-        "trivial rows at the printed prevalences, 23 % and 19 %",
-        ("table2", "trivial"),
-        [
-            {name: getattr(trivial, name) for name in TRIVIAL_KEYS} | {"source": trivial.printed.source}
-            for trivial in TRIVIAL
-        ],
-        (
-            (
-                f"{agree} of {len(TRIVIAL)} come out as printed; "
-                f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
-            ),
-        ),
-        writers={"task": lambda test: TASKS[test].title},
+    agree = sum(row["verdict"] != "DIFFERS" for row in TRIVIAL)
+    note = (
+        f"{agree} of {len(TRIVIAL)} come out as printed; "
+        f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
     )
+    title, writers = "trivial rows at the printed prevalences, 23 % and 19 %", {"task": _test_title}
+    return corpus.block(title, ("table2", "trivial"), TRIVIAL, [note], writers=writers)
+
+
+def _test_title(task: str) -> str:
+    return TASKS[task].title
+
+
+Measured = tuple[str, str, str, list[float] | None, Printed | None]
+"""Model, features, metric, its value in each fold, and what is printed."""
 
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    task, corpus = ">".join(cell), results[0].corpus
+    task, printed_here = ">".join(cell), results[0].corpus.printed
+    tested = results[0].classifiers.table
+    side = tested[tested["task"] == task].drop_duplicates("clip_id")["label"]
     leaks = [count_leaks(fold).in_training for fold in folds]
-    rows: list[dict[str, Any]] = []
+    shared = {"n_test": len(side), "prevalence": float(side.mean())}
+    shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
+    measured = [*_perceptrons(results, cell), *_bottlenecks(results, cell)]
+    for row in (row for row in TRIVIAL if row["test"] == cell[1]):
+        ours = trivial_f1(shared["prevalence"], row["called"], row["average"])
+        printed = Printed(row["printed"], None, row["source"]) if printed_here else None
+        measured.append((row["row"].lower(), NOTHING, row["average"], [ours], printed))
+    return [{"train": cell[0], "test": cell[1]} | _row(*each) | shared for each in measured]
+
+
+def _perceptrons(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
+    corpus = results[0].corpus
     for result in results:
         printed = PROBES.get(corpus.printed_row(result.source) or "", {}).get(cell)
-        values = by_fold(result.classifiers, "mlp", task)
+        values = by_fold(result.classifiers, "mlp", ">".join(cell))
         for average in AVERAGES:
             shown = printed if average == "f1_weighted" else None
-            rows.append(_row("mlp", result.source.title, average, values[average].tolist(), shown))
-    if corpus.printed:
-        rows += [
-            _row("mlp", f"{name} (printed only)", "f1_weighted", None, row[cell])
-            for name, row in PROBES.items()
-            if name not in corpus.printed_rows
-        ]
+            yield "mlp", result.source.title, average, values[average].tolist(), shown
+    for name, row in PROBES.items():
+        if corpus.printed and name not in corpus.printed_rows:
+            yield "mlp", f"{name} (printed only)", "f1_weighted", None, row[cell]
+
+
+def _bottlenecks(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
+    corpus = results[0].corpus
     for result in results:
         on_xclip = corpus.printed_row(result.source) == "X-CLIP"
         for model in result.heads.predictions.table["model"].unique():
-            values = by_fold(result.heads.predictions, model, task)
+            values = by_fold(result.heads.predictions, model, ">".join(cell))["f1_pos"].tolist()
             printed = BOTTLENECKS[printed_name(model)][cell] if on_xclip else None
-            rows.append(_row(model, result.source.title, "f1_pos", values["f1_pos"].tolist(), printed))
-    if corpus.printed and "X-CLIP" not in corpus.printed_rows:
-        rows += [
-            _row(model.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell])
-            for model, row in BOTTLENECKS.items()
-        ]
-    tested = results[0].classifiers.table
-    side = tested[tested["task"] == task].drop_duplicates("clip_id")["label"]
-    for trivial in TRIVIAL:
-        if trivial.test == cell[1]:
-            ours = trivial_f1(float(side.mean()), trivial.called, trivial.average)
-            printed = trivial.printed if corpus.printed else None
-            rows.append(_row(trivial.row.lower(), NOTHING, trivial.average, [ours], printed))
-    shared = {"n_test": len(side), "prevalence": float(side.mean())}
-    shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
-    return [{"train": cell[0], "test": cell[1]} | row | shared for row in rows]
+            yield model, result.source.title, "f1_pos", values, printed
+    for name, row in BOTTLENECKS.items():
+        if corpus.printed and "X-CLIP" not in corpus.printed_rows:
+            yield name.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell]
 
 
-def _row(
-    model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
-) -> dict[str, Any]:
-    sd = None if printed is None else printed.sd
+def _row(*measured: *Measured) -> dict[str, Any]:
+    model, features, metric, values, printed = measured
+    mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (NAN, None, "")
     return {
         "model": model,
         "features": features,
@@ -215,9 +214,9 @@ def _row(
         "ours": float(np.mean(values)) if values else NAN,
         "ours_sd": float(np.std(values)) if values and len(values) > 1 else NAN,
         "n_folds": len(values or []),
-        "printed": printed.mean if printed else NAN,
+        "printed": mean,
         "printed_sd": NAN if sd is None else sd,
-        "printed_in": printed.source if printed else "",
+        "printed_in": source,
         # What the table shows in place of these numbers:
         "_values": values,
         "_cell": str(printed or NOTHING),

@@ -6,7 +6,7 @@ from obygaze_studies.obygaze12.printed_values import TRIVIAL, trivial_f1
 
 
 def test_seven_of_the_eight_trivial_figures_come_out_as_printed_and_the_eighth_does_not():
-    verdicts = {(one.row, one.test, one.average): one.verdict for one in TRIVIAL}
+    verdicts = {(one["row"], one["test"], one["average"]): one["verdict"] for one in TRIVIAL}
     assert len(verdicts) == 8
     differing = [key for key, verdict in verdicts.items() if verdict == "DIFFERS"]
     assert differing == [("All positive", "enhn_s", "f1_pos")]
