@@ -9,8 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
-from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, packet_step, time_line
+from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -45,7 +44,6 @@ TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
 SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 # Containers that store when packets are decoded.
 DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov"})
-PROGRAM_FORMATS = frozenset({"mpegts", "mpeg"})
 ODD_EDITS = (
     "its edit list holds a picture, changes the rate or leaves a hole, which is not followed: "
     "players may show other pictures at these times"
@@ -205,11 +203,12 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
     kinds = "".join(header.kind for header in packets.headers)
     by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
-    if by_kind and source.format in PROGRAM_FORMATS:
-        _mend_last_references(source, packets, kinds)
-    line, note = _line(source, packets)
+    estimated = by_kind and source.format == "mpeg" and None not in packets.dts and packets.pts != packets.dts
+    line, note = _line(source, packets, estimated=estimated)
     if by_kind and line is not None and source.format == "mpeg":
-        line = evened(line, packet_step(source.stream.guessed_rate, source.stream.time_base or Fraction(1)))
+        line = evened(line, _step(source))
+        if estimated:
+            line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
     unique = line is not None and not note and len(np.unique(line.ticks)) == count
     rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
     # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
@@ -230,7 +229,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         time_s = seconds(line.ticks[shown].tolist(), source)
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    guessed = "" if unique or not by_kind else "not every picture has a time of its own: some are estimates"
+    guessed = "" if unique or line is None else "not every picture has a time of its own: some are estimates"
     edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
     first, offset = ([0], [0]) if line is None else (line.first, line.offset)
     joined = f"times start again or jump: {len(first)} parts are put one after the other"
@@ -325,14 +324,14 @@ def _why_unsafe(
     return "" if access[0] else "decoding cannot start at the first packet"
 
 
-def _line(source: Source, packets: PacketColumns) -> tuple[TimeLine | None, str]:
+def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[TimeLine | None, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
     None if all times are equal, or one is missing.
     """
     tick_s = source.stream.time_base
     for stamps, note in (
-        (packets.pts, ""),
+        (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
     ):
         known = np.array([value for value in stamps if value is not None], np.int64)
@@ -344,7 +343,7 @@ def _line(source: Source, packets: PacketColumns) -> tuple[TimeLine | None, str]
         line = time_line(
             known,
             tick_s=tick_s,
-            step=packet_step(source.stream.guessed_rate, tick_s),
+            step=_step(source),
             key=np.array(packets.key, np.bool_),
             shown=~np.array(packets.discard, np.bool_),
             decoding=np.array(packets.dts, np.int64) if stored else None,
@@ -381,20 +380,17 @@ def _lost(
     )
 
 
-def _mend_last_references(source: Source, packets: PacketColumns, kinds: str) -> None:
-    """Set when the last reference pictures of parts of MPEG-1 and MPEG-2 are shown, and those before a gap.
+def _step(source: Source) -> int:
+    """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess."""
+    stated = source.context.framerate if source.codec in MPEG12 else None
+    rate = stated or source.stream.guessed_rate or USUAL_RATE
+    return int(1 / (rate * (source.stream.time_base or 1)))
 
-    FFmpeg takes for it when the next one is decoded, which is in the next part, or behind the gap.
-    """
-    if None in packets.pts or None in packets.dts or not source.stream.time_base:
-        return
-    step = packet_step(source.stream.guessed_rate, source.stream.time_base)
-    references = np.flatnonzero(np.array(list(kinds)) != "B")
-    decoded = np.array(packets.dts, np.int64)[references]
-    held = np.diff(np.append(references, len(kinds))) * step
-    wait = np.append(np.diff(decoded), 0)
-    for place in np.flatnonzero((wait <= 0) | (wait > LONG_STEP * held)).tolist():
-        packets.pts[references[place]] = int(decoded[place] + held[place])
+
+def _following(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Return when the picture after each is decoded; a step later at the end, and where a gap follows."""
+    steps = np.diff(ticks, append=ticks[-1] + step)
+    return ticks + np.where(steps > LONG_STEP * step, step, steps)
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:

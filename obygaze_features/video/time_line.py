@@ -90,8 +90,8 @@ def _part_starts(
     """List the pictures [L] with which parts begin, without decoding.
 
     A part begins at a key picture that would be shown before one that was decoded before it; at any picture
-    that would be shown before one decoded more than `REORDERED` packets before it; after a jump; and where
-    stored times of decoding step back.
+    that would be shown before one decoded more than `REORDERED` packets before it; after a jump; at a second
+    key picture with the time of the first; and where stored times of decoding step back.
     """
     begins = [0]
     while True:
@@ -115,7 +115,7 @@ def _part_starts(
 def evened(line: TimeLine, step: int) -> TimeLine:
     """Return a line whose parts have even steps where their length is that of all pictures at one rate.
 
-    For pictures without a time of their own, FFmpeg's estimates are a picture early or late at times.
+    FFmpeg's estimates of times that are not stored are a picture early or late at times.
     """
     ticks = line.ticks.copy()
     for part in np.split(ticks, line.first[1:]):
@@ -124,11 +124,6 @@ def evened(line: TimeLine, step: int) -> TimeLine:
         if abs(int(even[-1] - part[order[-1]])) <= step // 2:
             part[order] = even
     return TimeLine(ticks, line.first, line.offset)
-
-
-def packet_step(rate: Fraction | None, tick_s: Fraction) -> int:
-    """Return the ticks between two pictures of a rate that FFmpeg guesses."""
-    return max(int(1 / ((rate or USUAL_RATE) * tick_s)), 0)
 
 
 class TrackLine:

@@ -34,21 +34,20 @@ def parts(tmp_path_factory):
 
 @st.composite
 def joins(draw):
-    """Draw a kind, parts of it, and bytes cut off the first, in a transport stream."""
+    """Draw a kind, parts of it, and bytes cut off the first, in a stream of packets."""
     kind = draw(st.sampled_from(sorted(KINDS)))
     n_parts = 2 if kind.endswith(("mkv", "webm", "mp4")) else draw(st.integers(2, 3))
     lengths = draw(st.lists(st.sampled_from(LENGTHS), min_size=n_parts, max_size=n_parts))
     lengths = lengths if max(lengths) > 2 else [13, *lengths[1:]]  # else FFmpeg guesses other rates
+    if kind == "hevc.mkv":  # x265 has other settings for two pictures, and Matroska keeps those of the first
+        lengths = [max(count, 13) for count in lengths]
     starts = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
-    cut = draw(st.integers(0, 40)) * 188 if kind.endswith("ts") and lengths[0] > 13 else 0
+    packet = {"ts": 188, "vob": 2048, "mpg": 2048}.get(kind[-3:].strip("."), 0) if lengths[0] > 13 else 0
+    cut = draw(st.integers(0, 40)) * packet % (8 * 1024)
     return kind, lengths, starts, cut
 
 
 @pytest.mark.long
-@pytest.mark.xfail(
-    strict=False,
-    reason="some parts fail to encode, a time is off by 2 ms, some seams leave no sign",
-)
 @settings(max_examples=300)
 @given(join=joins())
 def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_factory, join):

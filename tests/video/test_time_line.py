@@ -222,7 +222,7 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, od
     data = bytearray(cut_film.read_bytes())
     place = data.index(b"elst") + 4
     assert int.from_bytes(data[place + 4 : place + 8], "big") == 1
-    notes = read_frames(cut_film, uniform(2)).notes
+    assert not any("edit list" in note for note in read_frames(cut_film, uniform(2)).notes)
     if odd == "hole":
         entry = bytes(data[place + 8 : place + 20])
         hole = entry[:4] + b"\xff\xff\xff\xff" + entry[8:]
@@ -235,7 +235,7 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, od
         data[place + 16 : place + 20] = bytes(4) if odd == "dwell" else b"\x00\x02\x00\x00"
     path = tmp_path / "odd.mp4"
     path.write_bytes(data)
-    assert len(read_frames(path, uniform(2)).notes) == len(notes) + 1
+    assert any("edit list" in note for note in read_frames(path, uniform(2)).notes)
 
 
 def test_the_line_is_the_same_from_the_cache(halves, tmp_path):
