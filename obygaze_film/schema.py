@@ -8,7 +8,9 @@ import pandas as pd
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.lines import json_bytes
+from obygaze_features.manifest import Clip
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 
@@ -383,7 +385,8 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     try:
         record = msgspec.json.decode(data, type=FilmRecord)
         refuse_texts(record)
-    except (*UNREADABLE, FilmError) as error:
+        Clip(record.movie, record.movie)  # a movie's name is one that manifests may have
+    except (*UNREADABLE, FilmError, ManifestError) as error:
         raise FilmError(f"{name}: {error}: score the film again") from error
     return record
 

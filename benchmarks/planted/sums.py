@@ -1,10 +1,11 @@
-"""Attacks on sums of films (`model sums`), by whoever has the films' features."""
+"""Attacks on sums of films (`model sums`), by whoever has the films' features, and by a lab that lies."""
 
 import numpy as np
 from scipy.optimize import lsq_linear
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
-from obygaze_models.joint.sums import _moments
+from obygaze_models.joint import join
+from obygaze_models.joint.sums import About, Sums, _moments
 
 
 def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
@@ -33,6 +34,46 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
     }
 
 
+LABS, FILMS, CLIPS, FEATURES = 5, 6, 60, 16
+LIES = {
+    "none": lambda X, y, _: (X, y),
+    "labels turned": lambda X, y, _: (X, 1 - y),
+    "labels by lot": lambda X, y, rng: (X, rng.permutation(y)),
+    "labels of half the clips turned": lambda X, y, _: (X, abs(y - (np.arange(len(y)) % 2))),
+    "features ten times as large": lambda X, y, _: (10 * X, y),
+}
+"""What the last lab does to its clips before it sums them up, so that its sums are possible."""
+
+
+def lied_to(rng: np.random.Generator, lie: str) -> Draw:
+    """Join five labs' sums, of which the last one's may be false; try each on the model of the others."""
+    w, sums = rng.normal(size=FEATURES) / np.sqrt(FEATURES), []
+    for lab in range(LABS):
+        parts = []
+        for _ in range(FILMS):
+            X = rng.normal(size=(CLIPS, FEATURES)) + 0.3 * rng.normal(size=FEATURES)
+            y = (X @ w + rng.logistic(size=CLIPS) / 2 > 0).astype(float)
+            parts.append(_moments(np.column_stack(LIES[lie](X, y, rng) if lab == LABS - 1 else (X, y))))
+        about = About(
+            **dict.fromkeys(("backbone", "features", "pool", "licence", "label_policy"), "x"),
+            provenance={}, left_out={}, target={}, codebook={},
+            **dict.fromkeys(("provenance_sha256", "store"), "0" * 64),
+            n_features=FEATURES, concepts=[], movies=[f"{lab}-{film}" for film in range(FILMS)], least=20,
+        )  # fmt: skip
+        means, products = (np.stack(each) for each in zip(*parts, strict=True))
+        sums.append(Sums(about, np.full(FILMS, float(CLIPS)), means, products, {}))
+    joint = join(sums)
+    penalty = float(joint.linear().penalties[0])
+    found = np.array([joint.lab_error(each.about.movies, penalty) for each in sums])
+    return {
+        "its error": found[-1, 0],
+        "of the share": found[-1, 1],
+        "others' error": found[:-1, 0].mean(),
+        "it is the worst of five": bool(found[:, 0].argmax() == LABS - 1),
+        "others above their share": found[:-1, 0] > found[:-1, 1],
+    }
+
+
 SIZES = ((5, 64), (20, 64), (100, 64), (120, 64), (200, 64), (400, 64), (20, 256), (400, 256))
 
 ROWS = [
@@ -46,5 +87,18 @@ ROWS = [
         {"labels read rightly": Column(digits=2), "films read whole": Column(digits=2),
          "clips told from others": Column(digits=2)},
         full=5, small=2, small_cells=4,
+    ),
+    Row(
+        "lab-lies", "docs/joint.md", "model join",
+        "Five labs of six films of 60 clips and 16 features each, whose labels follow one plane; what the "
+        "last lab gives sums of is false, and possible. Squared error of the model of the other labs on a "
+        "lab's films.",
+        ("lie",),
+        [Cell((lie,), (lie,)) for lie in LIES],
+        lied_to,
+        {"its error": Column(), "of the share": Column(), "others' error": Column(),
+         "it is the worst of five": Column(digits=2),
+         "others above their share": Column(high=0.05, digits=2)},
+        full=100, small=3, small_cells=5,
     ),
 ]  # fmt: skip

@@ -85,7 +85,8 @@ class Clip:
             "clip_id",
             "holds a slash or a backslash, or begins with a dot",
         )
-        self._check("\\" not in self.movie, "movie", "holds a backslash")
+        is_path = "\\" in self.movie or ".." in self.movie.split("/")
+        self._check(not is_path, "movie", "holds a backslash, or leads upwards")
         for column, text in self.extras.items():
             self._check(
                 bool(column) and column not in (*FIELDS, CODEBOOK_COLUMN),

@@ -1,5 +1,6 @@
 """`obygaze model sums` and `model join`: joint models of labs that share no features."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import obygaze_models as om
 from obygaze_features.manifest import counted
 from obygaze_features.options import LOCAL, PATH, Output, output
 from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under_policy
+from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
     from obygaze_models.dataset import Dataset
@@ -139,7 +141,8 @@ def join(
     Of sums of squares that is ridge regression of the labels, or with --concept a ridge CAV. Of sums at a
     model (model sums --at) it is the next round of logistic regression: send the model to the labs, and
     join again, until it says that it has ended. Films are left out exactly: --without FILM is the model that
-    never saw it, with which its lab scores it.
+    never saw it, with which its lab scores it. Of each lab the error of the others' model on its films is
+    printed: one far above that of the share alone is of other films, or of sums that are not true.
 
     \b
     Examples:
@@ -153,7 +156,8 @@ def join(
     from obygaze_models.joint import newton_step, read_sums, save_joint
 
     output.refuse_existing()
-    joint = join_sums([read_sums(path) for path in files]).without(without)
+    several = [read_sums(path) for path in files]
+    joint = join_sums(several).without(without)
     about, rounds = joint.about, joint.about.at == "losses"
     if rounds and (concept or penalty is not None):
         raise click.UsageError(
@@ -161,6 +165,7 @@ def join(
         )
     what = f"concept {concept}" if concept else about.target["name"]
     clips, change = int(joint.sums.counts.sum()), None
+    labs: dict[str, tuple[float, float]] = {}
     if rounds:
         step = newton_step(joint, inverse)
         planes, change = step.planes, step.change
@@ -169,6 +174,12 @@ def join(
     else:
         planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
         told = f"; penalty {planes.penalties[0]:.4g}"
+        films_of = (set(sums.about.movies) - set(without) for sums in several)
+        for path, films in zip(files, films_of, strict=True):
+            if not films or films == set(about.movies):
+                continue
+            with suppress(ModelError):  # the others have not both classes
+                labs[str(path)] = joint.lab_error(films, float(planes.penalties[0]), concept)
     loss = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
     told += "" if loss is None else f"; squared error on films left out {loss:.4f}"
     save_joint(joint, planes, output.path, concept=concept, citation=citation)
@@ -179,6 +190,11 @@ def join(
         "penalty": float(planes.penalties[0]),
         "squared_error": loss,
         "change": change,
+        "labs": labs,
     }
     made = f"{what} of {clips} clips of {len(about.movies)} films in {output.path}"
-    output.show(document, lambda: made + told)
+    lines = [
+        f"{path}: squared error of the others' model on its films {error:.4f}, of their share {share:.4f}"
+        for path, (error, share) in labs.items()
+    ]
+    output.show(document, lambda: "\n".join([made + told, *lines]))

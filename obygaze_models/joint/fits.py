@@ -10,7 +10,7 @@ lab with all features would find.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -204,6 +204,26 @@ class Joint:
         errors = [self._errors(*first, places, row)[0] for row in range(len(self.about.movies))]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
+
+    def lab_error(self, movies: Collection[str], penalty: float, target: str = "") -> tuple[float, float]:
+        """Compute the squared error on a lab's films of ridge regression on all others, and of their share.
+
+        A lab whose error is far above that of the share has other films, or has given other sums than these.
+
+        Raises
+        ------
+        ModelError
+            As of `linear`, for the others.
+        """
+        rest, places = self.without(movies), [self.about.column(target)]
+        planes = rest._ridge(places, penalty, midway=False)
+        share = replace(planes, weights=0 * planes.weights, intercepts=rest._whole[1][places])
+        own = np.isin(self.about.movies, list(movies))
+        found, known = (
+            float(np.average([*self.film_errors(each, target).values()], weights=self.sums.counts * own))
+            for each in (planes, share)
+        )
+        return found, known
 
     # --- arithmetic
     @cached_property

@@ -4,7 +4,7 @@ They are all that ridge regression needs. What they reveal is measured in docs/j
 clips than features everything, to whoever has its features.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from obygaze_features.door import MOST_BYTES, open_regular
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
+from obygaze_features.manifest import Clip
 from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
@@ -29,6 +30,12 @@ from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, TargetRec
 
 LEAST = 20
 """Clips that a film must have to be in the sums."""
+
+MOST_CLIPS = 10**7
+"""Clips that no film has."""
+
+WHOLE = 1e-3
+"""How far rounding takes a number of clips from a whole one."""
 
 ARRAYS = ("counts", "means", "products")
 START = ("start_mean", "start_scale", "start_weights", "start_intercept")
@@ -267,12 +274,52 @@ def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     if losses:
         shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
     expect(arrays, **shapes)
-    counts, products, shares = arrays["counts"], arrays["products"], arrays["means"][:, d:]
-    for is_wrong, what in (
-        (not all(np.isfinite(array).all() for array in arrays.values()), "a value is not finite"),
-        ((counts < about.least).any() or (counts % 1).any(), f"a film has not {about.least} whole clips"),
-        (not np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9), "products are not symmetric"),
-        (not losses and ((shares < 0) | (shares > 1)).any(), "a share of clips is not between 0 and 1"),
-    ):
-        if is_wrong:
-            raise ModelError(what)
+    counts, means, products = (arrays[name] for name in ARRAYS)
+    for movie in (*about.movies, *about.left_out):
+        Clip("of the sums", movie)  # names are those of manifests
+    with np.errstate(all="ignore"):
+        for is_wrong, what in _wrongs(about, counts, means, products, arrays):
+            if is_wrong:
+                raise ModelError(what)
+
+
+def _wrongs(
+    about: About,
+    counts: NDArray[np.float64],
+    means: NDArray[np.float64],
+    products: NDArray[np.float64],
+    arrays: Mapping[str, NDArray[Any]],
+) -> Iterator[tuple[bool, str]]:
+    """Yield whether no films can have such sums, and why."""
+    d, n = about.n_features, counts[:, None]
+    yield not all(np.isfinite(array).all() for array in arrays.values()), "a value is not finite"
+    small, large = counts < about.least, counts > MOST_CLIPS
+    yield bool((small | large | (counts % 1 != 0)).any()), f"a film has not {about.least} whole clips or more"
+    yield not np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9), "products are not symmetric"
+    yield not all(map(_is_of_squares, products)), "products are no sums of squares and products of anything"
+    if about.at == "losses":
+        too_much = (products[:, d, d] > counts / 4 + WHOLE) | (abs(means[:, d]) > counts)
+        yield bool(too_much.any()), "gradients or curvatures are larger than any"
+        return
+    yield bool((abs(means[:, :d]) > np.finfo(np.float32).max).any()), "a mean is larger than any feature"
+    shares = means[:, d:]
+    yield bool(((shares < 0) | (shares > 1)).any()), "a share of clips is not between 0 and 1"
+    # Of what is 0 or 1 the products count clips; that of a column with itself is n p (1 - p).
+    both = products[:, d:, d:] + n[:, None] * shares[:, :, None] * shares[:, None]
+    own = abs(np.diagonal(both, axis1=1, axis2=2) - n * shares)
+    wrong = (abs(both - both.round()) > WHOLE).any() or (both < -WHOLE).any() or (own > WHOLE).any()
+    yield bool(wrong), "labels and concepts are in no whole numbers of clips"
+
+
+def _is_of_squares(products: NDArray[np.float64]) -> bool:
+    """Whether a matrix can be a sum of u u': correlations are at most 1, and no eigenvalue is below 0."""
+    squares = np.diag(products)
+    scale = np.sqrt(np.where(squares > 0, squares, 1.0))
+    correlations = products / scale / scale[:, None]
+    if (squares < 0).any() or not (abs(correlations) <= 1 + 1e-9).all():
+        return False
+    try:
+        np.linalg.cholesky(correlations + 1e-9 * len(squares) * np.eye(len(squares)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

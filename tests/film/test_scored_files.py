@@ -177,6 +177,12 @@ def test_pictures_of_a_film_named_as_a_path_are_not_taken_from_there(tmp_path):
         read_stills(tmp_path / "pictures", "film")
 
 
+@pytest.mark.parametrize("movie", ["../x", "a/../../x", "..", "", " a", "a\\\\b", "a\u202eb"])
+def test_a_film_has_a_name_that_manifests_may_have(copy, movie):
+    with pytest.raises(FilmError, match="movie"):
+        Timeline.read(copy("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"'))
+
+
 def test_no_export_carries_a_control_character(scored, kind, tmp_path):
     """A record in memory may hold any text; no file made of it does."""
     _, film = scored

@@ -224,9 +224,56 @@ def test_what_cannot_be_fitted_is_refused(labs):
             fit()
 
 
+def with_products(change):
+    def spoil(sums):
+        products = sums.products.copy()
+        change(products, sums.about.n_features, sums)
+        return replace(sums, products=products)
+
+    return spoil
+
+
+def stretched(products, d, _):
+    products[:, :d, d] *= 1e6
+    products[:, d, :d] *= 1e6
+
+
+def beyond_what_three_can(products, *_):
+    """Let three columns go along with each other, but the first against the last: each pair is possible."""
+    for first, second, sign in ((0, 1, 0.9), (1, 2, 0.9), (0, 2, -0.9)):
+        size = sign * np.sqrt(products[:, first, first] * products[:, second, second])
+        products[:, first, second] = products[:, second, first] = size
+
+
+def without_variance(products, d, _):
+    products[:, d, d] = 0
+    products[:, d, :d] = products[:, :d, d] = 0
+
+
+def together_too_often(products, d, sums):
+    """A concept in fewer clips than it shares with the label."""
+    products[:, d, d + 1] = products[:, d + 1, d] = -sums.counts * sums.means[:, d] * sums.means[:, d + 1] - 1
+
+
+def renamed(*movies):
+    return lambda sums: replace(sums, about=structs.replace(sums.about, movies=list(movies)))
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
+        with_products(stretched),
+        with_products(without_variance),
+        with_products(beyond_what_three_can),
+        with_products(together_too_often),
+        lambda sums: replace(sums, products=-sums.products),
+        lambda sums: replace(sums, products=sums.products + 1e300),
+        lambda sums: replace(sums, means=sums.means * np.where(np.arange(sums.means.shape[1]) < 1, 1e200, 1)),
+        lambda sums: replace(sums, counts=sums.counts + 1e15),
+        lambda sums: replace(sums, counts=sums.counts + 1),
+        renamed("../x", "f1", "f2"),
+        renamed("f\u202e0", "f1", "f2"),
+        renamed("", "f1", "f2"),
         lambda sums: replace(sums, counts=sums.counts + 0.5),
         lambda sums: replace(sums, counts=sums.counts * 0),
         lambda sums: replace(sums, means=sums.means * np.nan),
@@ -241,6 +288,28 @@ def test_arrays_that_no_films_have_are_refused(labs, spoil, tmp_path):
     write_sums(spoil(gram(labs["a"], TASK, least=10)), tmp_path / "bad.sums")
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
+
+
+@pytest.mark.parametrize("change", [-1.0, 1e9])
+def test_curvatures_and_gradients_that_no_films_have_are_refused(labs, joint, change, tmp_path):
+    save_joint(joint, joint.linear(penalty=1.0), tmp_path / "at.model")
+    sums = gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "at.model"))
+    for spoilt in (replace(sums, products=change * sums.products), replace(sums, means=sums.means + 1e9)):
+        write_sums(spoilt, tmp_path / "bad.sums")
+        with pytest.raises(ModelError):
+            read_sums(tmp_path / "bad.sums")
+    write_sums(sums, tmp_path / "good.sums")
+    assert read_sums(tmp_path / "good.sums").about == sums.about
+
+
+def test_a_labs_error_is_that_of_a_model_of_all_others(joint, together):
+    X, y, _, movies = together
+    own = np.isin(movies, LABS["b"])
+    Z = StandardScaler().fit(X[~own])
+    expected = Ridge(alpha=3.0).fit(Z.transform(X[~own]), y[~own]).predict(Z.transform(X[own]))
+    error, of_share = joint.lab_error(LABS["b"], 3.0)
+    close(error, np.mean((expected - y[own]) ** 2))
+    close(of_share, np.mean((y[~own].mean() - y[own]) ** 2))
 
 
 def test_a_file_that_holds_no_sums_is_refused(tmp_path):
