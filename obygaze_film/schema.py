@@ -385,7 +385,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     try:
         record = msgspec.json.decode(data, type=FilmRecord)
         refuse_texts(record)
-        Clip(record.movie, record.movie)  # a movie's name is one that manifests may have
+        Clip("film", record.movie)  # a movie's name is one that manifests may have
     except (*UNREADABLE, FilmError, ManifestError) as error:
         raise FilmError(f"{name}: {error}: score the film again") from error
     return record
