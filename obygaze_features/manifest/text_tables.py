@@ -18,7 +18,8 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.encodings import marked_encoding
 from obygaze_features.manifest.spans.instant import instants
-from obygaze_features.manifest.spans.workbook import is_workbook, read_sheet
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.workbook import Records, is_workbook, read_sheet
 from obygaze_features.text import as_written, composed, unsuitable
 
 FIELDS: tuple[str, ...] = (
@@ -49,9 +50,6 @@ SHOWN_PROBLEMS = 3
 P = ParamSpec("P")
 T = TypeVar("T")
 
-
-Records = list[tuple[int, list[str]]]
-"""Line (from 1) and cells of each record that is not empty."""
 
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
@@ -209,7 +207,8 @@ def table_of(
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
     first = _header_row(records, needed)
     (first_line, header), *body = records[first:]
-    header = [clean if (clean := composed(cell.strip())) in needed else cell for cell in header]
+    known = {plain(name): name for name in (*needed, *(FIELDS if set(TIMES) <= set(needed) else ()))}
+    header = [known.get(plain(cell), cell) for cell in header]
     while header and not header[-1] and not any(any(record[len(header) - 1 :]) for _, record in body):
         header.pop()
     _check_header(path, first_line, header, needed, delimiter, named=named, advice=advice)
@@ -236,7 +235,7 @@ def counted(number: int, singular: str, many: str = "") -> str:
 def _header_row(records: Records, needed: Sequence[str]) -> int:
     """Find the row that names all columns that must be there; the first one if none does."""
     for place, (_, record) in enumerate(records[:HEADER_ROWS]):
-        if set(needed) <= {composed(cell.strip()) for cell in record}:
+        if set(map(plain, needed)) <= set(map(plain, record)):
             return place
     return 0
 
@@ -272,7 +271,7 @@ def _delimiter(head: str, needed: Sequence[str]) -> str:
             continue
         place = _header_row(first, needed)
         cells = first[place][1] if first else []
-        have = (set(needed) <= {composed(cell.strip()) for cell in cells}) * 1000 + len(cells)
+        have = (set(map(plain, needed)) <= set(map(plain, cells))) * 1000 + len(cells)
         if have > most:
             best, most = sign, have
     return best

@@ -389,12 +389,15 @@ class _Made:
                 levels.append(_Level(raw, self._movie(given, raw), role == "levels"))
                 unknown[raw.text] += role == "text" and bool(raw.text)
         self._join(given, levels, marks)
+        films = {media_name(raw.cells["media"]) for raw in raws if raw.cells.get("media")}
+        if given.movie and len(films) > 1 and not is_eaf:
+            raise given.error(f"is of {len(films)} films: --movie names one")
         if not is_eaf and account.kind not in {"srt", "vtt", "ass"} and (rest := +unknown):
             names = ", ".join(f"{text!r} ({n})" for text, n in rest.most_common(3)) + ", ..." * (
                 len(rest) > 3
             )
             account.notes.append(
-                f"{rest.total()} labels that codebook {book.name!r} has not are kept as text: {names}"
+                f"{counted(rest.total(), 'label')} not of codebook {book.name!r}: kept as text ({names})"
             )
         for number, level in enumerate(levels, start=1):
             account.used += 1
@@ -415,7 +418,9 @@ class _Made:
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         media = raw.cells.get("media", "")
-        name = raw.cells.get("movie", "") or given.movie or (media_name(media) if media else "")
+        said = raw.cells.get("movie", "")
+        said = media_name(said) if path_of(said).suffix.lower() in VIDEO_SUFFIXES else said
+        name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")
         return composed(" ".join((name or given.path.name.partition(".")[0]).split()))

@@ -4,9 +4,10 @@ Sources: Label Studio's "Export annotations" and tags TimelineLabels and VideoRe
 format 1.3, CVAT's "XML annotation format" 1.1.
 """
 
+import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -14,9 +15,13 @@ from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; [] where it is none."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+def _dicts(value: Any, given: Given | None = None, where: str = "") -> list[dict[str, Any]]:
+    """Return the objects of a list, [] where it is none; what else it holds is counted as left out."""
+    found = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    if given is not None and value is not None:
+        for _ in range(len(value) - len(found) if isinstance(value, list) else 1):
+            _leave(given, where, "it cannot be read")
+    return found
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -29,6 +34,11 @@ def _words(value: Any) -> str:
 
 # --- Label Studio
 # ---------------------------------------------------------------------------
+UNFINISHED = {"predictions": "a model's prediction, which is no label", "drafts": "a draft, not submitted"}
+_UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
+"""What Label Studio writes before the name of a file."""
+
+
 def read_labelstudio(given: Given) -> Iterator[RawSpan]:
     """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
     tasks = given.document
@@ -43,22 +53,21 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
         data = _dict(task.get("data"))
         media = [data[key] for key in ("video", "audio", "url") if isinstance(data.get(key), str)]
         media += [value for value in data.values() if isinstance(value, str) and "." in value]
-        cells = {"media": media[0] if media else ""}
-        for guess in _dicts(task.get("predictions")):
-            for n, _ in enumerate(_dicts(guess.get("result")), start=1):
-                given.account.seen += 1
-                given.account.leave(f"{at}, prediction {n}", "a model's prediction, which is no label")
-        for note in _dicts(task["annotations"]):
+        cells = {"media": _UPLOAD.sub(r"\1", media[0]) if media else ""}
+        for name, why in UNFINISHED.items():
+            for n, guess in enumerate(_dicts(task.get(name)), start=1):
+                for _ in _dicts(guess.get("result")):
+                    _leave(given, f"{at}, {name} {n}", why)
+        for note in _dicts(task["annotations"], given, at):
             who = note.get("completed_by", "")
             who = who.get("email") or who.get("id", "") if isinstance(who, dict) else who
-            results = _dicts(note.get("result"))
+            results = _dicts(note.get("result"), given, f"{at}, annotation {note.get('id', '?')}")
             fps = _frames_per_second(results)
             for n, result in enumerate(results, start=1):
                 where = f"{at}, annotation {note.get('id', '?')}, region {n}"
                 signed = {**cells, "annotator": _words(who)}
                 if note.get("was_cancelled"):
-                    given.account.seen += 1
-                    given.account.leave(where, "of an annotation that was cancelled")
+                    _leave(given, where, "of an annotation that was cancelled")
                 else:
                     yield from _region(given, result, where, signed, fps)
 
@@ -91,8 +100,7 @@ def _region(
     else:
         spans = [ends] if None not in ends else []
     if not spans:
-        account.seen += 1
-        account.leave(where, f"of type {kind or 'none'}, without a stretch of time")
+        _leave(given, where, f"of type {kind or 'none'}, without a stretch of time")
     for start, end in spans:
         for label in labels:
             account.seen += 1
@@ -140,16 +148,20 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     for name, video in database.items():
-        for n, note in enumerate(_dicts(_dict(video).get("annotations")), start=1):
-            given.account.seen += 1
+        length = number(_dict(video).get("duration")) or math.inf
+        for n, note in enumerate(_dicts(_dict(video).get("annotations"), given, name), start=1):
             where, segment = f"{name}, annotation {n}", note.get("segment")
             times = [number(each) for each in segment] if isinstance(segment, list) else []
             if len(times) != 2 or times[0] is None or times[1] is None:
-                given.account.leave(where, "its segment cannot be read")
+                _leave(given, where, "its segment cannot be read")
+            elif times[0] >= length:
+                _leave(given, where, f"it begins behind the end of its video, {length:g} s")
             else:
-                yield RawSpan(
-                    where, times[0], times[1], _words(note.get("label")), "", {"movie": one_line(name)}
-                )
+                if times[1] > length + 0.05:
+                    given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
+                given.account.seen += 1
+                label, film = _words(note.get("label")), {"movie": one_line(name)}
+                yield RawSpan(where, times[0], min(times[1], length), label, "", film)
 
 
 # --- CVAT
@@ -166,15 +178,15 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
     for image in root.findall("image"):
         if any(child.tag != "tag" for child in image):
             _leave(given, f"image {image.get('id', '')}", "shapes of single frames, which are no spans")
-    for what, label, first, end in runs:
+    for what, tier, label, first, end in runs:
         given.account.seen += 1
         where = f"{what}, frame {first}"
         times = given.frames(first, where), given.frames(end, where)
-        yield RawSpan(where, *times, label, "", {"media": source.strip()})
+        yield RawSpan(where, *times, label, tier, {"media": source.strip()})
 
 
-Run = tuple[str, str, int, int]
-"""What it is of, its label, its first frame and the one after its last."""
+Run = tuple[str, str, str, int, int]
+"""What it is of, its attribute or "", label, first frame and the one after its last."""
 
 
 def _tracks(given: Given, root: Element, step: int) -> Iterator[Run]:
@@ -184,26 +196,38 @@ def _tracks(given: Given, root: Element, step: int) -> Iterator[Run]:
         if not frames or any(frame is None for frame, _ in frames):
             _leave(given, what, "a shape without the number of its frame")
             continue
-        shown, outside = (
-            sorted(n for n, on in frames if n is not None and on is kind) for kind in (True, False)
-        )
-        for run in _runs(shown, outside, step, None):
-            yield what, one_line(track.get("label", "")), *run
+        shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
+        said = {("", one_line(track.get("label", ""))): shown}
+        for node in track:
+            for name, value in _attributes(node):
+                said.setdefault((name, value), set()).update({_frame(node) or 0} & shown)
+        for (tier, text), numbers in said.items():
+            for run in _runs(sorted(numbers), outside | (shown - numbers), step, None):
+                yield what, tier, text, *run
+
+
+def _attributes(node: Element) -> Iterator[tuple[str, str]]:
+    """Yield the attributes of a shape with their values; of a checkbox that is ticked, its name."""
+    for each in node.findall("attribute"):
+        name, value = one_line(each.get("name", "")), one_line(each.text or "")
+        if value not in {"", "false"}:
+            yield name, name if value == "true" else value
 
 
 def _tags(given: Given, root: Element, step: int) -> Iterator[Run]:
     """Find the runs of frames with a tag: of images, or of a task of video."""
-    tagged: dict[str, set[int]] = {}
+    tagged: dict[tuple[str, str], set[int]] = {}
     tags = [(tag, _frame(image, "id")) for image in root.findall("image") for tag in image.findall("tag")]
     for tag, frame in [*tags, *((tag, _frame(tag)) for tag in root.findall("tag"))]:
         label = one_line(tag.get("label", ""))
         if frame is None:
             _leave(given, f"tag {label!r}", "without the number of its frame")
         else:
-            tagged.setdefault(label, set()).add(frame)
-    for label, numbers in tagged.items():
+            for said in (("", label), *_attributes(tag)):
+                tagged.setdefault(said, set()).add(frame)
+    for (tier, label), numbers in tagged.items():
         for run in _runs(sorted(numbers), (), step, step):
-            yield f"tag {label!r}", label, *run
+            yield f"tag {label!r}", tier, label, *run
 
 
 def _leave(given: Given, where: str, why: str) -> None:
@@ -217,7 +241,7 @@ def _frame(node: Element, name: str = "frame") -> int | None:
 
 
 def _runs(
-    frames: Sequence[int], outside: Sequence[int], step: int, widest: int | None
+    frames: Sequence[int], outside: Iterable[int], step: int, widest: int | None
 ) -> Iterator[tuple[int, int]]:
     """Yield runs of frames [start, end): to the next frame outside, else one step after the last.
 

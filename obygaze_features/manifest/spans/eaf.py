@@ -144,6 +144,8 @@ class _Slots:
         self._wrong: dict[str, str] = {}
         for node in root.findall("TIME_ORDER/TIME_SLOT"):
             name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
+            if name in self._slots or name in self._wrong:
+                raise given.error(f"time slot {name!r} is there twice: which is right cannot be known")
             if re.fullmatch("[0-9]{1,15}", value):
                 self._slots[name] = int(value)
             else:
@@ -153,6 +155,9 @@ class _Slots:
             for tier in tiers
             for node in tier.findall("ANNOTATION/*")
         }
+        n = sum(len(tier.findall("ANNOTATION/*")) for tier in tiers)
+        if len(self._nodes) < n:
+            raise given.error(f"{n} annotations have {len(self._nodes)} ids: each needs its own")
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         if not all(self._wrong.values()):
             self._spread(tiers)

@@ -56,13 +56,27 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         return content.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
+    lines = content.split(b"\n")
+    others = [number for number, each in enumerate(lines, start=1) if not _is_utf8(each)]
     try:
+        if sum(not each.isascii() for each in lines) >= 2 * len(others):  # most are UTF-8
+            text = "\n".join(each.decode("utf-8" if _is_utf8(each) else "cp1252") for each in lines)
+            where = f"line {others[0]}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
+            return text.removeprefix("\ufeff"), f"{where}: not UTF-8 as the others are, read as Windows-1252"
         text = content.decode("cp1252")
     except UnicodeDecodeError:
         raise ManifestError(
             f"line {line}: neither UTF-8 nor Windows-1252: give its encoding, as in --encoding cp1251"
         ) from None
     return text, "read as Windows-1252, which is a guess: if letters are wrong, give --encoding"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _unmarked(content: bytes) -> str:

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
+from obygaze_features.manifest.spans.workbook import Records, read_sheet
 
 HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""
@@ -145,14 +146,28 @@ class Given:
         return self.content[:HEAD_BYTES].decode(name, "replace").replace("\0", "")
 
     @cached_property
+    def sheet(self) -> Records:
+        """Its records, where it is a workbook; what else it holds is noted."""
+        records, notes = read_sheet(self.path, self.content)
+        self.account.notes += notes
+        return records
+
+    @cached_property
     def document(self) -> Any:
         """Its content as JSON."""
 
         def no_number(name: str) -> None:
             raise ValueError(f"{name} is no number of JSON")
 
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            made = dict(pairs)
+            if len(made) < len(pairs):
+                twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+                raise ValueError(f"{twice!r:.60} is there twice")
+            return made
+
         try:
-            return json.loads(self.text, parse_constant=no_number)
+            return json.loads(self.text, parse_constant=no_number, object_pairs_hook=once)
         except (ValueError, RecursionError) as error:
             raise self.error(f"not a well-formed JSON document ({error})") from None
 

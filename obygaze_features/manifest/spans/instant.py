@@ -75,7 +75,9 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
             return float(hours * 3600 + minutes * 60 + rest)
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
-            raise ManifestError(f"{text!r} ends in frames; give their rate, as in --rate 25")
+            raise ManifestError(
+                f"{text!r} ends in frames; give their rate, as in --rate 25 (before milliseconds write '.')"
+            )
         return _of_label(text, code, rate)
     raise ManifestError(f"{text!r} is no time: expected seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate")
 
@@ -83,6 +85,10 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
 def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
     """Read a time code of frames."""
     labels, dropped = whole_rate(rate), 0
+    if len(code[5]) > 2 and labels <= 100:
+        raise ManifestError(
+            f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
+        )
     hours, minutes, whole, frames = (int(code[group]) for group in (1, 2, 3, 5))
     if code[4] == ";":
         if rate not in DROPPING:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import PurePosixPath
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import composed
@@ -47,9 +47,16 @@ def path_of(place: str) -> PurePosixPath:
     --------
     >>> path_of("C:\\films\\a.mp4").name, path_of("https://lab.example/films/a%20b.mp4?x=1").name
     ('a.mp4', 'a b.mp4')
+    >>> path_of("https://www.youtube.com/watch?v=abc").name  # the query names the film, not the path
+    'abc'
     """
     url = _URL.match(place)
-    return PurePosixPath(unquote(url[0]) if url else place.replace("\\", "/"))
+    if url is None:
+        return PurePosixPath(place.replace("\\", "/"))
+    path = PurePosixPath(unquote(url[0]))
+    query = dict(parse_qsl(place[url.end() + 1 :].partition("#")[0]))
+    named = [value for name, value in query.items() if PurePosixPath(value).suffix or name in {"v", "id"}]
+    return path / named[0] if named and not path.suffix else path
 
 
 def imdb_id(text: str) -> str:
@@ -97,14 +104,12 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
 
 
 def refuse_twins(what: str, names: Iterable[str]) -> None:
-    """Refuse names that differ in case or blanks alone: they are one, misspelled, or will be mistaken."""
+    """Refuse names that differ in case or blanks alone, and films in `tt` or zeros of their id."""
     first: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        other = first.setdefault(plain(name), name)
+        other = first.setdefault((what == "movie" and imdb_id(name)) or plain(name), name)
         if other != name:
-            raise ManifestError(
-                f"{what} {other!r} and {name!r} differ in case or blanks alone: spell both alike", what
-            )
+            raise ManifestError(f"{what} {other!r} and {name!r} are one name: spell both alike", what)
 
 
 def name_hint(text: str, names: Iterable[str]) -> str:

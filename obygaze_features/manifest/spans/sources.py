@@ -1,8 +1,12 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +16,7 @@ from obygaze_features.io import local_path
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import (
     Subtitle,
     in_order,
@@ -31,11 +36,10 @@ from obygaze_features.manifest.spans.tables import (
     read_elan_text,
     read_via,
     read_vian,
-    records_of,
 )
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
 from obygaze_features.manifest.spans.workbook import is_workbook
-from obygaze_features.manifest.text_tables import HEADER_ROWS, SEEN_SCORE, TIMES
+from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, SEEN_SCORE, TIMES
 from obygaze_features.plugins import offered
 
 
@@ -73,20 +77,20 @@ def _holds(pattern: str) -> Callable[[Given], bool]:
 
 
 def _columns(*forms: Sequence[str]) -> Callable[[Given], bool]:
-    def is_of(given: Given) -> bool:
-        return any(set(form) <= row for form in forms for row in _first_rows(given, form))
-
-    return is_of
+    wanted = [set(map(plain, form)) for form in forms]
+    return lambda given: any(form <= row for row in _first_rows(given) for form in wanted)
 
 
-def _first_rows(given: Given, form: Sequence[str]) -> Iterator[set[str]]:
-    try:
-        records, _ = records_of(given, form)
-    except ManifestError:
-        if is_workbook(given.content):  # which is nothing else
-            raise
-        return
-    yield from ({cell.strip() for cell in cells} for _, cells in records[:HEADER_ROWS])
+def _first_rows(given: Given) -> Iterator[set[str]]:
+    """Yield the names in each of the first rows, by each sign that may stand between them."""
+    rows: list[Iterable[Sequence[str]]]
+    if is_workbook(given.content):
+        rows = [[cells for _, cells in given.sheet]]
+    else:
+        rows = [csv.reader(io.StringIO(given.head, newline=""), delimiter=sign) for sign in DELIMITERS]
+    for each in rows:
+        with suppress(csv.Error):
+            yield from ({plain(cell) for cell in cells} for cells in islice(each, HEADER_ROWS))
 
 
 def _no_reader(given: Given) -> Iterable[RawSpan]:
@@ -99,18 +103,18 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     ),
     "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
-    "activitynet": SpanSource(read_activitynet, _starts(r"\{")),
+    "activitynet": SpanSource(read_activitynet, _holds(r'\A\s*\{[^\0]*"database"\s*:\s*\{')),
     "vtt": SpanSource(read_vtt, _starts(r"WEBVTT"), lambda spans, *_: write_vtt(spans)),
     "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
     "textgrid": SpanSource(
         read_textgrid,
-        _holds(r'"ooTextFile"'),
+        _holds(r'"ooTextFile|\AooBinaryFile'),
         lambda spans, movie, end_s: write_textgrid({movie: spans}, end_s),
     ),
     "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
     "rttm": SpanSource(
         read_rttm,
-        _starts(r"(?:;;[^\n]*\n|[A-Z-]+ \S+ \S+ [\d.]+ [\d.]+ <NA>[^\n]*\n)*SPEAKER \S+ \S+ "),
+        _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.* <NA>"),
         lambda spans, movie, _: write_rttm([(span.text, span) for span in spans], movie),
     ),
     "srt": SpanSource(read_srt, _holds(r"-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)),
@@ -121,12 +125,24 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "judgements": SpanSource(_no_reader, _columns((*TIMES, SEEN_SCORE)), is_signed=True),
     "table": SpanSource(_no_reader, _columns(TIMES)),
     "elan-text": SpanSource(
-        read_elan_text, _holds(r"(?:^|\t)Begin Time - |^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")
+        read_elan_text, _holds(r"(?:^|[\t,])\"?Begin Time - |^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")
     ),
     **offered("obygaze.importers", SpanSource),
 }
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
 those of other packages (entry points of `obygaze.importers`)."""
+
+NOT_READ: Final = {
+    r'\A\s*\{[^\0]*(?:"vid_list"|"metadata"\s*:\s*\{[^\0]*"z"\s*:)': (
+        "a project of VIA: export its temporal segments as CSV"
+    ),
+    r'\A\s*\{[^\0]*"results"\s*:': "results of a model, which are no labels: give ActivityNet's database",
+    r"\A\s*\{": "a JSON object: a list of tasks of Label Studio, or a database of ActivityNet was expected",
+    r"(?im)<(?:tt|sami)\b|^\[(?:\d+:\d+|\d+\]\[\d+\]|subtitle\])|^\d+:\d+:[\d.]+,\d+:\d+:[\d.]+\s*$": (
+        "subtitles of a kind that is not read: convert them to SRT or WebVTT"
+    ),
+}
+"""What is near to a kind that is read, by its first characters, and what to do."""
 
 SUBTITLES: Final = ("vtt", "ass", "srt")
 
@@ -142,6 +158,10 @@ def kind_of(given: Given) -> str:
     found = next((name for name, source in SOURCES.items() if source.is_of(given)), "")
     if not found and what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
         raise given.error(why_not(given.content, TEXT))
+    if hint := next(
+        (hint for sign, hint in NOT_READ.items() if not found and re.search(sign, given.head)), ""
+    ):
+        raise given.error(hint)
     if not found:
         raise given.error(
             f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "

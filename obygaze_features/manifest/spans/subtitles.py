@@ -10,15 +10,18 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import clock
+from obygaze_features.manifest.spans.instant import clock, time_code
 from obygaze_features.text import unsuitable
 
-_CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
+_CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s.*)?", re.ASCII)
 _ASS_TIME = re.compile(r"\s*(-?)(\d{1,9}):(\d{1,2}):(\d{1,2}(?:[.,:]\d{1,9})?)\s*", re.ASCII)
-_TWO_CLOCKS = re.compile(r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d", re.ASCII)
-"""A line of times whose arrow is broken: it is never text either."""
+_BROKEN = re.compile(
+    r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d|[->\s]*\d{1,3}:\d\d:\d\d[.,]\d{1,3}[->\s]*$", re.ASCII
+)
+"""A line of times whose arrow is broken, or a half of it: it is never text either."""
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
     r"</?(?:b|i|u|s|em|strong|font|span|br|c|v|ruby|rt|lang|p|div)(?=[\s./>])[^<>]*>|\{\\[^{}]*\}",
@@ -28,6 +31,9 @@ _ASS_TAG = re.compile(r"\{[^{}]*\}")
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _BESIDE = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
 _FRAMES = re.compile(r"\s*\{\d+\}\{\d+\}")
+_SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!.*MPEGTS:0(?:,|$))")
+_ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
+"""Where no line Format says which they are."""
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
 """SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
@@ -60,7 +66,9 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
         raise given.error(
             "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
         )
-    starts = [at for at, line in enumerate(lines) if "-->" in line or _TWO_CLOCKS.match(line)]
+    if is_vtt and any(map(_SEGMENT.match, lines[:9])):
+        account.notes.append("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
+    starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
     _leave_strays(given, lines, starts, heads, is_vtt=is_vtt)
     clean = _vtt_text if is_vtt else _srt_text
@@ -69,7 +77,7 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
     for at, body in zip(starts, bodies, strict=True):
         account.seen += 1
         where = f"line {at + 1}"
-        times = _times(lines[at])
+        times = _times(lines[at], given.rate)
         text = one_line(clean("\n".join(body)))
         if isinstance(times, str):
             account.leave(where, times)
@@ -86,25 +94,29 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
 
 def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[list[str]], set[int]]:
     """Find the lines of text below each line of times, and the lines above them: numbers or names of cues."""
-    heads = {
-        at - 1 for at in starts if at and lines[at - 1].strip() and not (at > 1 and lines[at - 2].strip())
-    }
-    bodies, last = [], 0
+    heads: dict[int, int] = {}
+    last = 0
     for at in starts:
-        above = lines[at - 1].strip() if at else ""
-        if above.isdecimal() and not is_vtt and int(above[:12]) == last + 1:  # no blank line before a number
-            heads.add(at - 1)
+        place = at - 1
+        while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
+            place -= 1
+        above = lines[place].strip() if at else ""
+        follows = above.isdecimal() and not is_vtt and int(above[:12]) == last + 1
+        stands_alone = above and place == at - 1 and not (at > 1 and lines[at - 2].strip())
+        if follows or stands_alone:  # a number needs no blank line before it
+            heads[at] = place
         last = int(above[:12]) if above.isdecimal() else last + 1
+    bodies = []
     for at, end in zip(starts, [*starts[1:], len(lines)][: len(starts)], strict=True):
-        body = list(lines[at + 1 : end - 1 if end - 1 in heads and end - 1 > at else end])
-        if is_vtt:  # a blank line ends a cue; SRT has blank lines inside
-            body = body[: next((n for n, line in enumerate(body) if not line.strip()), len(body))]
+        body = list(lines[at + 1 : max(heads.get(end, end), at + 1)])
+        if is_vtt:  # an empty line ends a cue, one of blanks does not; SRT has both inside
+            body = body[: next((n for n, line in enumerate(body) if not line), len(body))]
         while body and not body[-1].strip():
             body.pop()
         while body and not body[0].strip():
             body.pop(0)
         bodies.append(body)
-    return bodies, heads
+    return bodies, set(heads.values())
 
 
 def _leave_strays(
@@ -116,7 +128,7 @@ def _leave_strays(
     at = 0
     while at < ends:
         block = at
-        while at < ends and lines[at].strip():
+        while at < ends and (lines[at] if is_vtt else lines[at].strip()):
             at += 1
         inside = range(block, at)
         if block == at:
@@ -125,23 +137,37 @@ def _leave_strays(
         first = lines[block]
         is_head = is_vtt and block == 0
         is_beside = is_vtt and _BESIDE.match(first)
-        if not taken.intersection(inside) and not is_head and not is_beside and not set(inside) <= heads:
+        is_text = any(map(str.strip, lines[block:at]))
+        if (
+            is_text
+            and not taken.intersection(inside)
+            and not is_head
+            and not is_beside
+            and not set(inside) <= heads
+        ):
             given.account.seen += 1
             given.account.leave(f"line {block + 1}", "text without times")
 
 
-def _times(line: str) -> tuple[float, float] | str:
+def _times(line: str, rate: Fraction | None) -> tuple[float, float] | str:
     """Read a line of times, or say what is wrong with it."""
     match = _TIMES.fullmatch(line)
     if match is None:
         return "its times cannot be read"
-    ends = [match.groups()[:5], match.groups()[5:]]
+    ends = [match.groups()[:6], match.groups()[6:]]
     if any(sign for sign, *_ in ends):
         return "a time below zero"
     values = []
-    for _, hours, minutes, seconds, rest in ends:
+    for _, hours, minutes, seconds, point, rest in ends:
         if int(seconds) > 59 or (int(minutes) > 59 and hours is not None):
             return "its times cannot be read"
+        if point == ":" and len(rest) != 3:
+            try:
+                label = f"{hours or 0}:{minutes:0>2}:{seconds:0>2}:{rest:0>2}"
+                values.append(time_code(label, rate) or 0.0)
+            except ManifestError as error:
+                return str(error)
+            continue
         unit = 10 ** max(len(rest or ""), 3)  # "1,5" is 5 milliseconds, as players read it
         whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
         values.append((whole * unit + int(rest or 0)) / unit)
@@ -151,12 +177,13 @@ def _times(line: str) -> tuple[float, float] | str:
 def read_ass(given: Given) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
     account = given.account
-    columns: list[str] = []
+    columns = list(_ASS_COLUMNS)
     for at, line in enumerate(re.split(r"\r\n|\r|\n", given.text.replace("\0", "")), start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
         if key == "format":
-            columns = [name.strip().lower() for name in value.split(",")]
+            names = [name.strip().lower() for name in value.split(",")]
+            columns = names if {"start", "end", "text"} <= set(names) else columns  # else of styles
         elif key == "comment":
             account.seen += 1
             account.leave(f"line {at}", "a comment")

@@ -7,17 +7,23 @@ VIAN's segmentation and project exporters; VIA 3, `project_export_csv`.
 import csv
 import io
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import takewhile
+from typing import TypeVar
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
-from obygaze_features.manifest.spans.instant import CLOCK, instants
+from obygaze_features.manifest.spans.instant import CLOCK, instants, time_code
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.workbook import is_workbook, read_sheet
-from obygaze_features.manifest.text_tables import Records, Row, Table, split_records, table_of
+from obygaze_features.manifest.spans.workbook import Records, is_workbook
+from obygaze_features.manifest.text_tables import HEADER_ROWS, Row, Table, split_records, table_of
 
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
@@ -25,15 +31,17 @@ VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
 VIA_HEADER = "# CSV_HEADER = metadata_id,"
 _ELAN_TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
+_FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
+"""Columns in which exports of several films name each."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
+
+J = TypeVar("J")
 
 
 def records_of(given: Given, needed: Sequence[str], delimiter: str = "") -> tuple[Records, str]:
     """Split a file into records: a text by the delimiter that its header has, or a sheet of a workbook."""
     if is_workbook(given.content):
-        records, notes = read_sheet(given.path, given.content)
-        given.account.notes += notes
-        return records, ""
+        return list(given.sheet), ""
     return split_records(given.path, given.text, needed, delimiter)
 
 
@@ -82,33 +90,28 @@ def _first(cells: Mapping[str, str], *names: str) -> str:
 # --- BORIS
 # ---------------------------------------------------------------------------
 MEDIA = ("Media file name", "Media file path", "Media file", "Source")
+OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
 
 
 def read_boris(given: Given) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
-    try:
-        events = table(given, BORIS_BOUT)
-        bouts = True
-    except ManifestError:
-        events, bouts = table(given, BORIS_EVENT), False
-    _refuse_shifted(given, events)
+    records = records_of(given, ("Behavior",))
+    bouts = any(set(BORIS_BOUT) <= {cell.strip() for cell in cells} for _, cells in records[0][:HEADER_ROWS])
+    head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
+    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
+    rows = [row for row in events.rows if not row.is_empty]
+    _refuse_shifted(given, rows, head)
     if bouts:
-        points = {
-            row.line for row in events.rows if row.cells.get("Behavior type", "").strip().upper() == "POINT"
-        }
-        spans = _timed(
-            given, [row for row in events.rows if not row.is_empty], _Times("Start (s)", "Stop (s)")
-        )
-        for row, where, start, end in spans:
-            if row.line in points:
+        for row, where, start, end in _timed(given, rows, _Times("Start (s)", "Stop (s)")):
+            if row.cells.get(TYPE, "").strip().upper() == "POINT":
                 given.account.leave(where, "a point event, which has no end")
             else:
                 yield _behaviour(row, where, start, end)
         return
-    status = next((name for name in ("Behavior type", "Status") if name in events.columns), None)
+    status = next((name for name in (TYPE, "Status") if name in events.columns), None)
     if status is None:
-        raise given.error("no column Behavior type or Status says which events start and stop")
-    yield from _paired(given, [row for row in events.rows if not row.is_empty], status)
+        raise given.error(f"no column {TYPE} or Status says which events start and stop")
+    yield from _paired(given, rows, status)
 
 
 def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]:
@@ -116,7 +119,7 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
     begun: dict[tuple[str, ...], tuple[Row, str, float]] = {}
     for row, where, start, _ in _timed(given, rows, _Times("Time", "Time")):
         kind = row.cells[status].strip().upper()
-        names = ("Observation id", "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
+        names = (OBSERVATION, "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
         key = tuple(row.cells.get(name, "") for name in names)
         if kind == "START":
             if key in begun:
@@ -136,47 +139,62 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
 
 
 def _behaviour(row: Row, where: str, start: float, end: float) -> RawSpan:
-    cells = {"media": _first(row.cells, *MEDIA), "subject": _first(row.cells, "Subject")}
+    media = _media(row)
+    cells = {"media": media[0] if media else "", "subject": _first(row.cells, "Subject")}
     text, tier = _first(row.cells, "Behavior"), _first(row.cells, "Behavioral category")
     return RawSpan(where, start, end, text, tier, cells)
 
 
-def _refuse_shifted(given: Given, events: Table) -> None:
+def _media(row: Row) -> list[str]:
+    """Return the files of the first player, which follow one another; none of live observations (`NA`)."""
+    said = next((row.cells[name] for name in MEDIA if row.cells.get(name, "").strip() not in {"", "NA"}), "")
+    first = re.split(r";\s*player #\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
+    return [name for name in map(one_line, first.split("|")) if name]
+
+
+def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
     """Refuse observations whose times do not count from the start of one film."""
+    offsets = [(row.line, row.cells.get(OFFSET, "")) for row in rows]
+    offsets += [(line, cells[1]) for line, cells in head if cells[0].strip() == OFFSET and len(cells) > 1]
+    for line, offset in offsets:
+        with suppress(ManifestError):
+            if offset.strip() in {"", "NA"} or time_code(offset.strip()) == 0:
+                continue
+        raise given.error(f"line {line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
     media: dict[str, set[str]] = {}
-    for row in events.rows:
-        offset = row.cells.get("Time offset (s)", "").strip()
-        if offset and number(offset) != 0.0:
-            raise given.error(
-                f"line {row.line}, column Time offset (s): {offset!r}: times are moved; set it to 0 in BORIS"
-            )
-        if name := _first(row.cells, *MEDIA[:3]):
-            media.setdefault(row.cells.get("Observation id", ""), set()).add(name)
+    for row in rows:
+        media.setdefault(row.cells.get(OBSERVATION, ""), set()).update(_media(row))
     for observation, names in media.items():
-        if len(names) > 1:
+        if len(names) > 1 and any(OBSERVATION in row.cells for row in rows):
             raise given.error(
                 f"observation {observation!r} has {len(names)} media one after the other; its times count "
                 "from the start of the first: export each film as an observation of its own"
+            )
+        if len(names) > 1:
+            raise given.error(
+                f"no column {OBSERVATION} says whether its {len(names)} media are films of their own, or one "
+                "after the other with times from the start of the first: keep that column"
             )
 
 
 # --- ELAN's tab-delimited text
 # ---------------------------------------------------------------------------
 def read_elan_text(given: Given) -> Iterator[RawSpan]:
-    """Yield the annotations of ELAN's tab-delimited text: with a header, or without."""
-    lines = given.text.splitlines()
-    for line in lines[:40]:
+    """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
+    lines = list(enumerate(re.split(r"\r\n|\r|\n", given.text.removeprefix("\ufeff")), start=1))
+    titles = list(takewhile(lambda each: "\t" not in each[1] and " Time - " not in each[1], lines))
+    for _, line in titles:
         if (moved := _OFFSET.match(line.strip('"'))) and int(moved[1]):
             raise given.error(
                 f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
             )
-    rows = [
-        (at, line.split("\t"))
-        for at, line in enumerate(lines, start=1)
-        if line.strip() and line[0] not in '"#'
-    ]
-    if not rows:
+    body = [(at, line) for at, line in lines[len(titles) :] if line.strip()]
+    if not body:
         raise given.error("no annotation of ELAN's tab-delimited text")
+    if "\t" in body[0][1]:  # ELAN quotes nothing there
+        rows = [(at, line.split("\t")) for at, line in body]
+    else:
+        rows = [(at, next(csv.reader([line]))) for at, line in body]
     if any(_ELAN_TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
         yield from _with_header(given, rows)
     else:
@@ -186,76 +204,90 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
 def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     header = [cell.strip() for cell in rows[0][1]]
     forms = {(m[1], m[2]): cell for cell in header if (m := _ELAN_TIME.fullmatch(cell))}
-    form = next(
-        (f for f in ("hh:mm:ss.ms", "ss.msec", "msec") if {("Begin", f), ("End", f)} <= set(forms)), ""
-    )
+    known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
+    form = next((form for form in known if {("Begin", form), ("End", form)} <= set(forms)), "")
     if not form:
-        form = next((f for _, f in forms if ("Begin", f) in forms and ("End", f) in forms), "")
-    if not form:
-        raise given.error("line 1: no columns of begin and end times in one form")
+        raise given.error("line 1: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec")
+    if "PAL" in form:
+        given.rate = Fraction(50 if "50" in form else 25)
     columns = _Times(forms["Begin", form], forms["End", form], 1000.0 if form == "msec" else 1.0)
-    made = table(given, (columns.start, columns.end), (rows, "\t"))
-    known = {"Tier", "Participant", "File Name", "File Path", "Annotation"}
-    values = [
-        name
-        for name in made.columns
-        if name
-        and name not in known
-        and not _ELAN_TIME.fullmatch(name)
-        and not name.startswith("Duration - ")
-    ]
+    made = table(given, (columns.start, columns.end), (_even(given, rows, len(header)), "\t"))
+    about = {"Tier", "Participant", "File Name", "File Path", ""}
+    values = [name for name in made.columns if name not in about and " - " not in name]
     for row, where, start, end in _timed(given, made.rows, columns):
-        said = {name: row.cells[name] for name in ("Annotation", *values) if row.cells.get(name, "").strip()}
+        said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         given.account.seen += len(said) - 1
         if not said:
             given.account.seen += 1
             given.account.leave(where, "no text")
+        cells = {
+            "subject": _first(row.cells, "Participant"),
+            "media": _first(row.cells, "File Path", "File Name"),
+        }
         for name, text in said.items():
-            tier = row.cells.get("Tier", "") or name
-            yield RawSpan(
-                where, start, end, one_line(text), tier, {"participant": row.cells.get("Participant", "")}
-            )
+            yield RawSpan(where, start, end, one_line(text), row.cells.get("Tier", "") or name, cells)
 
 
-def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    """Tell columns by their forms: tier, participant, then begins, ends and durations in the same forms."""
-    width = max(len(cells) for _, cells in rows)
-    full = [cells for _, cells in rows if len(cells) == width]
-    timed = [
-        at
-        for at in range(width)
-        if all(CLOCK.fullmatch(cells[at]) or number(cells[at]) is not None for cells in full)
-    ]
-    if len(timed) < 2 or timed != list(range(timed[0], timed[0] + len(timed))):
-        raise given.error("no columns of begin and end times: export them from ELAN, with a header")
-    n = len(timed) // 3 if len(timed) % 3 == 0 and _have_durations(full, timed) else len(timed) // 2
-    first, end = timed[0], timed[0] + n
-    in_ms = ":" not in full[0][first] and "." not in "".join(cells[first] for cells in full)
-    table_rows = [
-        Row(at, {"0": cells[first], "1": cells[end], "tier": cells[0], "text": cells[-1]})
-        for at, cells in rows
-        if len(cells) == width
-    ]
+def _even(given: Given, rows: Records, width: int) -> Records:
+    """Leave out the rows that have another number of cells."""
     for at, cells in rows:
         if len(cells) != width:
             given.account.seen += 1
             given.account.leave(f"line {at}", f"{len(cells)} cells where others have {width}")
-    for row, where, start, stop in _timed(given, table_rows, _Times("0", "1", 1000.0 if in_ms else 1.0)):
-        if row.cells["text"].strip():
-            yield RawSpan(where, start, stop, one_line(row.cells["text"]), row.cells["tier"])
+    return [(at, cells) for at, cells in rows if len(cells) == width]
+
+
+def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
+    """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
+    rows = _even(given, rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
+    columns = list(zip(*(cells for _, cells in rows), strict=True))
+    first, end, text = _layout(given, columns)
+    in_ms = all(cell.strip().isdecimal() for cell in columns[first])
+    files = columns[text + 1 :]
+    if any("." not in cell for column in files for cell in column):
+        raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
+    names = [("0", first), ("1", end), ("tier", 0), ("text", text), *([("media", text + 1)] if files else [])]
+    made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
+    for row, where, start, stop in _timed(given, made, _Times("0", "1", 1000.0 if in_ms else 1.0)):
+        if said := one_line(row.cells["text"]):
+            yield RawSpan(where, start, stop, said, row.cells["tier"], {"media": row.cells.get("media", "")})
         else:
             given.account.leave(where, "no text")
 
 
-def _have_durations(rows: Sequence[Sequence[str]], timed: Sequence[int]) -> bool:
-    """Return whether the last third of the columns of times is the second less the first."""
-    n = len(timed) // 3
-    for cells in rows[:20]:
-        found = instants([cells[timed[place]] for place in (0, n, 2 * n)])
-        begin, end, length = (value if isinstance(value, float) else -1.0 for value in found)
-        if abs(end - begin - length) > 0.002 * max(1.0, length):
-            return False
-    return True
+def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:
+    """Find the first column of begins and of ends, and the text: the latter less the former is the third."""
+    forms = [_form(column) for column in columns]
+    seconds = [[_seconds(cell) for cell in column] for column in columns]
+    for groups, n in ((3, 3), (3, 2), (3, 1), (2, 3), (2, 2), (2, 1)):
+        found = []
+        for first in range(len(columns) - groups * n):
+            parts = [forms[first + n * k : first + n * (k + 1)] for k in range(groups)]
+            if "" in parts[0] or any(part != parts[0] for part in parts):
+                continue
+            begins, ends, lengths = (seconds[first + n * k] for k in (0, 1, groups - 1))
+            fits = [
+                (abs(e - b - d) <= 0.002 * max(1.0, d)) if groups == 3 else e >= b
+                for b, e, d in zip(begins, ends, lengths, strict=True)
+            ]
+            if 4 * sum(fits) >= 3 * len(fits):
+                found.append((first, first + n, first + groups * n))
+        if len(found) == 1:
+            return found[0]
+    raise given.error("no columns of begin and end times that can be told: export them with a header")
+
+
+def _form(column: Sequence[str]) -> str:
+    """Return how most cells of a column write times; "" where they are none."""
+    forms = ("clock" if CLOCK.fullmatch(c) else "." if "." in c else "whole" for c in map(str.strip, column))
+    form, n = Counter(forms).most_common(1)[0]
+    times = sum(_seconds(cell) == _seconds(cell) for cell in column)  # not NaN
+    return form if 4 * min(n, times) >= 3 * len(column) else ""
+
+
+def _seconds(cell: str) -> float:
+    found = instants([cell], ".")[0]
+    return found if isinstance(found, float) else math.nan
 
 
 # --- VIAN and VIA
@@ -278,7 +310,8 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
     bodies = [name for name in made.columns if name.startswith("annotation_")]
     for row, where, start, end in _timed(given, made.rows, columns):
         texts = [one_line(row.cells[name]) for name in bodies if row.cells[name].strip()]
-        yield RawSpan(where, start, end, "; ".join(texts), one_line(row.cells["segmentation_name"]))
+        cells, tier = {"movie": _first(row.cells, *_FILM)}, one_line(row.cells["segmentation_name"])
+        yield RawSpan(where, start, end, "; ".join(texts), tier, cells)
 
 
 def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
@@ -290,14 +323,17 @@ def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
             continue
         marked = [name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"}]
         texts = [one_line(row.cells.get("ANNOTATION_BODY", "")), *marked]
-        yield RawSpan(where, start, end, "; ".join(filter(None, texts)))
+        cells = {"movie": _first(row.cells, *_FILM)}
+        yield RawSpan(where, start, end, "; ".join(filter(None, texts)), "", cells)
 
 
 def read_via(given: Given) -> Iterator[RawSpan]:
     """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
     lines = given.text.splitlines()
     about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "# ATTRIBUTE = {}")
-    attributes = _json_object(about.partition("=")[2])
+    attributes = _json(about.partition("=")[2], dict)
+    if attributes is None:
+        raise given.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
     header = next((line for line in lines if line.startswith(VIA_HEADER)), VIA_HEADER)
     names = header.partition("=")[2].strip().split(",")
     for at, line in enumerate(lines, start=1):
@@ -306,15 +342,19 @@ def read_via(given: Given) -> Iterator[RawSpan]:
         given.account.seen += 1
         where = f"line {at}"
         cells = dict(zip(names, next(csv.reader(io.StringIO(line)), []), strict=False))
-        ends = [number(each) for each in _json_list(cells.get("temporal_coordinates", ""))]
+        ends = [number(each) for each in _json(cells.get("temporal_coordinates", ""), list) or []]
+        media, metadata = _json(cells.get("file_list", ""), list), _json(cells.get("metadata", ""), dict)
         if len(ends) != 2 or ends[0] is None or ends[1] is None:
             given.account.leave(where, "a frame, which is no span" if len(ends) == 1 else "no start and end")
-            continue
-        media = [str(name) for name in _json_list(cells.get("file_list", ""))]
-        said = _via_texts(_json_object(cells.get("metadata", "")), attributes) or [("", "")]
-        given.account.seen += len(said) - 1
-        for tier, text in said:
-            yield RawSpan(where, ends[0], ends[1], text, tier, {"media": media[0] if media else ""})
+        elif media is None or len(media) != 1:
+            given.account.leave(where, "its file_list is not of one file")
+        elif metadata is None:
+            given.account.leave(where, "its metadata cannot be read")
+        else:
+            said = _via_texts(metadata, attributes) or [("", "")]
+            given.account.seen += len(said) - 1
+            for tier, text in said:
+                yield RawSpan(where, ends[0], ends[1], text, tier, {"media": str(media[0])})
 
 
 def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -325,28 +365,23 @@ def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object])
         name = about.get("aname", key) if isinstance(about, dict) else about or key
         options = about.get("options") if isinstance(about, dict) else {}
         options = options if isinstance(options, dict) else {}
+        value = ",".join(key for key, on in value.items() if on) if isinstance(value, dict) else value
         parts = [str(value)] if str(value) in options or not options else str(value).split(",")
         words = [one_line(str(options.get(part, part))) for part in parts]
         texts.append((one_line(str(name)), ";".join(filter(None, words))))
     return texts
 
 
-def _json_object(text: str) -> dict[str, object]:
+def _json(text: str, kind: type[J]) -> J | None:
+    """Read a document of JSON in a cell; None where it is no such."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _json_list(text: str) -> list[object]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
+        return None
+    return value if isinstance(value, kind) else None
 
 
 def media_name(place: str) -> str:
     """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
-    return path_of(re.sub(r"^player #\d+ *: *", "", place.strip(), flags=re.IGNORECASE)).stem
+    path = path_of(re.sub(r"^player #\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
+    return path.stem if re.fullmatch(r"\.\w{2,5}", path.suffix, re.ASCII) else path.name

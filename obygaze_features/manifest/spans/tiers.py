@@ -17,9 +17,10 @@ RTTM_FIELDS = 9
 def read_textgrid(given: Given) -> Iterator[RawSpan]:
     """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
     tokens = _tokens(given)
-    kind = [next(tokens, ("", 0))[0] for _ in range(2)]
-    if kind != ['"ooTextFile"', '"TextGrid"']:
-        raise given.error("not a TextGrid of Praat (a 'chronological' one is saved as text in Praat)")
+    form, kind = (next(tokens, ("", 0))[0] for _ in range(2))
+    if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
+        found = kind or "a binary file" * given.content.startswith(b"ooBinaryFile") or "something else"
+        raise given.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
     for _ in range(2):
         _real(given, tokens)
     if next(tokens, ("", 0))[0] != "<exists>":
@@ -167,8 +168,8 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
         times = cells[3:5]
         if cells[0] != "SPEAKER":
             given.account.leave(where, f"a record {cells[0]:.20}, no SPEAKER")
-        elif len(cells) < RTTM_FIELDS - 1:
-            given.account.leave(where, f"{len(cells)} fields where RTTM has 9 or 10")
+        elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
+            given.account.leave(where, f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
         elif not all(map(_NUMBER.fullmatch, times)):
             given.account.leave(where, "its times cannot be read")
         else:

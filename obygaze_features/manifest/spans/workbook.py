@@ -11,6 +11,9 @@ from obygaze_features.errors import ManifestError, install_command
 
 MOST_CELLS = 20_000_000
 MOST_BYTES = 1 << 28
+Records = list[tuple[int, list[str]]]
+"""Line (from 1) and cells of each record that is not empty."""
+
 _CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
 
 
@@ -19,7 +22,7 @@ def is_workbook(content: bytes) -> bool:
     return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
 
 
-def read_sheet(path: Path, content: bytes) -> tuple[list[tuple[int, list[str]]], tuple[str, ...]]:
+def read_sheet(path: Path, content: bytes) -> tuple[Records, tuple[str, ...]]:
     """Read the first sheet with cells: values, not formulas; times of day as hh:mm:ss.
 
     Returns

@@ -1,12 +1,15 @@
 """What a source writes it reads back; a change of one record costs that record alone, or is said."""
 
+import json
+from fractions import Fraction
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import SOURCES, Subtitle, import_spans, write_textgrid
-from tests.manifest.spans.files import EXAMPLES, tabbed
+from tests.manifest.spans.files import CVAT, EXAMPLES, TEXTGRID, VIA_HEAD, VIAN, aligned, eaf, tabbed, tier
 
 WORDS = (
     st.text("aé ‌<&\"'=中\U0001f600", min_size=1, max_size=12)
@@ -48,49 +51,100 @@ def test_praat_finds_no_overlap_and_no_gap(spans):
 
 
 def lines_of(kind):
-    """A file of six records of a line or block each: what is above them, and they."""
-    times = [(10 * n + 1, 10 * n + 5) for n in range(6)]
+    """A file of six records, each with a word: what is above them, they, what is below, and options."""
+    n = [(k, 10 * k + 1, 10 * k + 5) for k in range(6)]
     if kind == "srt":
-        return "", [
-            f"{n + 1}\n00:00:{a:02},000 --> 00:00:{b:02},000\nword{n}\n\n" for n, (a, b) in enumerate(times)
-        ]
+        return "", [f"{k + 1}\n00:00:{a:02},000 --> 00:00:{b:02},000\nword{k}\n\n" for k, a, b in n], ""
     if kind == "vtt":
-        return "WEBVTT\n\n", [
-            f"00:{a:02}.000 --> 00:{b:02}.000\nword{n}\n\n" for n, (a, b) in enumerate(times)
-        ]
+        return "WEBVTT\n\n", [f"00:{a:02}.000 --> 00:{b:02}.000\nword{k}\n\n" for k, a, b in n], ""
     if kind == "rttm":
-        return "", [
-            f"SPEAKER tt1 1 {a} {b - a} <NA> <NA> word{n} <NA> <NA>\n" for n, (a, b) in enumerate(times)
-        ]
+        return "", [f"SPEAKER tt1 1 {a} {b - a} <NA> <NA> word{k} <NA> <NA>\n" for k, a, b in n], ""
     if kind == "ass":
         head = EXAMPLES["ass"].content.partition("Dialogue")[0]
-        return head, [
-            f"Dialogue: 0,0:00:{a:02}.00,0:00:{b:02}.00,word{n}\n" for n, (a, b) in enumerate(times)
+        return head, [f"Dialogue: 0,0:00:{a:02}.00,0:00:{b:02}.00,word{k}\n" for k, a, b in n], ""
+    if kind == "eaf":
+        slots = {f"t{k}": 1000 * value for k, value in enumerate(value for _, *ends in n for value in ends)}
+        head, tail = eaf(slots, tier("gaze", "|")).split("|")
+        return head, [aligned(f"a{k}", f"t{2 * k}", f"t{2 * k + 1}", "S") for k, _, _ in n], tail
+    if kind == "textgrid":
+        head = TEXTGRID.partition("    item [2]")[0].partition("        intervals [1]")[0]
+        head = head.replace("size = 2", "size = 1").replace("size = 3", "size = 6").replace("10\n", "90\n")
+        return (
+            head,
+            [f' intervals [{k}]:\n xmin = {a}\n xmax = {b}\n text = "word{k}"\n' for k, a, b in n],
+            "",
+        )
+    if kind == "cvat":
+        head, tail = CVAT.partition("<track")[0], "</annotations>"
+        box = '<box frame="{}" outside="{}"/>'.format
+        of = [f'<track id="{k}" label="word{k}">{box(25 * a, 0)}{box(25 * b, 1)}</track>' for k, a, b in n]
+        return head, of, tail
+    if kind == "labelstudio":
+        of = [
+            {"ranges": [{"start": 25 * a + 1, "end": 25 * b}], "timelinelabels": [f"word{k}"]}
+            for k, a, b in n
         ]
+        of = [json.dumps({"type": "timelinelabels", "value": value}) + "," for value in of]
+        return '[{"id":1,"data":{},"annotations":[{"id":1,"result":[', of, '{"type":"choices"}]}]}]'
+    if kind == "activitynet":
+        of = [json.dumps({"segment": [a, b], "label": f"word{k}"}) + "," for k, a, b in n]
+        return '{"database":{"tt1":{"annotations":[', of, '{"segment":[1]}]}}}'
+    if kind == "via":
+        return (
+            VIA_HEAD,
+            [f'"1_{k}","[""a.mp4""]",0,"[{a},{b}]","[]","{{""3"":""word{k}""}}"\n' for k, a, b in n],
+            "",
+        )
+    if kind == "vian":
+        return f"segmentation_name,{VIAN}\n", [f"Main,{a}000,{b}000,4000,word{k}\n" for k, a, b in n], ""
+    if kind == "elan-text":
+        return "", [tabbed(["level", "", f"{a}.0", f"{b}.0", "4.0", f"word{k}"]) for k, a, b in n], ""
+    if kind in {"table", "judgements"}:
+        more = (",level,seen_score", ",S,0") if kind == "judgements" else ("", "")
+        head = f"movie,start_s,end_s,annotator,text{more[0]}\n"
+        return head, [f"tt1,{a}.0,{b}.0,word{k},word{k}{more[1]}\n" for k, a, b in n], ""
     head = tabbed(["Behavior", "Behavior type", "Start (s)", "Stop (s)", "Media file name"])
-    return head, [f"word{n}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n" for n, (a, b) in enumerate(times)]
+    return head, [f"word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n" for k, a, b in n], ""
 
 
-@pytest.mark.parametrize("kind", ["srt", "vtt", "ass", "rttm", "boris"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+def words_of(imported):
+    """The words and levels of clips with their times."""
+    return {(c.extras.get("text"), c.annotator, c.level, c.start_s, c.end_s) for c in imported.manifest}
+
+
+def read(path, kind):
+    tiers = {"gaze": "levels"} if kind == "eaf" else None
+    return import_spans([path], path.parent, kind, tiers=tiers, annotator="AB", movie="tt1",
+                        rate=Fraction(25))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(place=st.integers(0, 5), data=st.data())
 def test_a_change_of_one_record_costs_that_record_alone_or_is_said(tmp_path, kind, place, data):
-    head, records = lines_of(kind)
-    before = records[place]
-    at = data.draw(st.integers(0, len(before.rstrip()) - 1))
-    sign = data.draw(st.sampled_from(["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t"]))
-    changed = before[:at] + sign + before[at + 1 :]
-    assume(changed != before)
+    head, records, tail = lines_of(kind)
     path = tmp_path / "tt1.x"
-    path.write_text(head + "".join([*records[:place], changed, *records[place + 1 :]]), encoding="latin-1")
+    path.write_text(head + "".join(records) + tail, encoding="latin-1")
+    before = read(path, kind)
+    others = {each for each in words_of(before) if each[3] != 10 * place + 1}
+    assert len(others) == 5
+    record = records[place]
+    at = data.draw(st.integers(0, len(record.rstrip()) - 1))
+    sign = data.draw(
+        st.sampled_from(["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"])
+    )
+    changed = record[:at] + sign + record[at + 1 :]
+    assume(changed != record)
+    path.write_text(
+        head + "".join([*records[:place], changed, *records[place + 1 :]]) + tail, encoding="latin-1"
+    )
     try:
-        imported = import_spans([path], tmp_path, kind)
+        imported = read(path, kind)
     except ManifestError:
         return
     (account,) = imported.accounts
     assert account.seen == account.used + len(account.left_out)
-    kept = {(clip.start_s, clip.end_s) for clip in imported.manifest}
-    others = {(10 * n + 1.0, 10 * n + 5.0) for n in range(6) if n != place}
-    assert others <= kept or account.left_out
-    words = {clip.extras.get("text", "") for clip in imported.manifest}
-    assert sum(f"word{n}" in words for n in range(6) if n != place) == 5 or account.left_out
+    said = len(account.left_out) > len(before.accounts[0].left_out) or len(imported.notices) > len(
+        before.notices
+    )
+    assert others <= words_of(imported) or said

@@ -1,0 +1,184 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Forms that tools and people really write: each is read whole, or refused with its own reason."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans
+from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, tabbed, tier
+
+SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\n1\n"IntervalTier"\n"a"\n0\n10\n1\n1\n5\n"S"\n'
+BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
+BORIS_8 = [
+    "Observation id",
+    "Source",
+    "Time offset (s)",
+    "Behavior",
+    "Behavior type",
+    "Start (s)",
+    "Stop (s)",
+]
+
+
+def boris(*rows):
+    return tabbed(
+        BORIS_8,
+        *([f"o{n}", source, offset, "S", "STATE", "1", "5"] for n, (source, offset) in enumerate(rows)),
+    )
+
+
+def elan(
+    *rows, names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "File Path")
+):
+    return tabbed(names, *rows)
+
+
+def cvat(frames, attribute="S"):
+    box = '<box frame="{}" outside="{}"><attribute name="level">' + attribute + "</attribute></box>"
+    boxes = "".join(box.format(*frame) for frame in frames)
+    return f'<annotations><meta><task><source>a.mp4</source></task></meta><track id="0" label="man">{boxes}</track></annotations>'
+
+
+def studio(result, **task):
+    return json.dumps(
+        [
+            {
+                "id": 1,
+                "data": {"video": "/data/upload/1/0a1b2c3d-a.mp4"},
+                "annotations": [{"result": result}],
+                **task,
+            }
+        ]
+    )
+
+
+STRETCH = {
+    "type": "timelinelabels",
+    "value": {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]},
+}
+CLOCKS = ("00:00:01.000", "00:00:05.000")
+READ = {
+    "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
+    "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
+    "BORIS two players": boris(("player #1:films/a.mp4;player #2:b.mp4", "0")),
+    "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
+    "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
+    "ELAN as CSV": "Tier,Begin Time - ss.msec,End Time - ss.msec,Annotation\nlevel,1.000,5.000,S\n",
+    "ELAN in frames of PAL": elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff PAL", "End Time - hh:mm:ss:ff PAL", "Annotation")),
+    "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
+    "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
+    "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
+    "VIAN of several films": "movie_name,segmentation_name,start_ms,end_ms,annotation_0\na,Main,1000,5000,S\n",
+    "VIA checkbox": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":{""1"":true,""0"":false}}"\n',
+    "Label Studio upload": studio([STRETCH]),
+    "ActivityNet behind the end": '{"database":{"a":{"duration":5,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
+    "CVAT attribute": cvat([(25, 0), (125, 1)]),
+    "table in capitals": "Movie, START_S ,End_s,Level\na,1,5,S\n",
+    "table with titles": '"My table"\n\nmovie,start_s,end_s,level\na,1,5,S\n',
+    "video of a page": "video,start_s,end_s,level\nhttps://www.youtube.com/watch?v=a&t=1,1,5,S\n",
+    "EAF": eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
+}  # fmt: skip
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Import a text as the file a.x."""
+
+    def read(content):
+        path = tmp_path / "a.x"
+        path.write_text(content, encoding="utf-8", newline="")
+        movie = "a" if "ANNOTATION_DOCUMENT" in content else ""
+        return import_spans([path], tmp_path, rate=Fraction(25), movie=movie)
+
+    return read
+
+
+@pytest.mark.parametrize("form", READ)
+def test_the_form_is_read_whole(read, form):
+    imported = read(READ[form])
+    spans = [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest if clip.level == "S"]
+    assert spans == [("a", 1.0, 5.0)]
+    (account,) = imported.accounts
+    assert account.seen == account.used + len(account.left_out)
+
+
+REFUSED = {
+    "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
+    "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
+    "BORIS media one after the other": (boris(("player #1:a.mp4|b.mp4", "0")), "observation"),
+    "TextGrid binary": ("ooBinaryFile\bTextGrid", "Praat"),
+    "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
+    "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
+    "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
+    "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
+    "ActivityNet results": ('{"results":{"a":[{"segment":[1,5]}]}}', "model"),
+    "a film twice": ('{"database":{"a":{"annotations":[]},"a":{"annotations":[]}}}', "twice"),
+    "another JSON": ('{"images":[]}', "Label Studio"),
+    "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
+    "a film by two ids": ("movie,start_s,end_s\ntt0054215,1,2\n54215,3,4\n", "tt0054215"),
+    "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
+    "LRC": ("[00:01.00]Hi\n", "SRT"),
+    "EAF slot twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))).replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
+    "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S")) + tier("human: concepts", referring("x", "x", "Body"))), "ids"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_the_form_is_refused_with_its_own_reason(read, form):
+    content, reason = REFUSED[form]
+    with pytest.raises(ManifestError, match=rf"a\.x.*{reason}|{reason}"):
+        read(content)
+
+
+LEFT_OUT = {
+    "RTTM name with a blank": "SPEAKER my a 1 1 4 <NA> <NA> S <NA> <NA>\n",
+    "VIA metadata cut": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":"\n',
+    "VIA two files": VIA_HEAD + '"1_b","[""a.mp4"",""b.mp4""]",0,"[1,5]","[]","{""1"":""1""}"\n',
+    "Label Studio draft": studio([], drafts=[{"result": [STRETCH]}]),
+    "Label Studio null": studio([None]),
+    "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
+    "ActivityNet behind the end": '{"database":{"a":{"duration":1,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
+    "SRT half a line of times": "1\n00:00:01,000 --\n> 00:00:05,000\nHi\n\n2\n00:00:07,000 --> 00:00:06,000\nx\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LEFT_OUT)
+def test_what_cannot_be_read_is_counted(read, form):
+    imported = read(LEFT_OUT[form])
+    assert not imported.manifest.clips
+    assert imported.accounts[0].left_out
+
+
+def test_subtitles_in_frames_need_the_rate_and_blanks_end_no_cue(read, tmp_path):
+    frames = "1\n00:00:01:12 --> 00:00:05:00\nHi\n"
+    (clip,) = read(frames).manifest
+    assert (clip.start_s, clip.end_s) == (1.48, 5.0)
+    (tmp_path / "b.srt").write_text(frames, encoding="utf-8")
+    assert "--rate" in import_spans([tmp_path / "b.srt"], tmp_path).accounts[0].left_out[0][1]
+    rolling = (
+        "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n"
+    )
+    imported = read(rolling)
+    assert imported.manifest.clips[0].extras["text"] == "hello"
+    assert any("X-TIMESTAMP-MAP" in note for note in imported.accounts[0].notes)
+
+
+def test_lines_of_another_encoding_cost_themselves_alone(tmp_path):
+    path = tmp_path / "a.srt"
+    cue = "{}\n00:00:0{},000 --> 00:00:0{},500\n{}\n\n"
+    lines = [cue.format(n, n, n, "Déjà").encode() for n in (1, 2, 3)] + [
+        cue.format(4, 4, 4, "café").encode("cp1252")
+    ]
+    path.write_bytes(b"".join(lines))
+    imported = import_spans([path], tmp_path)
+    assert [clip.extras["text"] for clip in imported.manifest] == ["Déjà"] * 3 + ["café"]
+    assert any("line 15" in note for note in imported.accounts[0].notes)
+
+
+def test_a_film_that_is_named_is_no_film_of_several(read, tmp_path):
+    (tmp_path / "a.x").write_text(boris(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
+    with pytest.raises(ManifestError, match="2 films"):
+        import_spans([tmp_path / "a.x"], tmp_path, movie="a")
