@@ -20,7 +20,7 @@ from obygaze_features.manifest.spans.encodings import marked_encoding
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.workbook import Records, is_workbook, read_sheet
-from obygaze_features.text import as_written, composed, unsuitable
+from obygaze_features.text import as_written, unsuitable
 
 FIELDS: tuple[str, ...] = (
     "clip_id",

@@ -365,8 +365,8 @@ def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object])
         name = about.get("aname", key) if isinstance(about, dict) else about or key
         options = about.get("options") if isinstance(about, dict) else {}
         options = options if isinstance(options, dict) else {}
-        value = ",".join(key for key, on in value.items() if on) if isinstance(value, dict) else value
-        parts = [str(value)] if str(value) in options or not options else str(value).split(",")
+        said = ",".join(key for key, on in value.items() if on) if isinstance(value, dict) else str(value)
+        parts = [said] if said in options or not options else said.split(",")
         words = [one_line(str(options.get(part, part))) for part in parts]
         texts.append((one_line(str(name)), ";".join(filter(None, words))))
     return texts

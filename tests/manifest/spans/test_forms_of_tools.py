@@ -178,7 +178,7 @@ def test_lines_of_another_encoding_cost_themselves_alone(tmp_path):
     assert any("line 15" in note for note in imported.accounts[0].notes)
 
 
-def test_a_film_that_is_named_is_no_film_of_several(read, tmp_path):
+def test_a_film_that_is_named_is_no_film_of_several(tmp_path):
     (tmp_path / "a.x").write_text(boris(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
     with pytest.raises(ManifestError, match="2 films"):
         import_spans([tmp_path / "a.x"], tmp_path, movie="a")

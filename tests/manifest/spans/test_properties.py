@@ -50,7 +50,7 @@ def test_praat_finds_no_overlap_and_no_gap(spans):
             last = float(value) if float(value) < 20_000 else 0.0
 
 
-def lines_of(kind):
+def lines_of(kind):  # noqa: PLR0911, PLR0912 - a form for each kind
     """A file of six records, each with a word: what is above them, they, what is below, and options."""
     n = [(k, 10 * k + 1, 10 * k + 5) for k in range(6)]
     if kind == "srt":
