@@ -12,7 +12,6 @@ def planted_frames(
     size=6.0,
     n_event=3,
     seed=0,
-    event=True,
     correlation=0.0,
 ):
     """Make frames [N, F, D], labels [N], movies [N] and where the event is [N, F].
@@ -32,7 +31,6 @@ def planted_frames(
     start = rng.integers(n_frames - n_event + 1, size=movies.size)
     place = np.arange(n_frames)
     where = (place >= start[:, None]) & (place < start[:, None] + n_event) & (y[:, None] == 1)
-    if event:
-        moved = np.where(where, size, -n_event * size / (n_frames - n_event)) * y[:, None]
-        X += moved[..., None] * axis
+    moved = np.where(where, size, -n_event * size / (n_frames - n_event)) * y[:, None]
+    X += moved[..., None] * axis
     return X.astype(np.float32), y, movies, where

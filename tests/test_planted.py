@@ -9,7 +9,7 @@ from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 
 NOT_WRITTEN = {
     "intervals", "intervals-levels", "method", "method-levels", "pooled", "tests-methods", "share",
-    "rate-judges", "localise", "fuse", "fuse-null", "explain", "threshold", "nulls",
+    "rate-judges", "localise", "fuse", "fuse-null", "explain", "nulls",
 }  # fmt: skip
 """Rows to be run at their full size: their pages have the figures of the scripts that they replace."""
 

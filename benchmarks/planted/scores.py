@@ -50,8 +50,7 @@ GROUPS = {
     "AUC": ("auc",),
 }
 """Metrics that share a column."""
-LEVEL_GROUPS = {"kappa": ("quadratic_kappa",), "Spearman, MAE": ("spearman", "mae")}
-KEYS = ("pooled", "movie", "method")
+LEVEL_GROUPS = {"kappa": ("quadratic_kappa",), "Spearman, MAE": ("spearman", "mean_absolute_error")}
 
 Drawn = Callable[[np.random.Generator, int, Kind, float], Any]
 

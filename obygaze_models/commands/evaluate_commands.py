@@ -59,7 +59,7 @@ GROUPS = {
     "--fuse",
     type=click.Choice(["concat", "late", "max", "mean", "concepts"]),
     help="How features of several stores or backbones become one model. concat: joined, with a penalty each. "
-    "late: a model each, their out-of-fold logits joined by logistic regression. max, mean: the largest or "
+    "late: a model each, their logits weighed by what held-out films tell. max, mean: the largest or "
     "mean logit. concepts: each concept learnt from what conveys it (visual=STORE heard=STORE), and a linear "
     "model of them. Each alone, and all but each, stand beside it.",
 )

@@ -143,7 +143,7 @@ class ConceptsByModality(LogitClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the concepts of the modalities that it has; 0 where it has none of them."""
+        """Score each clip [N] by the concepts of the modalities that it has; without any as the mean."""
         check_is_fitted(self)
         features, values = np.asarray(X), []
         for own, bank in self.banks_:

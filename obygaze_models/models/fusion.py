@@ -206,10 +206,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the model of the modalities that it has; 0 where it has none of them."""
+        """Score each clip [N] by the model of the modalities that it has; without any as the mean clip."""
         check_is_fitted(self)
         features = np.asarray(X)
-        scores = np.zeros(len(features))
+        scores = np.full(len(features), self.models_[tuple(range(len(self.columns)))].base)
         for own, rows in _by_pattern(_there(features, self.columns), self.models_):
             parts = [features[rows][:, self.columns[index]] for index in own]
             scores[rows] = self.models_[own].scores(parts)
@@ -257,32 +257,31 @@ class _Joined:
         self._models = [clone(own).fit(given, y, groups=movies) for given in self._given(parts)]
         each = HeldOut.beside([_held_out(model) for model in self._models])
         n = len(self._models)
-        self._zeros, self._factors, self._base = np.zeros(n), np.ones(n), 0.0
+        both = zip(self._models, self._given(parts), strict=True)
+        self._zeros = np.array([mean_score(model, given) for model, given in both])
+        self._factors, self.base = np.ones(n), float(self._zeros.mean())
         self.candidates: tuple[Candidate, ...] = ()
         self.held_out = _held_out(self._models[0])
         if n == 1:
             return
-        both = zip(self._models, parts, strict=True)
-        self._zeros = np.array([mean_score(model, part) for model, part in both])
-        self._base = float(self._zeros.mean())
         if self._how == "mean":
             self._factors /= n
         elif self._how == "late":
-            self._factors, self._base = each.weights()
+            self._factors, self.base = each.weights()
             alone = np.count_nonzero(self._factors) == 1
             weights = ", ".join(f"{weight:.3g}" for weight in self._factors)
             self.candidates = (
                 Candidate(f"{ALONE if alone else 'weights'} {weights}", math.nan, chosen=True),
             )
         # The mean of training clips is the base of a sum; of a largest it is not known.
-        zeros = None if self._how == "max" else np.full(len(y), self._base)
+        zeros = None if self._how == "max" else np.full(len(y), self.base)
         self.held_out = HeldOut(self._join(each.levels), y, movies, self.held_out.folds, zeros)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips."""
         both = zip(self._models, self._given(parts), strict=True)
         logits = np.stack([scores_of(model, given) for model, given in both], axis=1)
-        return self._join(logits - self._zeros)
+        return logits[:, 0] if len(self._models) == 1 else self._join(logits - self._zeros)
 
     def _given(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return what each model is given."""
@@ -297,12 +296,12 @@ class _Joined:
             n = self._n_parts
             return LinearJoin(mean, scale, weights, np.ones(n), np.zeros(n), intercepts)
         return LinearJoin(
-            mean, scale, weights, self._factors, intercepts - self._zeros, np.array([self._base])
+            mean, scale, weights, self._factors, intercepts - self._zeros, np.array([self.base])
         )
 
     def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
         weighed = levels * self._factors
-        return np.asarray(self._base + (weighed.max(axis=1) if self._how == "max" else weighed.sum(axis=1)))
+        return np.asarray(self.base + (weighed.max(axis=1) if self._how == "max" else weighed.sum(axis=1)))
 
 
 @dataclass(eq=False, repr=False)
@@ -399,7 +398,8 @@ class LinearFusion:
     def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Decompose scores into a base [N] and each modality's contribution [N, M], NaN where it lacks."""
         features = np.asarray(X)
-        base, parts = np.zeros(len(features)), np.full((len(features), len(self.columns)), np.nan)
+        base = np.repeat(self.joins[tuple(range(len(self.columns)))].base, len(features))
+        parts = np.full((len(features), len(self.columns)), np.nan)
         for pattern, rows in _by_pattern(_there(features, self.columns), self.joins):
             join, start = self.joins[pattern], 0
             base[rows] = join.base
@@ -411,7 +411,7 @@ class LinearFusion:
         return base, parts
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the model of the modalities that it has; 0 where it has none of them."""
+        """Score each clip [N] by the model of the modalities that it has; one that has none has the base."""
         base, parts = self.contributions(X)
         known = np.isfinite(parts)
         joined = np.where(known, parts, -np.inf).max(axis=1) if self.largest else np.nansum(parts, axis=1)

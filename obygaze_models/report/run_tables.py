@@ -419,6 +419,7 @@ def _comparison_notes(comparison: Comparison) -> list[str]:
             f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
             f"Holm over {comparison.metrics['p_holm'].notna().sum()} metrics"
         ),
+        CAPTIONS["p"],
         (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
         + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "
         f"{detectable(paired):.2f} of its SD between movies to be found 4 times of 5",

@@ -83,6 +83,16 @@ def test_a_clip_without_a_modality_is_scored_by_a_model_of_the_others(corpus):
     assert np.array_equal(scores[lacking], by_seen.decision_function(data.X[lacking, :6]))
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_a_clip_that_a_model_has_nothing_of_is_scored_as_the_mean_clip(corpus, how):
+    """At 0 it would be called more surely positive than most, and lacking would tell the label."""
+    data = load(corpus, "seen", "heard")
+    (_, _, spec) = om.fused(["linear"], data, how)
+    model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
+    scores, lacking = model.decision_function(data.X), np.isnan(data.X[:, 6])
+    assert scores[lacking] == pytest.approx(scores[~lacking].mean(), abs=1e-6)
+
+
 def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path):
     corpus = planted(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
