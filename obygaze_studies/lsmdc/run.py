@@ -1,7 +1,7 @@
 """Re-train the LSMDC X-CLIP from a CLIP: the training function and its loop."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +11,7 @@ import torch
 
 from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_features.io import file_sha256
+from obygaze_features.lines import csv_line
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
@@ -18,7 +19,7 @@ from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words, text_to_video_r1
 from obygaze_studies.lsmdc.samples import (
-    LeftOut,
+    LEFT_OUT,
     Pairs,
     captions_digest,
     choose_samples,
@@ -112,7 +113,7 @@ def train(
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = choose_samples(plan.captions, entries)
-    counts = {split: sum(row[0] == split for row in left_out.rows) for split in captions}
+    counts = {split: sum(row["split"] == split for row in left_out) for split in captions}
     clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
     data = {
         split: {
@@ -140,7 +141,8 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            folder.begin(record, left_out.table(), plan.network.tokenizer.files, resume=settings.resume)
+            table = "".join(map(csv_line, (LEFT_OUT, *(list(row.values()) for row in left_out))))
+            folder.begin(record, table, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()
         processes.wait()
@@ -324,19 +326,15 @@ def original_names(plan: LsmdcPlan) -> dict[str, str]:
     return {name: plan.size.original_name(name) for name in plan.size.port()}
 
 
-def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: LeftOut) -> None:
+def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[Mapping[str, str]]) -> None:
     """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
-        if own := [row[1:] for row in left_out.rows if row[0] == split]:
-            line, clip_id, reason = own[0]
-            left = f"{split}: {len(own)} of {len(of)} sentences left out"
-            watch.say(f"{left}, e.g. line {line}, {clip_id}: {reason}")
-    if left_out.damaged:
-        clip_id, note = next(iter(sorted(left_out.damaged.items())))
-        watch.say(
-            f"{len(left_out.damaged)} damaged clips are used as far as they can be read, "
-            f"e.g. {clip_id}: {note}"
-        )
+        if own := [row for row in left_out if row["split"] == split]:
+            example = "line {line}, {clip_id}: {reason}".format_map(own[0])
+            watch.say(f"{split}: {len(own)} of {len(of)} sentences left out, e.g. {example}")
+    if damaged := [row for row in left_out if row["left_out"] == "no"]:
+        example = "{clip_id}: {reason}".format_map(damaged[0])
+        watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")
     if plan.shared_movies:
         films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
         watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from obygaze_features.lines import csv_line
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
@@ -71,34 +70,14 @@ class Pairs:
                 yield waiting.pop(0).result()
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Sentences that were left out, with the reason, and damaged clips that are used.
-
-    Parameters
-    ----------
-    rows
-        Split, line, clip id, reason.
-    damaged
-        Clip id -> description of the damage.
-    """
-
-    rows: tuple[tuple[str, int, str, str], ...]
-    damaged: Mapping[str, str]
-
-    def table(self) -> str:
-        """Return the rows as CSV."""
-        rows = [(split, str(line), clip_id, "yes", reason) for split, line, clip_id, reason in self.rows]
-        rows += [
-            ("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in sorted(self.damaged.items())
-        ]
-        return "".join(map(csv_line, [("split", "line", "clip_id", "left_out", "reason"), *rows]))
+LEFT_OUT = ("split", "line", "clip_id", "left_out", "reason")
+"""Columns of what is said of sentences that are left out, and of damaged clips, which are used."""
 
 
 def choose_samples(
     captions: Mapping[str, Sequence[Caption]], entries: Mapping[str, CachedClip]
-) -> tuple[dict[str, tuple[Caption, ...]], LeftOut]:
-    """Keep the sentences whose clips can be read.
+) -> tuple[dict[str, tuple[Caption, ...]], list[dict[str, str]]]:
+    """Keep the sentences whose clips can be read; list the others, then damaged clips, in rows of `LEFT_OUT`.
 
     Raises
     ------
@@ -108,22 +87,23 @@ def choose_samples(
     kept: dict[str, tuple[Caption, ...]] = {}
     rows = []
     for split, of in captions.items():
-        usable = []
+        read = {clip_id for clip_id, entry in entries.items() if entry.frames}
+        kept[split] = tuple(caption for caption in of if caption.clip_id in read)
         for caption in of:
-            entry = entries.get(caption.clip_id)
-            if entry is not None and entry.frames:
-                usable.append(caption)
-                continue
-            reason = NO_VIDEO if entry is None else f"unreadable: {entry.note}"
-            rows.append((split, caption.line, caption.clip_id, reason))
-        if not usable:
-            _, line, clip_id, reason = rows[-1]
+            if caption.clip_id not in read:
+                entry = entries.get(caption.clip_id)
+                reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
+                rows.append((split, str(caption.line), caption.clip_id, "yes", reason))
+        if not kept[split]:
+            _, line, clip_id, _, reason = rows[-1]
             raise TrainError(
                 f"not one {split} sentence has a video that can be read (line {line}, {clip_id}: {reason})"
             )
-        kept[split] = tuple(usable)
-    damaged = {clip_id: entry.note for clip_id, entry in entries.items() if entry.frames and entry.note}
-    return kept, LeftOut(tuple(rows), damaged)
+    damaged = sorted(
+        (clip_id, entry.note) for clip_id, entry in entries.items() if entry.frames and entry.note
+    )
+    rows += [("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
+    return kept, [dict(zip(LEFT_OUT, row, strict=True)) for row in rows]
 
 
 def captions_digest(captions: Iterable[Caption]) -> str:

@@ -10,7 +10,6 @@ scores tie which differ in double precision; and the two round a share of the re
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,52 +152,31 @@ def _interpolated(
     return float(precision[places[wanted - 1] if wanted else 0 :].max())
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How many clips of an axis are called correctly.
+def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[str, float], float, int]:
+    """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty.
 
-    Attributes
-    ----------
-    correct, returned, total
-        Clips called correctly; called at all; with a known class.
-    unknown
-        Clips of the run without a known class; they count nowhere.
-    majority
+    Returns
+    -------
+    values : dict of str to float
+        `accuracy_all`, the share of all clips, a missing one counting as wrong; `accuracy_returned`, of the
+        returned ones, the paper's words, which rewards leaving out difficult clips; `coverage`, the share
+        returned: only at 1 is an accuracy official, as both agree; and the counts behind them.
+    majority : float
         Accuracy of calling every clip the class that is the most frequent among those with a known class.
+    unknown : int
+        Clips of the run without a known class; they count nowhere.
     """
-
-    correct: int
-    returned: int
-    total: int
-    unknown: int
-    majority: float
-
-    @property
-    def accuracy_returned(self) -> float:
-        """Share of the returned clips, the paper's words; it rewards leaving out difficult clips."""
-        return self.correct / self.returned if self.returned else float("nan")
-
-    @property
-    def accuracy_all(self) -> float:
-        """Share of all clips, a missing one counting as wrong."""
-        return self.correct / self.total
-
-    @property
-    def coverage(self) -> float:
-        """Share of clips that the run returned. Only at 1 is an accuracy official: both agree."""
-        return self.returned / self.total
-
-
-def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> Accuracy:
-    """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty."""
     returned = [clip_id for clip_id in called if clip_id in truth]
-    return Accuracy(
-        correct=sum(called[clip_id] == truth[clip_id] for clip_id in returned),
-        returned=len(returned),
-        total=len(truth),
-        unknown=len(called) - len(returned),
-        majority=max(Counter(truth.values()).values()) / len(truth),
-    )
+    correct = sum(called[clip_id] == truth[clip_id] for clip_id in returned)
+    values = {
+        "accuracy_all": correct / len(truth),
+        "accuracy_returned": correct / len(returned) if returned else float("nan"),
+        "coverage": len(returned) / len(truth),
+        "num_clips": len(truth),
+        "num_returned": len(returned),
+        "num_correct": correct,
+    }
+    return values, max(Counter(truth.values()).values()) / len(truth), len(called) - len(returned)
 
 
 def confusion(

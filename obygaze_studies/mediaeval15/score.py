@@ -1,11 +1,10 @@
 """Score runs: official measures, chance levels, published results; tables and figures of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +15,7 @@ from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import Answer, drawn_by
 from obygaze_studies.audit_common.inputs import refuse_twins
+from obygaze_studies.columns import share
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
@@ -34,7 +34,6 @@ from obygaze_studies.mediaeval15.run_files import (
     SUFFIXES,
     TOPIC,
     RunFile,
-    Subtask,
     read_affect,
     read_record,
     read_trec,
@@ -158,18 +157,17 @@ def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Par
     """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
-    result, counts = accuracy(calls, truth), confusion(calls, truth, CLASSES[axis])
-    values = {name: getattr(result, name) for name in ("accuracy_all", "accuracy_returned", "coverage")}
-    values |= {"num_clips": result.total, "num_returned": result.returned, "num_correct": result.correct}
-    for true, row in zip(CLASSES[axis], counts.tolist(), strict=True):
+    values, majority, unknown = accuracy(calls, truth)
+    n, n_returned = int(values["num_clips"]), int(values["num_returned"])
+    for true, row in zip(CLASSES[axis], confusion(calls, truth, CLASSES[axis]).tolist(), strict=True):
         values |= {f"{true}_called_{called}": n for called, n in zip(CLASSES[axis], row, strict=True)}
-    chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), result.majority)
+    chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), majority)
     notices = {
-        f"{result.returned} of {result.total} clips returned, so none is official: accuracy_all counts "
-        "missing ones as wrong, accuracy_returned leaves them out": result.returned < result.total,
-        f"{result.unknown} clips have no known class; they count nowhere": result.unknown,
+        f"{n_returned} of {n} clips returned, so none is official: accuracy_all counts "
+        "missing ones as wrong, accuracy_returned leaves them out": n_returned < n,
+        f"{unknown} clips have no known class; they count nowhere": unknown,
     }
-    return axis, values, chance, [what for what, so in notices.items() if so], result.total
+    return axis, values, chance, [what for what, so in notices.items() if so], n
 
 
 def _tied(share: float) -> list[str]:
@@ -215,39 +213,6 @@ MOST_RUNS = 5
 """Of each subtask (section 5 of the paper)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinding:
-    """A problem, which breaks the task's rules, or a warning, which affects how a number is read."""
-
-    severity: Literal["problem", "warning"]
-    about: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedRun:
-    """A run of the folder; None where neither its record nor its file states a value."""
-
-    subtask: Subtask
-    name: str
-    external_data: bool | None
-    coverage: float | None
-    ties: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedFolder:
-    """The runs of a folder, and what was found wrong."""
-
-    runs: tuple[CheckedRun, ...]
-    findings: tuple[RunFinding, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no problem was found; warnings may be there."""
-        return not any(finding.severity == "problem" for finding in self.findings)
-
-
 def find_runs(folder: Path) -> list[RunFile]:
     """List the runs in a folder, sorted: `violence-NAME.trec` and `affect-NAME.csv`.
 
@@ -268,7 +233,7 @@ def find_runs(folder: Path) -> list[RunFile]:
     return runs
 
 
-def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
+def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     """Check all runs of a folder against the clips of the task.
 
     Parameters
@@ -278,61 +243,66 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> CheckedFolder:
     clips
         All clips; those with split "test" must be in every run.
 
+    Returns
+    -------
+    Answer
+        Of each run external_data, coverage and ties, None where neither its record nor its file states a
+        value; and the findings: problems, which break the task's rules, and warnings, which affect how a
+        number is read.
+
     Raises
     ------
     TaskError
         No folder, no run, or no clip that is said to be a test clip.
     """
-    test = [clip for clip in clips if clip.split == "test"]
-    if not test:
+    if not any(clip.split == "test" for clip in clips):
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
-    problem = partial(RunFinding, "problem")
-    findings = [
-        problem("split", f"movie {movie!r} has clips in dev and in test") for movie in leaking_movies(clips)
-    ]
-    runs = [_check_run(file, clips, findings) for file in find_runs(folder)]
+    findings: list[dict[str, str]] = []
+
+    def note(about: str, what: str, severity: str = "problem") -> None:
+        findings.append({"severity": severity, "about": about, "what": what})
+
+    for movie in leaking_movies(clips):
+        note("split", f"movie {movie!r} has clips in dev and in test")
+    runs = [_check_run(file, clips, partial(note, file.path.name)) for file in find_runs(folder)]
     for subtask in SUBTASKS:
-        here = [run for run in runs if run.subtask == subtask]
+        here = [run for run in runs if run["subtask"] == subtask]
         if len(here) > MOST_RUNS:
-            findings.append(problem(subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted"))
-        if here and not any(run.external_data is False for run in here):
-            findings.append(problem(subtask, "no run without external data; at least one is required"))
-    return CheckedFolder(tuple(runs), tuple(findings))
-
-
-def check(folder: Path, clips: Sequence[Annotated]) -> Answer:
-    """Say what `check_runs` finds."""
-    checked = check_runs(folder, clips)
+            note(subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
+        if here and not any(run["external_data"] is False for run in here):
+            note(subtask, "no run without external data; at least one is required")
+    problems = any(finding["severity"] == "problem" for finding in findings)
     external = {True: "yes", False: "no", None: "not said"}
     rows = [
-        (run.subtask, run.name, external[run.external_data], _share(run.coverage, 1), _share(run.ties, 0))
-        for run in checked.runs
+        (
+            run["subtask"],
+            run["name"],
+            external[run["external_data"]],
+            share(run["coverage"]),
+            share(run["ties"]),
+        )
+        for run in runs
     ]
-    remarks = [f"{finding.severity}: {finding.about}: {finding.what}" for finding in checked.findings]
+    fine = [] if problems else ["no problem found: the folder keeps the rules of the task"]
     return Answer(
-        document=asdict(checked),
+        document={"runs": runs, "findings": findings},
         text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
-        remarks=[*remarks, *(["no problem found: the folder keeps the rules of the task"] * checked.ok)],
-        problems=not checked.ok,
+        remarks=[*map("{severity}: {about}: {what}".format_map, findings), *fine],
+        problems=problems,
     )
 
 
-def _share(value: float | None, digits: int) -> str:
-    return NOTHING if value is None else f"{value:.{digits}%}"
-
-
-def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFinding]) -> CheckedRun:
-    def note(what: str, severity: Literal["problem", "warning"] = "problem") -> None:
-        findings.append(RunFinding(severity, file.path.name, what))
-
+def _check_run(file: RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
     test = [clip for clip in clips if clip.split == "test"]
-    wanted, external = {clip.clip_id for clip in test}, None
+    wanted = {clip.clip_id for clip in test}
+    run: Row = {"subtask": file.subtask, "name": file.name}
+    run |= dict.fromkeys(("external_data", "coverage", "ties"))
     try:
         record = read_record(file.record_path)
-        external = record.external_data
+        run["external_data"] = record.external_data
         if leaks := sorted({clip.movie for clip in test if clip.movie}.intersection(record.dev_movies)):
             note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
-        if not external and record.pretrained is not False:
+        if not record.external_data and record.pretrained is not False:
             origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
             note(f"its record says external_data false, and that its features are of {origin}")
     except (TaskError, AuditError) as error:
@@ -341,7 +311,7 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFind
         ids, ties = _returned(file)
     except ObygazeError as error:
         note(str(error))
-        return CheckedRun(file.subtask, file.name, external, None, None)
+        return run
     if strange := sorted(ids - wanted):
         note(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
     if missing := sorted(wanted - ids):
@@ -349,7 +319,7 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], findings: list[RunFind
         note(what, "warning")
     for tied in _tied(ties):
         note(tied, "warning")
-    return CheckedRun(file.subtask, file.name, external, len(ids & wanted) / len(wanted), ties)
+    return run | {"coverage": len(ids & wanted) / len(wanted), "ties": ties}
 
 
 def _returned(file: RunFile) -> tuple[set[str], float]:

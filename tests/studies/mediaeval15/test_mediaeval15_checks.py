@@ -27,16 +27,15 @@ def runs(tmp_path):
 
 
 def problems(folder, clips=CLIPS):
-    return [(finding.severity, finding.about) for finding in check_runs(folder, clips).findings]
+    return [(one["severity"], one["about"]) for one in check_runs(folder, clips).document["findings"]]
 
 
 def test_a_valid_folder_has_no_findings(runs):
     folder, _ = runs
     checked = check_runs(folder, CLIPS)
-    assert (checked.ok, checked.findings) == (True, ())
-    (run,) = checked.runs
-    found = (run.subtask, run.name, run.external_data, run.coverage, run.ties)
-    assert found == ("violence", "a", False, 1.0, 0.0)
+    assert (checked.problems, checked.document["findings"]) == (False, [])
+    (run,) = checked.document["runs"]
+    assert list(run.values()) == ["violence", "a", False, 1.0, 0.0]
 
 
 def test_five_runs_are_allowed_and_six_are_not(runs):
@@ -88,7 +87,8 @@ def test_strange_and_missing_clips_ties_and_what_can_not_be_read_are_told(runs, 
     folder, add = runs
     add("b", text)
     assert problems(folder) == [(severity, "violence-b.trec")]
-    assert [(run.coverage, run.ties) for run in check_runs(folder, CLIPS).runs] == [(1.0, 0.0), measured]
+    runs = check_runs(folder, CLIPS).document["runs"]
+    assert [(run["coverage"], run["ties"]) for run in runs] == [(1.0, 0.0), measured]
 
 
 def test_a_movie_in_dev_and_test_is_a_problem(runs):

@@ -65,7 +65,7 @@ def test_separable_clips_have_average_precision_and_accuracies_of_1(make_task):
     calls, selection = train_affect(sides, LINEAR)
     assert {one["step"] for one in selection["valence"]["candidates"]} == {1, 2}
     for axis, called in calls.items():
-        assert accuracy(called, true_classes(of_test(clips), axis)).accuracy_all == 1.0
+        assert accuracy(called, true_classes(of_test(clips), axis))[0]["accuracy_all"] == 1.0
 
 
 def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean():
