@@ -50,7 +50,7 @@ frames | features.frames_command:frames | Show or save the frames an extraction 
 extract | features.extract_command:extract | Extract a manifest's clips into a store.
 train | | Re-train a backbone.
   obygaze train xclip-lsmdc --help
-train xclip-lsmdc | studies.train:xclip_lsmdc | Train X-CLIP on LSMDC, starting from CLIP.
+train xclip-lsmdc | studies.from_tables:xclip_lsmdc | Train X-CLIP on LSMDC, starting from CLIP.
 gradcam | studies.from_tables:gradcam | Compute Grad-CAM maps for still images.
 store | | List, inspect, seal, verify, share and combine stores.
   obygaze store ls

@@ -111,8 +111,8 @@ class Audit:
     Attributes
     ----------
     title, summary, help : str
-    examples, before : sequence of str
-        Examples of the command after its name, and other commands that come first.
+    examples, before, after : sequence of str
+        Examples of the command after its name, and other commands that come first, or then.
     function, prepare, lists : callable or str
         What computes it, from what `prepare` makes of the options, and returns a `Finding`; what names the
         texts that need embeddings.
@@ -136,6 +136,7 @@ class Audit:
     help: str = ""
     examples: Sequence[str] = ()
     before: Sequence[str] = ()
+    after: Sequence[str] = ()
     function: Any
     prepare: Any = dict
     lists: Any = None

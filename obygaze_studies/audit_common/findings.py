@@ -70,17 +70,17 @@ class Answer:
     Attributes
     ----------
     document, text
-        For programs, and for people.
+        For programs, and for people; None if nothing is to be said.
     remarks
         What is printed beside and not kept.
-    problems
-        Whether something is wrong: the command ends with exit code 3.
+    code
+        Exit code of the command: 3 if something is wrong.
     """
 
-    document: Mapping[str, object]
-    text: str
+    document: Mapping[str, object] | None
+    text: str = ""
     remarks: Sequence[str] = ()
-    problems: bool = False
+    code: int = 0
 
 
 def report(audit: Audit, found: Finding | Report) -> Report:

@@ -15,13 +15,10 @@ from obygaze_studies.commands.output import ReportOutput, report_output
 FINDINGS = "obygaze_studies.audit_common.findings"
 """Is loaded by a command's work alone: pandas is slow."""
 
-PROBLEMS = 3
-"""Exit code where problems were found."""
-
 
 def __getattr__(name: str) -> click.Command:
     """Return the command whose last word this is; `obygaze.cli` asks for it as an attribute."""
-    words = next((words for words in tasks() if words.split()[-1] == name), None)
+    words = next((words for words in tasks() if words.split()[-1].replace("-", "_") == name), None)
     if words is None:
         raise AttributeError(name)
     return made(words, tasks()[words])
@@ -96,7 +93,7 @@ def made(words: str, entry: Audit) -> click.Command:
 
 
 def _examples(words: str, entry: Audit) -> str:
-    lines = [*entry.before, *(f"obygaze {words} {more}" for more in entry.examples)]
+    lines = [*entry.before, *(f"obygaze {words} {more}" for more in entry.examples), *entry.after]
     return "\n".join(f"  {line}" for text in lines for line in text.replace("\n", "\n  ").split("\n"))
 
 
@@ -119,9 +116,9 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
     drawn = {"list_texts", "pictures", *entry.draws}
     read = _read([option for option in entry.options if option.key not in drawn], given)
     found = entry.find(**read)
-    if output is None:
+    if output is None and found.document is not None:
         show(found.document, lambda: found.text, as_json=as_json)
-    else:
+    elif output is not None:
         report = resolve(f"{FINDINGS}:report")(entry, found)
         for name, draw in entry.draws.items():
             if given[name]:
@@ -130,7 +127,7 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
         output.finish(report)
     for remark in getattr(found, "remarks", ()):
         click.echo(remark, err=True)
-    context.exit(PROBLEMS if getattr(found, "problems", False) else 0)
+    context.exit(getattr(found, "code", 0))
 
 
 def _check(entry: Audit, given: dict[str, Any]) -> None:

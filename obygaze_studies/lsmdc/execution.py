@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from obygaze_features.backbones import LsmdcFormat
+from obygaze_features.backbones import LsmdcFormat, matmul_precision
 from obygaze_studies.errors import TrainError
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -149,20 +149,11 @@ def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Ten
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """Make CUDA deterministic and disable TF32; a CPU needs neither."""
-    if device.type != "cuda":
-        yield
-        return
-    backends: Any = torch.backends
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        backends.cuda.matmul.allow_tf32,
-        backends.cudnn.allow_tf32,
-    )
-    torch.use_deterministic_algorithms(mode=True, warn_only=True)
-    backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = False
+    """Disable TF32 and, on CUDA, make algorithms deterministic."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(mode=before or device.type == "cuda", warn_only=not before)
     try:
-        yield
+        with matmul_precision(tf32=False):
+            yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
-        backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = before[1:]
+        torch.use_deterministic_algorithms(mode=before)

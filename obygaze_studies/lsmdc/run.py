@@ -1,17 +1,23 @@
 """Re-train the LSMDC X-CLIP from a CLIP: the training function and its loop."""
 
 import math
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from obygaze_features.backbones import Weights, load_state_dict
+from obygaze_features.extraction import stop_on_signals
 from obygaze_features.io import file_sha256
 from obygaze_features.lines import csv_line
+from obygaze_features.screen import ShowProgress, progress_bar, table
+from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
@@ -80,6 +86,58 @@ class TrainingCallbacks:
         """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
 
 
+class Shown(TrainingCallbacks):
+    """Show notes and progress bars of a training on stderr.
+
+    Parameters
+    ----------
+    bars
+        Closes them.
+    """
+
+    def __init__(self, bars: ExitStack) -> None:
+        self._bars = bars
+        self._shown: dict[str, ShowProgress] = {}
+
+    def say(self, text: str) -> None:
+        """Show a note."""
+        tqdm.write(text, file=sys.stderr)
+
+    def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
+        """Update a bar."""
+        if what not in self._shown:
+            self._shown[what] = self._bars.enter_context(progress_bar(what, unit))
+        self._shown[what](done, total, note)
+
+
+def xclip_lsmdc(*, dry_run: bool = False, **options: Any) -> Answer:
+    """Plan a training, or train until it is complete or a signal comes; options as of `LsmdcSettings`."""
+    settings = LsmdcSettings(**options)
+    if dry_run:
+        plan = make_plan(settings).describe()
+        rows = [(name.replace("_", " "), _words(value)) for name, value in plan.items()]
+        return Answer(document=plan, text=table(rows))
+    with stop_on_signals() as stop, ExitStack() as bars:
+        outcome = train(settings, watch=Shown(bars), stopped=stop)
+    code = stop.exit_code if stop() and not outcome.complete else 0
+    if os.environ.get("RANK", "0") != "0":
+        return Answer(document=None, code=code)
+    where = f"after step {outcome.steps} of {outcome.total}" if outcome.total else "while decoding"
+    text = f"stopped {where}; go on with --resume"
+    if outcome.test is not None:
+        text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}"
+    document = {"run": str(settings.out), "complete": outcome.complete, **asdict(outcome)}
+    return Answer(document=document, text=text, code=code)
+
+
+def _words(value: Any) -> str:
+    """Write a number, or what a mapping or a list holds, as words."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    named = [f"{name} {_words(of)}" for name, of in value.items()] if isinstance(value, Mapping) else value
+    return ", ".join(named) or "none"
+
+
 def train(
     settings: LsmdcSettings,
     *,
@@ -141,8 +199,8 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            table = "".join(map(csv_line, (LEFT_OUT, *(list(row.values()) for row in left_out))))
-            folder.begin(record, table, plan.network.tokenizer.files, resume=settings.resume)
+            listed = "".join(map(csv_line, (LEFT_OUT, *(list(row.values()) for row in left_out))))
+            folder.begin(record, listed, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()
         processes.wait()

@@ -288,7 +288,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
         document={"runs": runs, "findings": findings},
         text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
         remarks=[*map("{severity}: {about}: {what}".format_map, findings), *fine],
-        problems=problems,
+        code=3 if problems else 0,
     )
 
 

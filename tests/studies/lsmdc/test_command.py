@@ -34,7 +34,7 @@ def library(monkeypatch):
             assert stopped()
         return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=seen.test)
 
-    monkeypatch.setattr(lsmdc, "train", train)
+    monkeypatch.setattr("obygaze_studies.lsmdc.run.train", train)
     return seen
 
 
