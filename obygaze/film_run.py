@@ -71,6 +71,7 @@ WRITTEN = (
     is_flag=True,
     help="Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text track.",
 )
+@click.option("--encoding", default="", show_default=False, help="Of subtitles that are not UTF-8: cp1251.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
@@ -94,6 +95,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     shots: str,
     flags: str | None,
     subtitles: bool,
+    encoding: str,
     out: Path,
     title: str | None,
     language: str,
@@ -143,7 +145,8 @@ def run(  # noqa: PLR0917 - click passes options by name
     score = ["film", "score", *models, sealed, *beside]
     score += [] if flags is None else ["--flags", flags]
     score += [] if title is None else ["--title", title]
-    score += [word for film in films if subtitles for word in _subtitles_of(Path(film))]
+    score += [word for film in films if subtitles for word in _subtitles_of(Path(film), encoding)]
+    score += ["--encoding", encoding] if encoding else []
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
@@ -248,14 +251,14 @@ def _features(
     return options
 
 
-def _subtitles_of(film: Path) -> list[object]:
+def _subtitles_of(film: Path, encoding: str) -> list[object]:
     """Say in options of `film score` where the subtitles of a film are; nowhere if it has none."""
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words
 
     for path in (*(film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")), film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
-            read_words(path)
+            read_words(path, encoding)
             return ["--subtitles", path]
     click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
     return []

@@ -1,7 +1,7 @@
 """Write all files of a store but chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
 
 The card, README.md, has the front matter that dataset hubs read; `card.md.jinja` is its template.
-croissant.json follows Croissant 1.0 (MLCommons 2024); no reader of it decodes Zarr, so it describes the table
+croissant.json follows Croissant 1.1 (MLCommons 2026); no reader of it decodes Zarr, so it describes the table
 of clips and names the features in words. What all stores have in common of it is `croissant.json` here.
 """
 

@@ -82,6 +82,7 @@ def open_(
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of."""
+    from obygaze_features.manifest import find_film
     from obygaze_features.text import file_name
     from obygaze_features.video import check_file
 
@@ -92,7 +93,7 @@ def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str,
     movies = {file_name(film.movie): film.movie for film in films}
     paths = {}
     for path in videos:
-        movie = movies.get(file_name(path.stem))
+        movie = movies.get(file_name(path.stem)) or find_film(path.stem, movies.values())
         if movie is None:
             raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
         paths[movie] = path

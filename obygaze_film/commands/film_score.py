@@ -14,6 +14,8 @@ from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
@@ -98,7 +100,7 @@ def score(
     refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
-    facts = _facts(films) if films is not None else {}
+    facts = _facts(films, movies) if films is not None else {}
     if title is not None:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
@@ -121,17 +123,26 @@ def score(
     ctx.exit(3 if any(model.rate.unreliable >= 1 for model in models_of) else 0)
 
 
-def _facts(path: Path) -> "dict[str, FilmFacts]":
-    """Read titles, years and digests of films."""
-    from obygaze_features.manifest import read_table
+def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
+    """Read titles, years and digests of films; say which are not of the store."""
+    from obygaze_features.manifest import find_film, name_hint, read_table
     from obygaze_film.score import FilmFacts
 
-    facts = {}
+    facts: dict[str, FilmFacts] = {}
     for row in read_table(path, needed=("movie",)).rows:
+        movie = find_film(row.cells["movie"], movies)
+        if movie is None:
+            hint = name_hint(row.cells["movie"], movies)
+            click.echo(
+                f"{path}: line {row.line}: film {row.cells['movie']} is not scored here{hint}", err=True
+            )
+            continue
+        if movie in facts:
+            raise FilmError(f"{path}: line {row.line}, column movie: film {movie} has a row already")
         year = row.cells.get("year", "")
         if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
-        facts[row.cells["movie"]] = FilmFacts(
+        facts[movie] = FilmFacts(
             row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
         )
     return facts

@@ -103,7 +103,11 @@ def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, traine
     _, err = obygaze("film", "score", store, model, "--out", tmp_path / "out", code=1)
     assert "MODEL STORE" in err  # the order that is right
     assert not (tmp_path / "out").exists()
-    obygaze("film", "score", model, store, "--out", tmp_path / "out")
+    facts = tmp_path / "films.csv"
+    facts.write_text("movie,title\nC:\\films\\M.mkv,Mine\nn,Other\n", encoding="utf-8")
+    _, err = obygaze("film", "score", model, store, "--films", facts, "--out", tmp_path / "out")
+    assert "line 3: film n" in err
+    assert json.loads((tmp_path / "out" / "film.json").read_bytes())["title"] == "Mine"
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
     obygaze("film", "score", model, store, "--title", "Other", "--out", tmp_path / "out", code=1)
     there = tmp_path / "there"
@@ -291,6 +295,9 @@ def test_a_run_takes_what_is_said_beside_the_film_before_what_is_in_it(film, tmp
     assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "out2", "--subtitles") == 0
     score = fake.asked[3]
     assert score[score.index("--subtitles") + 1] == str(film.with_suffix(".srt"))
+    said = ("--subtitles", "--encoding", "cp1251")
+    assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "out3", *said) == 0
+    assert fake.asked[-2][fake.asked[-2].index("--encoding") + 1] == "cp1251"
 
 
 def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, trained, tmp_path):

@@ -35,6 +35,21 @@ def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
     assert account.used == len(spans)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+@given(spans=SPANS)
+def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
+    praatio, pympi = (pytest.importorskip(name) for name in ("praatio.textgrid", "pympi.Praat"))
+    path = tmp_path / "f.TextGrid"
+    path.write_text(write_textgrid({"a": spans}, 20_000.0), encoding="utf-8", newline="")
+    times = sorted((round(1000 * s.start_s), round(1000 * s.end_s), s.text) for s in spans)
+    grid = praatio.openTextgrid(str(path), includeEmptyIntervals=False)
+    read = [entry for tier in grid.tiers for entry in tier.entries]
+    assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
+    tiers = pympi.TextGrid(str(path)).get_tiers()
+    read = [each for each_tier in tiers for each in each_tier.get_all_intervals() if each[2]]
+    assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
+
+
 @given(SPANS)
 def test_praat_finds_no_overlap_and_no_gap(spans):
     lines = [line.strip() for line in write_textgrid({"a": spans}, 20_000.0).splitlines()]
