@@ -218,9 +218,10 @@ def draw_tree(
     """
 
     def fill(figure: Figure) -> None:
-        look: dict[str, Any] = {"filled": True, "rounded": True, "impurity": False, "precision": 4}
-        names: dict[str, Any] = {"feature_names": features, "class_names": classes}
-        plot_tree(tree, max_depth=n_levels - 1, fontsize=6, ax=figure.subplots(), **names, **look)
+        look: dict[str, Any] = {"filled": True, "rounded": True, "impurity": False, "fontsize": 5}
+        names = [name.replace(" of ", "\nof ") for name in features]
+        look |= {"feature_names": names, "class_names": classes, "max_depth": n_levels - 1}
+        plot_tree(tree, ax=figure.subplots(), **look)
 
     draw(path, (WIDTH, 0.5 + n_levels), fill)
 

@@ -44,19 +44,6 @@ CODEBOOK: Codebook = builtin_codebook("obygaze12")
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
 TASKS: Mapping[str, Task] = {task.name: task for task in CODEBOOK.tasks}
 
-PAPER = (
-    "protocol paper: a reconstruction of the published folds, to compare with published numbers; whether "
-    "the folds leak is said by table and cell (see docs/leak.md)"
-)
-STRICT = (
-    "protocol strict: each movie tested by models of the other movies; "
-    "epoch, threshold, depth and penalty chosen by inner folds of movies"
-)
-POLICIES: Mapping[LabelPolicy, str] = {
-    LabelPolicy.RAW: "labels: raw policy, as annotated",
-    LabelPolicy.PAPER: "labels: paper policy, a clip without a visual concept is EN",
-    LabelPolicy.RELEASED: "labels: released policy, clips whose concepts are all non-visual left out",
-}
 CAPTIONS: Mapping[str, Any] = tomllib.loads(
     files(__package__).joinpath("captions.toml").read_text(encoding="utf-8")
 )
@@ -86,8 +73,6 @@ WRITERS: Writers = {
 
 PRINTED = {"printed", "printed_sd", "printed_in"}
 """Columns of data for what the papers print."""
-
-PAPER_LABELS = "labels: those of the released split files"
 
 
 def columns(name: str, table: str, writers: Writers = WRITERS) -> list[Column]:
@@ -237,15 +222,15 @@ class PaperCorpus:
             kept = [_without_empty_printed(table) for table in blocks]
             if kept != blocks:
                 titles = ", ".join(source.title for source in self.sources)
-                notes = (*notes, f"the papers print numbers of {', '.join(PROBE_OF)}; none of {titles}")
-                blocks = kept
+                none = CAPTIONS["notes"]["unprinted"].format(printed=", ".join(PROBE_OF), titles=titles)
+                notes, blocks = (*notes, none), kept
         hidden = [
             key for key in map(str, data) if key.startswith("_") or (key in PRINTED and not self.printed)
         ]
         return Report(
             name=stem,
             title=f"{title}, {protocol} protocol",
-            notes=(*(self.strict_notes() if folds is None else self.paper_notes(folds)), *notes),
+            notes=(*self._notes(folds), *notes),
             blocks=tuple(blocks),
             data=data.drop(columns=hidden),
             record=self.record() | {"protocol": protocol, **record},
@@ -280,40 +265,19 @@ class PaperCorpus:
         shown = [column for column in declared if self.printed or not column[0].startswith("printed")]
         return block(title, shown, rows, notes, [line[: len(shown)] for line in last])
 
-    def _source_notes(self) -> list[str]:
-        """Name the features behind each column."""
-        lines = [
-            f"features {source.title}: store {source.store[:12]}, "
-            f"{source.features} ({source.pool}), {source.X.shape[1]} numbers a clip"
-            for source in self.sources
-        ]
-        untrained = [source.label for source in self.sources if source.untrained]
-        if untrained:
-            lines.append(
-                f"UNTRAINED: the weights of {', '.join(untrained)} are random; "
-                "these numbers say nothing of the published network"
-            )
-        return lines
-
-    def strict_notes(self) -> list[str]:
-        """Caption a strict experiment."""
-        n_movies = len(set(self.clips.movies.tolist()))
-        return [
-            STRICT,
-            POLICIES[self.policy],
-            (
-                f"{len(self.clips)} clips of {n_movies} movies; {len(self.clips.excluded)} without features "
-                f"left out of all models; with {n_movies} movies an interval is wide"
-            ),
-            *self._source_notes(),
-        ]
-
-    def paper_notes(self, folds: Sequence[Fold]) -> list[str]:
-        """Caption an experiment of the paper protocol."""
-        named = {name for fold in folds for name in fold.train + fold.validation + fold.test}
-        absent = len(named - self.clips.row_of.keys())
-        left_out = f"{absent} clips of these folds have no features and are left out of all sides"
-        return [PAPER, PAPER_LABELS, *([left_out] if absent else []), *self._source_notes()]
+    def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
+        """Say how an experiment was made, of the paper protocol on its folds, and name its features."""
+        told, clips, n_movies = CAPTIONS["notes"], self.clips, len(set(self.clips.movies.tolist()))
+        if folds is None:
+            counts = {"clips": len(clips), "movies": n_movies, "excluded": len(clips.excluded)}
+            notes = [*told["strict"], told["policies"][self.policy], told["clips"].format(**counts)]
+        else:
+            named = {name for fold in folds for name in fold.train + fold.validation + fold.test}
+            absent = len(named - clips.row_of.keys())
+            notes = [*told["paper"], *([told["absent"].format(absent=absent)] if absent else [])]
+        notes += [told["source"].format(source=source) for source in self.sources]
+        untrained = ", ".join(source.label for source in self.sources if source.untrained)
+        return [*notes, *([told["untrained"].format(labels=untrained)] if untrained else [])]
 
 
 def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy) -> PaperCorpus:
@@ -333,13 +297,15 @@ def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy
 
 def _without_empty_printed(table: Block) -> Block:
     """Leave out the columns of printed values that have none."""
+    cells = dict(enumerate(zip(*table.rows, strict=True)))
     kept = [
         place
         for place, heading in enumerate(table.headers)
-        if not heading.startswith("printed")
-        or any(
-            row[place] not in {"", NOTHING} and not row[place].startswith("no number") for row in table.rows
-        )
+        if not heading.startswith("printed") or any(map(_tells, cells.get(place, ())))
     ]
     headers, *rows = (tuple(row[place] for place in kept) for row in (table.headers, *table.rows))
     return replace(table, headers=headers, rows=tuple(rows))
+
+
+def _tells(printed: str) -> bool:
+    return printed not in {"", NOTHING} and not printed.startswith("no number")

@@ -13,7 +13,14 @@ from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by, series_of
 from obygaze_studies.obygaze12.corpus import CAPTIONS, VISUAL_CONCEPTS, Part, Writers
-from obygaze_studies.obygaze12.paper_concepts import CAV_C, CONCEPT_TASKS, NEGATIVES, PaperConcepts
+from obygaze_studies.obygaze12.paper_concepts import (
+    CAV_C,
+    CONCEPT_TASKS,
+    NEGATIVES,
+    PaperConcepts,
+    choose_c,
+    concepts,
+)
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -94,15 +101,15 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     )
 
 
-def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[Row]:
-    table = concepts.predictions.table.assign(called=concepts.predictions.called)
+def _paper_rows(source: Dataset, fitted: PaperConcepts) -> list[Row]:
+    table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:
         part = table[table["task"] == f"{concept}|{negatives}"]
         values = [
             f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()) for _, fold in part.groupby("fold")
         ]
-        elected = concepts.elected[concept, negatives]
+        elected = fitted.elected[concept, negatives]
         first = part[part["fold"] == elected]
         rows.append(
             {
@@ -122,17 +129,17 @@ def _paper_rows(source: Dataset, concepts: PaperConcepts) -> list[Row]:
 
 
 def _chosen_rows(result: PaperResults) -> list[Row]:
-    """Return what the choice of C by eight folds adds to each concept's row."""
-    rows = []
-    for task, row in zip(CONCEPT_TASKS, _paper_rows(result.source, result.concepts_chosen), strict=True):
-        chosen, drawn, published = result.chosen_c[task], result.drawn_c[task], CAV_C[task[0]]
-        rows.append(
-            {"C": published, "C_f1_validated": chosen.validated[published]}
-            | {"chosen_C": chosen.C, "chosen_f1_validated": chosen.validated[chosen.C]}
-            | {"drawn_C": drawn.C, "drawn_f1_validated": drawn.validated[drawn.C]}
-            | {"chosen_f1_pos": row["f1_pos"], "chosen_elected": row["elected"]}
-        )
-    return rows
+    """Return what choices of C by eight folds add to each concept's row, by weights and by draws."""
+    manifest, source = result.corpus.manifest, result.source
+    chosen, drawn = choose_c(manifest, source), choose_c(manifest, source, draws=result.seed)
+    refitted = concepts(manifest, source, {task: choice.C for task, choice in chosen.items()})
+    return [
+        {"C": CAV_C[task[0]], "C_f1_validated": chosen[task].validated[CAV_C[task[0]]]}
+        | {"chosen_C": chosen[task].C, "chosen_f1_validated": chosen[task].validated[chosen[task].C]}
+        | {"drawn_C": drawn[task].C, "drawn_f1_validated": drawn[task].validated[drawn[task].C]}
+        | {"chosen_f1_pos": row["f1_pos"], "chosen_elected": row["elected"]}
+        for task, row in zip(CONCEPT_TASKS, _paper_rows(source, refitted), strict=True)
+    ]
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:

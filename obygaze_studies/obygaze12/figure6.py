@@ -24,6 +24,9 @@ from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResul
 
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 
+KINDS = {"false alarms": (0, (*VISUAL_CONCEPTS, "HN")), "misses": (1, VISUAL_CONCEPTS)}
+"""Kinds of errors: of which label they are, and the factors asked for."""
+
 AXIS = "log odds ratio of an error: fewer errors \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} more errors"
 
 Floats = NDArray[np.float64]
@@ -124,33 +127,40 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _strict_part(result: StrictResults) -> Part:
-    source, kinds = result.source, _strict_kinds(result)
+    source, part = result.source, result.pair_rows()
+    label, called = part["label"].to_numpy(), part["called"].to_numpy()
+    factors = described(source, source.rows(part["clip_id"].tolist()))
+    movies = part["movie"].to_numpy(dtype=str)
+    every: list[dict[Any, Any]] = []
     blocks, answers = [], []
-    for kind, (rows, n_errors, n_clips) in kinds.items():
+    for kind, (side, asked) in KINDS.items():
+        rows = label == side
+        errors = (label != called)[rows]
+        columns = [FACTORS.index(factor) for factor in asked]
+        with one_blas_thread():
+            fitted = error_factors(factors[rows][:, columns], errors, movies[rows])
+        n_errors, n_clips = int(errors.sum()), len(errors)
+        fitted.insert(0, "factor", ["HN (against EN)" if factor == "HN" else factor for factor in asked])
+        fitted = fitted.assign(n_clips=n_clips, n_errors=n_errors)
+        own = [{"features": source.title, "errors": kind, **row} for row in fitted.to_dict(orient="records")]
+        every += own
         scarce = _scarce(kind, n_errors, n_clips)
         notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
-        shown = () if scarce else rows
+        shown = () if scarce else own
         blocks.append(result.corpus.block(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
-        told = [row for row in rows if row["p_holm"] < 0.05]
+        told = [row for row in own if row["p_holm"] < 0.05]
         named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in told]
         names = ", ".join(named) or "no factor is shown to go with them"
         answers.append(f"{source.title}, {kind}: {names}")
-    about = {"features": source.title}
-    every = [about | {"errors": kind} | row for kind, (rows, *_) in kinds.items() for row in rows]
-    factors = list(dict.fromkeys(row["factor"] for row in every))
-    laid_out = partial(series_of, every, condition="errors", group="factor", groups=factors)
+    groups = list(dict.fromkeys(row["factor"] for row in every))
+    laid_out = partial(series_of, every, condition="errors", group="factor", groups=groups)
+    ends = laid_out("low"), laid_out("high")
     return Part(
         source=source,
         rows=every,
         blocks=blocks,
         answers=answers,
-        draw=drawn_by(
-            "draw_bars",
-            labels=factors,
-            series=laid_out("effect"),
-            ends=(laid_out("low"), laid_out("high")),
-            axis=AXIS,
-        ),
+        draw=drawn_by("draw_bars", labels=groups, series=laid_out("effect"), ends=ends, axis=AXIS),
     )
 
 
@@ -162,29 +172,6 @@ def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
         return f"{n_errors} {kind}: too few to explain, undefined below {LEAST_ERRORS}"
     n_right = n_clips - n_errors
     return f"all but {n_right} are {kind}: too few others to compare" if n_right < LEAST_ERRORS else ""
-
-
-def _strict_kinds(result: StrictResults) -> dict[str, tuple[list[dict[Any, Any]], int, int]]:
-    """Return of each kind of error the rows of its factors, and how many errors of how many clips."""
-    part = result.pair_rows()
-    label, called = part["label"].to_numpy(), part["called"].to_numpy()
-    factors = described(result.source, result.source.rows(part["clip_id"].tolist()))
-    movies = part["movie"].to_numpy(dtype=str)
-    hn = FACTORS.index("HN")
-    chosen = {
-        "false alarms": (label == 0, [*range(len(VISUAL_CONCEPTS)), hn]),
-        "misses": (label == 1, list(range(len(VISUAL_CONCEPTS)))),
-    }
-    kinds = {}
-    for kind, (rows, asked) in chosen.items():
-        errors = (label != called)[rows]
-        with one_blas_thread():
-            fitted = error_factors(factors[rows][:, asked], errors, movies[rows])
-        names = [FACTORS[column] if column != hn else "HN (against EN)" for column in asked]
-        fitted.insert(0, "factor", names)
-        fitted = fitted.assign(n_clips=len(errors), n_errors=int(errors.sum()))
-        kinds[kind] = (fitted.to_dict(orient="records"), int(errors.sum()), len(errors))
-    return kinds
 
 
 def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ class after the other, as the original code does. Clips without a video were in 
 before anything is counted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations
@@ -377,7 +377,7 @@ def list_folds(
     """
     if protocol == "paper":
         folds, columns = _published(manifest, trained, tested, movies=movies)
-        labelled, policy = manifest, LabelPolicy.RELEASED
+        labelled, policy, used = manifest, LabelPolicy.RELEASED, _clips_of(folds)
         notes = [
             f"paper: {leak_caption(folds)}",
             f"{without_video(manifest, columns)} clips of the split files are left out, having no video",
@@ -385,17 +385,15 @@ def list_folds(
     else:
         labelled = apply_policy(manifest, policy)
         folds = strict_folds(labelled, trained, tested)
-        used = {clip_id for fold in folds for side in sides_of(fold).values() for clip_id in side}
+        used = _clips_of(folds)
         nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
         notes = [
             "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
             f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
         ]
-    listed = [fold_record(fold, labelled, by_movie=movies or protocol == "strict") for fold in folds]
-    used = {clip_id for fold in folds for side in sides_of(fold).values() for clip_id in side}
     labels = labels_of(labelled)
-    codes = zip(*(target.of(labels).tolist() for target in (trained, tested)), strict=True)
-    label_of = {name: max(pair) for name, pair in zip(labels.clip_ids.tolist(), codes, strict=True)}
+    codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
+    by_movie = movies or protocol == "strict"
     return {
         "protocol": protocol,
         "policy": str(policy),
@@ -404,23 +402,25 @@ def list_folds(
         "task": trained.name,
         "test": tested.name,
         "notes": notes,
-        "folds": listed,
-        "labels": {name: label for name, label in label_of.items() if name in used},
+        "folds": [fold_record(fold, labelled, by_movie=by_movie) for fold in folds],
+        "labels": {
+            name: label for name, label in zip(labels.clip_ids.tolist(), codes, strict=True) if name in used
+        },
     }
+
+
+def _clips_of(folds: Iterable[Fold]) -> set[str]:
+    return {clip_id for fold in folds for clip_id in fold.train + fold.validation + fold.test}
 
 
 def fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
     """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
-    leaks, sides = count_leaks(fold), sides_of(fold)
+    leaks = count_leaks(fold)
+    sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}
     held_out = [side for side in ("validation", "test") if by_movie and sides[side]]
     movies = {f"{side}_movie": manifest.by_id[sides[side][0]].movie for side in held_out}
     seen = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
     return {"fold": fold.name, **movies, **sides, "leaks": seen}
-
-
-def sides_of(fold: Fold) -> dict[str, tuple[str, ...]]:
-    """Return the clip ids of each side of a fold."""
-    return {"train": fold.train, "validation": fold.validation, "test": fold.test}
 
 
 def _published(

@@ -21,11 +21,8 @@ from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import (
-    ChosenC,
-    ConceptTask,
     PaperConcepts,
     PaperHeads,
-    choose_c,
     concepts,
     paper_heads,
     tree_head,
@@ -99,22 +96,6 @@ class PaperResults:
     def concepts(self) -> PaperConcepts:
         """The CAVs of Figure 3."""
         return concepts(self.corpus.manifest, self.source)
-
-    @cached_property
-    def chosen_c(self) -> dict[ConceptTask, ChosenC]:
-        """The C of each concept, chosen by eight folds."""
-        return choose_c(self.corpus.manifest, self.source)
-
-    @cached_property
-    def drawn_c(self) -> dict[ConceptTask, ChosenC]:
-        """The same with negatives drawn at random in place of weights."""
-        return choose_c(self.corpus.manifest, self.source, draws=self.seed)
-
-    @cached_property
-    def concepts_chosen(self) -> PaperConcepts:
-        """The CAVs of Figure 3 with the C chosen by eight folds."""
-        chosen = {task: choice.C for task, choice in self.chosen_c.items()}
-        return concepts(self.corpus.manifest, self.source, chosen)
 
     def tree(self, task: str, negatives: Negatives) -> object:
         """Return the decision tree of a training task; of the depth asked for, if one is."""

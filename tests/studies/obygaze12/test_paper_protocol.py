@@ -342,7 +342,7 @@ def test_figure_3_shows_the_chosen_c_beside_the_published_one(results, monkeypat
     tried = dict.fromkeys((0.01, 0.05), 0.4)
     chosen = {asked: paper_concepts.ChosenC(CAV_C[asked[0]], tried) for asked in paper_concepts.CONCEPT_TASKS}
     chosen["Body", Negatives.EN] = paper_concepts.ChosenC(1e-6, {**tried, 1e-6: 0.5})
-    monkeypatch.setattr(protocol_results, "choose_c", lambda *_, **__: chosen)
+    monkeypatch.setattr(figure3, "choose_c", lambda *_, **__: chosen)
     report = figure3.paper_report([with_settings(results, choose_c=True)])
     block = report.blocks[1]
     assert block.headers[2:4] == ("published C", "chosen C")
