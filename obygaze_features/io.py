@@ -4,12 +4,11 @@ import ctypes
 import errno
 import hashlib
 import os
-import platform
 import re
+import secrets
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -45,6 +44,7 @@ __all__ = [
     "whole_folder",
     "write_all",
     "write_new",
+    "write_once",
     "write_together",
     "write_whole",
 ]
@@ -60,17 +60,24 @@ NO_SUCH_FILE: Final = "there is no such file"
 """Reason of a failed clip whose video is absent, or not visible from this machine."""
 
 SYNC_THREADS = 16
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux, for renameat2
-QUERY_LIMITED = 0x1000  # of Windows, for OpenProcess
+AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2  # of Linux, for renameat2
 
 
 # --- one file, one folder
 # ---------------------------------------------------------------------------
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterator[Path]:
     """Yield the path of a new file to write; it replaces `path` if the block succeeds.
 
-    Whatever happens, the old or the new file is at `path`, whole and forced to the disk.
+    Whatever happens, the old or the new file is at `path`, whole and forced to the disk. Mode and group are
+    those of the old one.
+
+    Parameters
+    ----------
+    once
+        Replace nothing: a FileExistsError is raised if there is a file in the end.
+    links
+        Whether what a link leads to is replaced; in folders that strangers sent the link itself is.
 
     Raises
     ------
@@ -84,39 +91,68 @@ def whole_file(path: Path) -> Iterator[Path]:
             sys.stdout.buffer.write(partial.read_bytes())
             sys.stdout.buffer.flush()
         return
-    partial = _temporary(path, "partial")
+    target = Path(os.path.realpath(path)) if links and path.is_symlink() and path.is_file() else path
+    partial = target
     try:
-        partial.unlink(missing_ok=True)
-        yield partial
-        with suppress(FileNotFoundError, PermissionError):  # who may read the old one may read the new one
-            shutil.copymode(path, partial)
-        sync(partial)
-        partial.replace(path)
+        with _temporary(target) as partial:
+            yield partial
+            sync(partial)
+            if not once:
+                partial.replace(target)
+            elif not _rename(partial, target, RENAME_NOREPLACE):
+                refuse_file(target)
+                partial.rename(target)
     except OSError as error:
-        if error.filename in (None, str(partial)):
+        if error.filename in (None, str(partial), str(target)):
             error.filename, error.filename2 = str(path), None  # the name that users know
         raise
     finally:
-        with suppress(OSError):
-            partial.unlink()
-    sync(path.parent)
+        if partial != target:
+            with suppress(OSError):
+                partial.unlink()
+    sync(target.parent)
 
 
-def write_whole(path: Path, data: bytes | str) -> None:
+def refuse_file(path: Path) -> None:
+    """Raise a FileExistsError if there is something at a path."""
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
     """Write or replace a file atomically.
 
     Parameters
     ----------
     data
         Bytes, or text that is written as UTF-8 with its line ends as they are.
+    links
+        As of `whole_file`.
 
     Raises
     ------
     OSError
         Naming `path`.
     """
-    with whole_file(path) as partial:
-        write_new(partial, data.encode() if isinstance(data, str) else data)
+    with whole_file(path, links=links) as partial:
+        _fill(partial, data.encode() if isinstance(data, str) else data)
+
+
+def _fill(partial: Path, data: bytes) -> None:
+    with naming(partial), partial.open("wb", buffering=0) as file:
+        write_all(file.fileno(), data)
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Write a file whole, unless there is one.
+
+    Raises
+    ------
+    FileExistsError
+        There is one, also if another process was faster.
+    """
+    with whole_file(path, once=True) as partial:
+        _fill(partial, data)
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
@@ -131,7 +167,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         # Contexts are left, and files replaced, in reverse order.
         partials = {path: stack.enter_context(whole_file(path)) for path in reversed(list(files))}
         for path, data in files.items():
-            write_new(partials[path], data)
+            _fill(partials[path], data)
             sync(partials[path])
 
 
@@ -144,59 +180,95 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     OSError
         Naming `folder`, which is then as it was.
     """
-    folder = folder.absolute()
+    folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
-    partial, old = _temporary(folder, "partial"), _temporary(folder, "old")
-    remove_tree(partial, ignore_errors=True)
+    partial = left = folder
     try:
-        partial.mkdir()
-        yield partial
-        sync_tree(partial)
-        if not folder.exists():
-            partial.replace(folder)
-        elif not _exchange(partial, folder):
-            folder.replace(old)
-            try:
+        with _temporary(folder, is_folder=True) as partial:
+            left = partial
+            yield partial
+            sync_tree(partial)
+            if not folder.exists():
                 partial.replace(folder)
-            except OSError:
-                old.replace(folder)
-                raise
-        sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
+            elif not _rename(partial, folder, RENAME_EXCHANGE):
+                with _locked_node(folder):  # so that nobody puts it back meanwhile
+                    old = partial.with_suffix(".old")
+                    folder.replace(old)
+                    try:
+                        partial.replace(folder)
+                    except OSError:
+                        old.replace(folder)
+                        raise
+                    left = old
+            sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
     except OSError as error:
         if error.filename is None or Path(error.filename).is_relative_to(partial):
             error.filename, error.filename2 = str(folder), None  # the name that users know
         raise
     finally:
-        remove_tree(partial, ignore_errors=True)
-        if folder.exists():
-            remove_tree(old, ignore_errors=True)
+        if left != folder:
+            remove_tree(left, ignore_errors=True)
 
 
-def _exchange(path: Path, other: Path) -> bool:
-    """Exchange two names in one step; return False where the system or the file system cannot."""
+def _rename(path: Path, other: Path, flag: int) -> bool:
+    """Rename or exchange in one step; return False where the system or the file system cannot."""
     if sys.platform != "linux":
         return False
     with suppress(AttributeError):  # a C library older than glibc 2.28
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-        if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0:
+        if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), flag) == 0:
             return True
         if ctypes.get_errno() not in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
     return False
 
 
-def _temporary(path: Path, state: str) -> Path:
-    """Return the name beside a path under which this process prepares what replaces it."""
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(partial|old)", re.DOTALL)
+_SWEPT: set[Path] = set()
+
+
+@contextmanager
+def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """Create what is to replace a path, beside it and as readable, locked so that others see that it is used.
+
+    Its name is drawn: containers may share the name of a host, and their processes numbers.
+    """
     if path.parent not in _SWEPT:  # once a process: a folder may have as many files as there are clips
         _SWEPT.add(path.parent)
         with suppress(OSError):
             _sweep(path.parent)
-    return path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.{state}")
+    node = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
+    if is_folder:
+        node.mkdir()
+    else:
+        os.close(os.open(node, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if path.exists() else 0o666))
+    with suppress(OSError, AttributeError):  # no such path; no groups on Windows
+        status = path.stat()
+        os.chown(node, -1, status.st_gid)
+    with suppress(OSError):
+        shutil.copymode(path, node)
+    with _locked_node(node):
+        yield node
 
 
-_TEMPORARY = re.compile(r"\.(.+)\.([0-9a-f]{8})\.(\d+)\.(partial|old)", re.DOTALL)
-_HOST = f"{zlib.crc32(platform.node().encode()):08x}"
-_SWEPT: set[Path] = set()
+@contextmanager
+def _locked_node(node: Path) -> Iterator[bool]:
+    """Lock a file or folder as long as this process is there; yield whether it could be locked."""
+    if sys.platform == "win32":  # an open file cannot be removed there, and no folder can be opened
+        yield not node.is_dir()
+        return
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        got = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # another's, or a file system without locks
+            got = False
+        yield got
+    finally:
+        os.close(descriptor)
 
 
 def is_temporary(path: Path) -> bool:
@@ -205,29 +277,19 @@ def is_temporary(path: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes of this machine left that have ended; put back what one had moved away."""
+    """Remove what ended processes left: what can be locked; put back what one had moved away."""
     for node in list(folder.iterdir()):
-        if (match := _TEMPORARY.fullmatch(node.name)) and match[2] == _HOST and not _runs(int(match[3])):
-            if match[4] == "old" and not (target := folder / match[1]).exists():
+        if (match := _TEMPORARY.fullmatch(node.name)) is None:
+            continue
+        with suppress(OSError), _locked_node(node) as is_left:
+            if not is_left:
+                continue
+            if match[2] == "old" and not (target := folder / match[1]).exists():
                 node.replace(target)
-            elif node.is_dir() and not node.is_symlink():
+            elif node.is_dir():
                 remove_tree(node, ignore_errors=True)
             else:
                 node.unlink(missing_ok=True)
-
-
-def _runs(pid: int) -> bool:
-    if sys.platform == "win32":  # where os.kill would send Ctrl-C
-        if handle := ctypes.windll.kernel32.OpenProcess(QUERY_LIMITED, False, pid):
-            ctypes.windll.kernel32.CloseHandle(handle)
-        return bool(handle)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        pass
-    return True
 
 
 def make_folder(folder: Path) -> None:

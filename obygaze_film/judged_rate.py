@@ -316,7 +316,7 @@ class _Rates(Struct, kw_only=True):
 def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
     """Write corrected rates beside a timeline, for the page."""
     document = {"format": RATE_FORMAT, "number": 1, "rates": [msgspec.to_builtins(rate) for rate in rates]}
-    write_whole(folder / RATES, json_bytes(document))
+    write_whole(folder / RATES, json_bytes(document), links=False)  # a stranger's folder
 
 
 def read_rates(folder: Path) -> list[CorrectedRate]:

@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import signal
+import stat
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -113,7 +114,7 @@ def test_a_folder_that_is_replaced_has_its_name_at_every_moment_or_gets_it_back(
         "    with io.whole_folder(folder) as partial:\n"
         "        (partial / text).touch()\n"
         "        if text == 'b':\n"
-        f"            if not {exchanges}: io._exchange = lambda *_: False\n"
+        f"            if not {exchanges}: io._rename = lambda *_: False\n"
         "            kill = lambda *_, **__: os.kill(os.getpid(), 9)\n"
         "            real = Path.replace\n"
         "            Path.replace = lambda a, b: real(a, b) if b.name.endswith('.old') else kill()\n"
@@ -172,3 +173,69 @@ def test_on_macos_a_share_that_knows_no_full_fsync_gets_the_other_and_no_error_i
     with pytest.raises(OSError, match="error") if raised else nullcontext():
         ours.force_to_disk(7)
     assert forced == ([] if raised else [7])
+
+
+# --- what others do in the same folder
+# ---------------------------------------------------------------------------
+def test_two_writers_of_one_name_never_share_a_file(tmp_path):
+    """Containers may have one host name and each a process 1, so that neither tells them apart."""
+    path = tmp_path / "a"
+    with ours.whole_file(path) as first:
+        first.write_bytes(b"AAA")
+        with ours.whole_file(path) as second:
+            second.write_bytes(b"BBB")
+            assert first.read_bytes() == b"AAA"
+        assert path.read_bytes() == b"BBB"
+    assert path.read_bytes() == b"AAA"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
+def test_what_is_in_use_is_not_swept_and_what_is_left_is(tmp_path, monkeypatch):
+    for name in (".a.0123456789ab.partial", ".b.0123456789ab.old"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".c.0123456789ab.partial").write_bytes(b"left")
+    (tmp_path / ".d.0123456789ab.partial").symlink_to("/dev/zero")
+    with ours.whole_file(tmp_path / "x") as used, whole_folder(tmp_path / "y") as folder:
+        (folder / "z").touch()
+        used.write_bytes(b"used")
+        monkeypatch.setattr(ours, "_SWEPT", set())
+        write_whole(tmp_path / "other", b"")
+    assert {path.name for path in tmp_path.iterdir()} == {"b", "other", "x", "y", ".d.0123456789ab.partial"}
+    assert (tmp_path / "y" / "z").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
+def test_links_groups_and_modes_of_what_is_replaced_are_kept(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "real").chmod(0o640)
+    group = os.getegid() if os.geteuid() else 12
+    os.chown(tmp_path / "real", -1, group)
+    for name, target in (("link", "real"), ("dangling", "nowhere"), ("device", "/dev/null")):
+        (tmp_path / name).symlink_to(target)
+        write_whole(tmp_path / name, b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    status = (tmp_path / "real").stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_gid) == (0o640, group)
+    assert not (tmp_path / "nowhere").exists()
+    assert not (tmp_path / "device").is_symlink()
+    write_whole(tmp_path / "link", b"newer", links=False)
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    (folder := tmp_path / "folder").mkdir(mode=0o750)
+    (tmp_path / "to folder").symlink_to("folder")
+    with whole_folder(tmp_path / "to folder") as partial:
+        (partial / "a").touch()
+    assert (tmp_path / "to folder").is_symlink()
+    assert (stat.S_IMODE(folder.stat().st_mode), (folder / "a").exists()) == (0o750, True)
+
+
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_what_is_written_once_replaces_nothing(tmp_path, monkeypatch, in_one_step):
+    if not in_one_step:
+        monkeypatch.setattr(ours, "_rename", lambda *_: False)
+    ours.write_once(tmp_path / "a", b"first")
+    with pytest.raises(FileExistsError, match="a"):
+        ours.write_once(tmp_path / "a", b"second")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]

@@ -229,6 +229,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
     An object is there as a whole or not at all, so that its size tells whether it was uploaded.
     """
     import obstore  # noqa: PLC0415 - obygaze[remote]
+    from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
 
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     store, lock = connect(url), Lock()
@@ -254,7 +255,12 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
         if sha256_of(data) != digests[name]:
             raise _damaged(source, name)
         with asking(url, name):
-            obstore.put(store, name, data)
+            try:  # the first of two stores that are pushed here at once goes on
+                obstore.put(store, name, data, mode="create" if name == TAG_DIGESTS else "overwrite")
+            except AlreadyExistsError:
+                raise StoreError(
+                    f"{url}: another push has begun here: push again, or to another place"
+                ) from None
         with lock:
             done, sent = done + 1, sent + len(data)
             if progress:
@@ -278,6 +284,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     """
     last = [DIGESTS, TAG_DIGESTS]
     with asking_hub(target.where):
+        parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
         for what, only, all_but in (("files", None, last), ("digests", last, None)):
             done = api.upload_folder(
                 repo_id=target.repository,
@@ -287,5 +294,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
                 commit_message=f"{source.name}: {what}",
                 allow_patterns=only,
                 ignore_patterns=all_but,
+                parent_commit=parent,
             )
+            parent = done.oid
     return replace(target, commit=done.oid).where

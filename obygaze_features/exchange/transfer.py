@@ -68,7 +68,7 @@ def new_file(path: Path) -> Iterator[Path]:
     """
     if path.exists():
         raise StoreError(f"{path}: is there already; remove it, or name another file")
-    with whole_file(path) as partial:
+    with whole_file(path, once=True) as partial:
         yield partial
 
 
@@ -276,12 +276,14 @@ class _Transfer:
             self._fetch(DIGESTS)
             # As it was listed: a source that changes meanwhile cannot mix two stores in one copy.
             tags = (name for name in self._digests if not name.startswith(f"{PAYLOAD}/"))
-            write_whole(root / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}))
+            write_whole(
+                root / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}), links=False
+            )
             self._sweep({*(self._digests.keys() - left), TAG_DIGESTS})
             self._refuse_unreadable()
         sync_all({root, *(path.parent for path in root.rglob("*"))})
         if left:
-            write_whole(root / FETCH, fetch_bytes(left, self._files.where))
+            write_whole(root / FETCH, fetch_bytes(left, self._files.where), links=False)
         else:
             (root / FETCH).unlink(missing_ok=True)
             sync(root)

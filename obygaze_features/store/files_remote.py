@@ -174,6 +174,14 @@ class HttpFiles:
             refuse_giants(last - first, f"{self.where}/{name}")
             return b"".join(self._blocks(result, name))
 
+    def read_tagged(self, name: str, most: int) -> tuple[bytes, str]:
+        """Read a file of at most `most` bytes, and the tag by which the server knows these bytes (ETag)."""
+        with asking(self.where, name):
+            result = self._get(name, 0, None)
+            if (size := result.meta["size"]) > most:
+                raise StoreError(f"{self.where}/{name}: {size} bytes are more than it may have ({most})")
+            return b"".join(self._blocks(result, name)), result.meta["e_tag"] or ""
+
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks as they come."""
         with asking(self.where, name):

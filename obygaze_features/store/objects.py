@@ -4,14 +4,18 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import local_path, open_binary, write_whole
+from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
+from obygaze_features.locks import locked
 from obygaze_features.store.files_remote import (
     STEP,
+    HttpFiles,
     HubFiles,
     as_url,
     asking,
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
 FIRST_WAIT_S = 0.1
+LOST_ON_HUB = (409, 412)
+"""What the Hub answers if the parent commit is no longer the last one."""
 
 Count = Callable[[str, int, int], None]
 """Called with (name, its size so far, new bytes)."""
@@ -111,41 +117,125 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
     return FolderFiles(local_path(place), links=links) if url is None else open_url(url)
 
 
-def put_objects(place: Path | str, objects: Mapping[str, bytes]) -> str:
-    """Put small files into a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME, one after the other.
+Change = Callable[[bytes | None], bytes]
+"""Makes the next bytes of a list of the present ones, None if there is none; may refuse."""
 
-    Returns the place; on the Hub with the commit.
+
+def put_listed(place: Path | str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    """Put new files into a folder, S3 or the Hub, and then change the list that names them.
+
+    No change of others is lost: a folder is locked, elsewhere the list is put only if it is still the one
+    that was read, and otherwise read and changed again. New files are never put over others.
+
+    Parameters
+    ----------
+    name, change
+        The list, and what makes its next bytes; called again after a lost race.
+    new
+        Files by name.
+    most
+        Most bytes of a list.
+
+    Returns
+    -------
+    The place; on the Hub with the commit.
 
     Raises
     ------
     StoreError
-        If nothing can be put there.
+        If nothing can be put there, another file is there, or every attempt lost a race.
     """
     url = as_url(place)
-    if url is None:
-        folder = local_path(place)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in objects.items():
-            write_whole(folder / name, data)
-        return str(folder)
-    if url.startswith("s3://"):
-        store = connect(url)
-        import obstore  # noqa: PLC0415 - obygaze[remote], which `connect` asks for
+    for attempt in range(ATTEMPTS):
+        time.sleep(FIRST_WAIT_S * (2**attempt - 1))
+        with suppress(_LostRace):
+            if url is None:
+                return _put_in_folder(local_path(place), name, change, new, most)
+            return (_put_on_s3 if url.startswith("s3://") else _put_on_hub)(url, name, change, new, most)
+    raise StoreError(f"{place}: others changed {name} each time that it was to be changed: push again")
 
-        for name, data in objects.items():
-            with asking(url, name):
-                obstore.put(store, name, data)
-        return url
+
+class _LostRace(Exception):  # noqa: N818 - it is no error for users
+    """Another process put something since the list was read."""
+
+
+def _other(place: object, name: str) -> StoreError:
+    return StoreError(f"{place}/{name}: another file is there, and none is replaced: choose another version")
+
+
+def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    make_folder(folder)
+    with locked(folder, wait=True):
+        is_there = (folder / name).is_symlink() or (folder / name).exists()
+        listing = change(read_bytes(folder / name, most, within=folder) if is_there else None)
+        for other, data in new.items():
+            try:
+                write_once(folder / other, data)
+            except FileExistsError:
+                if read_bytes(folder / other, len(data) + 1, within=folder) != data:
+                    raise _other(folder, other) from None
+        write_whole(folder / name, listing)
+    return str(folder)
+
+
+def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    store = connect(url)
+    import obstore  # noqa: PLC0415 - obygaze[remote], which `connect` asks for
+    from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - the same
+
+    files = HttpFiles(url, name, store)
+    try:
+        known, tag = files.read_tagged(name, most)
+    except FileNotFoundError:
+        known, tag = None, ""
+    listing = change(known)
+    for other, data in new.items():
+        with asking(url, other):
+            try:
+                obstore.put(store, other, data, mode="create")
+            except AlreadyExistsError:
+                if files.size(other) != len(data) or files.read(other) != data:
+                    raise _other(url, other) from None
+    with asking(url, name):
+        try:
+            obstore.put(store, name, listing, mode={"e_tag": tag} if tag else "create")
+        except (AlreadyExistsError, PreconditionError):
+            raise _LostRace from None
+    return url
+
+
+def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
     target, api = begin_push(url)
     from huggingface_hub import CommitOperationAdd  # noqa: PLC0415 - obygaze[remote], as `begin_push` asks
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - the same
 
     with asking_hub(url):
-        done = api.create_commit(
-            target.repository,
-            [CommitOperationAdd(target.folder + name, data) for name, data in objects.items()],
-            repo_type="dataset",
-            commit_message=f"add {', '.join(objects)}",
-        )
+        files = replace(target, commit=api.dataset_info(target.repository).sha or "")
+
+    def known(wanted: str, most: int) -> bytes | None:
+        try:
+            if files.size(wanted) > most:
+                raise StoreError(f"{url}/{wanted}: larger than it may be")
+            return files.read(wanted)
+        except FileNotFoundError:
+            return None
+
+    objects = {**new, name: change(known(name, most))}
+    if other := next((o for o, data in new.items() if known(o, len(data)) not in (None, data)), None):
+        raise _other(url, other)
+    with asking_hub(url):
+        try:
+            done = api.create_commit(
+                target.repository,
+                [CommitOperationAdd(target.folder + each, data) for each, data in objects.items()],
+                repo_type="dataset",
+                commit_message=f"add {', '.join(objects)}",
+                parent_commit=files.commit,
+            )
+        except HfHubHTTPError as error:
+            if error.response.status_code in LOST_ON_HUB:
+                raise _LostRace from None
+            raise
     return replace(target, commit=done.oid).where
 
 

@@ -184,7 +184,7 @@ class Decisions:
             sheet_line(columns),
             *(sheet_line([row.get(column, "") for column in columns]) for row in rows),
         ]
-        write_whole(self.folder / name, "".join(lines))
+        write_whole(self.folder / name, "".join(lines), links=False)  # a stranger's folder
         self.rows[name] = rows
 
 

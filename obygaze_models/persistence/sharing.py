@@ -1,28 +1,26 @@
 """Share models as stores are shared: push into a list, verify a list, pull from it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
-from obygaze_features.door import read_bytes
+from obygaze_features.door import MOST_TOML, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     NO_LICENCE,
     PARTIAL_SUFFIX,
     file_sha256,
     local_path,
-    make_folder,
     naming,
     remove_tree,
+    sha256_of,
     sync,
 )
-from obygaze_features.locks import alone_in, locked
-from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.objects import download_file, files_in, put_objects
+from obygaze_features.locks import alone_in
+from obygaze_features.store.objects import download_file, files_in, put_listed
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
 from obygaze_models.persistence.zoo_list import (
@@ -32,6 +30,7 @@ from obygaze_models.persistence.zoo_list import (
     entry_of,
     find_entry,
     is_name,
+    parse_list,
     read_entry,
     read_page,
     read_zoo,
@@ -77,35 +76,28 @@ def push_model(
             f"{name}: no licence is recorded in the model, without one others may not use it; "
             "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
         )
-    entry = entry_of(file.card, data, name, version)
+    entry = entry_of(file.card, data, name, version, "0" * 64)
+    page = model_page(entry, file, notes).encode("utf-8")
+    entry = msgspec.structs.replace(entry, page_sha256=sha256_of(page))
     try:
         msgspec.convert(msgspec.to_builtins(entry), Entry)
     except msgspec.ValidationError as error:
         raise ModelError(f"{entry.label}: can't be listed: {error}") from None
-    with _alone(zoo):
-        listed = read_zoo(zoo, missing_ok=True)
-        if any(each.label == entry.label and each.sha256 != entry.sha256 for each in listed):
+
+    def added(listing: bytes | None) -> bytes:
+        listed = [] if listing is None else parse_list(listing, zoo)
+        if any(each.label == entry.label and each != entry for each in listed):
             raise ModelError(
-                f"{zoo}: another model is {entry.label} there, and a version is never replaced: "
-                "give another --version"
+                f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
+                "replaced: give another --version"
             )
-        others = [each for each in listed if each.label != entry.label]
-        page = model_page(entry, file, notes).encode("utf-8")
-        # The list is last: what it names is there.
-        put_objects(zoo, {entry.file: data, entry.page: page, LIST: write_list([*others, entry])})
+        return write_list([*(each for each in listed if each != entry), entry])
+
+    try:
+        put_listed(zoo, LIST, added, {entry.file: data, entry.page: page}, MOST_TOML)
+    except StoreError as error:
+        raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry
-
-
-@contextmanager
-def _alone(zoo: Path | str) -> Iterator[None]:
-    """Hold a folder of models while its list is read, changed and written; other places have no lock."""
-    if as_url(zoo) is not None:
-        yield
-        return
-    folder = local_path(zoo)
-    make_folder(folder)
-    with locked(folder, wait=True):
-        yield
 
 
 def pull_model(
@@ -185,7 +177,7 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
     if not is_name(model):
         where, data = find_bytes(model)
         file = audit(where, data)
-        return file, model_page(entry_of(file.card, data, file.card.model, ""), file, where=model)
+        return file, model_page(entry_of(file.card, data, file.card.model, "", ""), file, where=model)
     place = zoo or default_zoo()
     entry = find_entry(model, read_zoo(place), place)
     file = audit(*read_entry(entry, place))
@@ -262,8 +254,10 @@ def verify_models(zoo: Path | str | None = None) -> list[Verified]:
             where, data = read_entry(entry, place)
             file = audit(where, data)
             construct(file)
-            if entry_of(file.card, data, entry.name, entry.version) != entry:
+            if entry_of(file.card, data, entry.name, entry.version, entry.page_sha256) != entry:
                 problem = f"{where}: its card says otherwise than the list"
+            elif not read_page(entry, place):
+                problem = f"{place}/{entry.page}: is listed, but not there"
         except ModelError as error:
             problem = str(error)
         found.append(Verified(entry, problem))

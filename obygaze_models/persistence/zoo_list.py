@@ -61,6 +61,8 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     name, version : str
     sha256, octets : str, int
         Digest and size of the file.
+    page_sha256 : str
+        Digest of its page.
     title, task, codebook : str
         What it is, and what it answers in whose words.
     reads : list of str
@@ -77,6 +79,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,99}}{END}", description="a name")]
     version: Version
     sha256: Hex64
+    page_sha256: Hex64
     octets: Annotated[int, Meta(ge=1, le=MAX_FILE, description="a file's size")]
     title: SomeText
     task: SomeText
@@ -114,10 +117,8 @@ def default_zoo() -> str:
     return os.environ.get(WHERE) or str(package_files("obygaze_models") / "zoo")
 
 
-def read_zoo(place: Path | str, *, missing_ok: bool = False) -> list[Entry]:
+def read_zoo(place: Path | str) -> list[Entry]:
     """Read the list of a folder or URL, in the order of names and versions.
-
-    Without one it is empty, where that is all right.
 
     Raises
     ------
@@ -125,10 +126,19 @@ def read_zoo(place: Path | str, *, missing_ok: bool = False) -> list[Entry]:
         There is none, or it is not what `model push` writes.
     """
     data = _read_or_none(place, LIST, MOST_TOML)
-    if data is None and missing_ok:
-        return []
     if data is None:
         raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
+    return parse_list(data, place)
+
+
+def parse_list(data: bytes, place: Path | str) -> list[Entry]:
+    """Read a list's bytes, in the order of names and versions.
+
+    Raises
+    ------
+    ModelError
+        It is not what `model push` writes; names the place.
+    """
     try:
         listed = msgspec.convert(parse_toml(data.decode("utf-8")), _List).model
     except (ValueError, msgspec.ValidationError) as error:
@@ -200,18 +210,28 @@ def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
 
 
 def read_page(entry: Entry, place: Path | str) -> str:
-    """Read a model's page; "" without one."""
-    return (_read_or_none(place, entry.page) or b"").decode("utf-8", "replace")
+    """Read a model's page; "" without one.
+
+    Raises
+    ------
+    ModelError
+        It is not the page that was listed.
+    """
+    data = _read_or_none(place, entry.page, MOST_TOML, links=True)
+    if data is not None and sha256_of(data) != entry.page_sha256:
+        raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
+    return (data or b"").decode("utf-8", "replace")
 
 
-def entry_of(card: Card, data: bytes, name: str, version: str) -> Entry:
-    """Make a model's entry of its card and bytes."""
+def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str) -> Entry:
+    """Make a model's entry of its card and bytes, and its page's digest."""
     scores = [score for row in card.metrics if (score := _score(row)) is not None]
     digests = [each["provenance"].get("weights_sha256") for each in card.inputs]
     return Entry(
         name=name,
         version=version,
         sha256=sha256_of(data),
+        page_sha256=page_sha256,
         octets=len(data),
         title=card.title,
         task=card.target["name"],

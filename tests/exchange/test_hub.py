@@ -45,9 +45,14 @@ class HubHandler(Handler):
                 for file in json.loads(body)["files"]
             ]
             self.say({"files": files})
+        elif "/commit/" in path and self.server.beaten:
+            self.server.beaten -= 1
+            self.answer(412, X_Repo_Commit=COMMIT)
         elif "/commit/" in path:
             for line in body.splitlines():
                 entry = json.loads(line)
+                if entry["key"] == "header":
+                    self.server.asked.append(("PARENT", entry["value"].get("parentCommit", ""), ""))
                 if entry["key"] == "file":
                     file = self.server.root / entry["value"]["path"]
                     file.parent.mkdir(parents=True, exist_ok=True)

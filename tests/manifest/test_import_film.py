@@ -201,7 +201,7 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
 def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path, monkeypatch):
     shots = written(tmp_path / "shots.csv", "start_s,end_s\n0,3.5\n")
     (tmp_path / "out").mkdir()
-    write = io.write_new
+    write = io._fill
 
     def full(path, data):
         if b"clip_id" in data:
@@ -210,7 +210,7 @@ def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path
 
     words = (wrestling, "--window", 4, "--shots", shots, "--out", tmp_path / "out" / "films.csv")
     with monkeypatch.context() as disk:
-        disk.setattr(io, "write_new", full)
+        disk.setattr(io, "_fill", full)
         assert "No space left" in run(*words)[1]
     assert not any((tmp_path / "out").iterdir())
     assert run(*words)[0] == 0

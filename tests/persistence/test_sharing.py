@@ -10,12 +10,13 @@ import pytest
 import obygaze_models as om
 from obygaze_features.io import sha256_of
 from obygaze_features.store import objects
+from obygaze_features.store.files_remote import HttpFiles
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
 from obygaze_models.persistence.sharing import describe_model, pull_model, push_model, verify_models
 from obygaze_models.persistence.zoo_list import LIST, default_zoo, find_entry, read_zoo
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
-from tests.exchange.test_hub import HubHandler
+from tests.exchange.test_hub import COMMIT, HubHandler
 from tests.planted_models import corpus, make_shelf
 from tests.process import python
 from tests.store.serving import serving
@@ -203,7 +204,7 @@ def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
 
 def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept, tmp_path, monkeypatch):
     paths, _ = kept
-    begun, go_on, real = threading.Event(), threading.Event(), sharing.put_objects
+    begun, go_on, real = threading.Event(), threading.Event(), objects.write_once
     failed = []
 
     def slow(*arguments):
@@ -217,7 +218,7 @@ def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept
         except ModelError as error:
             failed.append(str(error))
 
-    monkeypatch.setattr(sharing, "put_objects", slow)
+    monkeypatch.setattr(objects, "write_once", slow)
     others = [
         threading.Thread(target=push, args=words) for words in (("linear", "a"), ("mlp", "b"), ("mlp", "a"))
     ]
@@ -247,6 +248,30 @@ def test_what_is_listed_and_is_no_model_gets_no_name(zoo, tmp_path):
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
+def test_a_page_is_the_one_that_was_listed(zoo, kept):
+    page = zoo / "lab-linear-1.0.0.md"
+    page.write_text(page.read_text("utf-8").replace("cc-by-4.0", "cc0-1.0"), "utf-8")
+    assert [each.entry.label for each in verify_models(zoo) if each.problem] == ["lab-linear@1.0.0"]
+    with pytest.raises(ModelError, match=page.name):
+        describe_model("lab-linear", zoo)
+    with pytest.raises(ModelError):  # nor is it replaced by a push
+        push_model(kept[0]["linear"], zoo, "lab-linear", notes="**Length alone does as well.**")
+    page.unlink()
+    assert [each.entry.label for each in verify_models(zoo) if each.problem] == ["lab-linear@1.0.0"]
+    push_model(kept[0]["linear"], zoo, "lab-linear", notes="**Length alone does as well.**")
+    assert page.is_file()
+    with pytest.raises(ModelError):
+        push_model(kept[0]["linear"], zoo, "lab-linear", notes="For hiring.")
+
+
+def test_a_version_whose_file_is_there_unlisted_is_not_replaced(zoo, kept):
+    (other := zoo / "new-1.0.0.model").write_bytes(b"of a push that was killed, or of another tool")
+    with pytest.raises(ModelError, match=other.name):
+        push_model(kept[0]["linear"], zoo, "new")
+    assert b"killed" in other.read_bytes()
+    assert "new" not in (zoo / LIST).read_text("utf-8")
+
+
 # --- elsewhere
 # ---------------------------------------------------------------------------
 @pytest.mark.usefixtures("bucket")
@@ -257,6 +282,29 @@ def test_a_list_on_s3(kept, tmp_path):
     assert [entry.label for entry in read_zoo(place)] == ["linear@1.0.0", "mlp@1.0.0"]
     assert pull_model("mlp", tmp_path, zoo=place).read_bytes() == kept[0]["mlp"].read_bytes()
     assert [each.problem for each in verify_models(place)] == ["", ""]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_push_to_s3_that_lost_a_race_repeats_or_refuses(kept, monkeypatch):
+    place, read = "s3://bucket/raced", HttpFiles.read_tagged
+    paths, waiting = kept[0], [("linear", "b", "1.0.0"), ("linear", "c", "1.0.0")]
+
+    def beaten(files, name, most):
+        try:
+            return read(files, name, most)
+        finally:
+            if waiting:  # another push ends between this one's reading and its writing
+                model, *words = waiting.pop()
+                push_model(paths[model], place, *words)
+
+    monkeypatch.setattr(HttpFiles, "read_tagged", beaten)
+    push_model(paths["mlp"], place, "a")
+    assert [entry.label for entry in read_zoo(place)] == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
+    waiting.append(("linear", "d", "1.0.0"))
+    with pytest.raises(ModelError):
+        push_model(paths["mlp"], place, "d")
+    assert [each.problem for each in verify_models(place)] == [""] * 4
+    assert om.load_model("d", zoo=place).card.model == "linear"
 
 
 CLIENT = """
@@ -273,8 +321,11 @@ def test_a_list_on_the_hub(kept, tmp_path):
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
     with serving(tmp_path / "hub", HubHandler) as site:
+        site.beaten = 2
         settings = {"HF_ENDPOINT": site.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         done = python("-c", CLIENT, kept[0]["linear"], env={**os.environ, **settings})
+        parents = {place for what, place, _ in site.asked if what == "PARENT"}
+    assert (site.beaten, parents) == (0, {COMMIT})
     assert done.stdout.split() == ["linear@1.0.0", "linear"]
     assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == [
         "linear-1.0.0.md", "linear-1.0.0.model", LIST

@@ -23,6 +23,8 @@ class Site(ThreadingHTTPServer):
         Path endings of the files that are gone.
     asked
         (method, path, range) of every request.
+    beaten
+        How many commits lose against another.
     sent
         Bytes of bodies, counted before they are sent: whoever got one may ask how many there were.
     """
@@ -37,7 +39,7 @@ class Site(ThreadingHTTPServer):
         self.flips: set[str] = set()
         self.lost: set[str] = set()
         self.asked: list[tuple[str, str, str]] = []
-        self.sent = 0
+        self.sent = self.beaten = 0
         self._lock = threading.Lock()
 
     def count(self, octets: int) -> None:
