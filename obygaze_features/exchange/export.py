@@ -205,7 +205,7 @@ class _Sink(FileIO):
 @contextmanager
 def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
     """Write a new HDF5 file atomically. The same data give the same bytes."""
-    with new_file(path) as work, _Sink(work, "x+") as sink:
+    with new_file(path) as work, _Sink(work, "w+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink
         sink.check()
