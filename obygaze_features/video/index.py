@@ -229,7 +229,11 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         time_s = seconds(line.ticks[shown].tolist(), source)
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    guessed = "" if unique or line is None else "not every picture has a time of its own: some are estimates"
+    guessed = (
+        ""
+        if unique or note or line is None
+        else "not every picture has a time of its own: some are estimates"
+    )
     edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
     first, offset = ([0], [0]) if line is None else (line.first, line.offset)
     joined = f"times start again or jump: {len(first)} parts are put one after the other"
