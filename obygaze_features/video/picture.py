@@ -164,7 +164,7 @@ class Converter:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             rgb = np.repeat(tags.levels[grey][..., None], 3, axis=2)
         else:
-            # At full precision, planes take a quarter less time than rgb24 gets on pictures, and bits are equal.
+            # At full precision planes take less time than rgb24, and their bits are equal.
             kind, how = ("gbrp", EXACT) if tags.exact else ("rgb24", None)
             rgb = self._reformatter.reformat(frame, format=kind, interpolation=how, threads=1).to_ndarray()
         if tags.alpha:
