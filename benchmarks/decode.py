@@ -1,4 +1,4 @@
-"""Time to get 32 evenly spread frames of clips, and spans and windows of films: ours against other readers.
+"""Time to get 32 evenly spread frames of clips, spans and windows of films, and to convert frames to RGB.
 
     python benchmarks/decode.py [--videos FOLDER] [--seconds 60] [--repeats 3] [--only hevc films] [--check]
     python benchmarks/decode.py --clips VIDEO...      measures videos of your own
@@ -13,6 +13,7 @@ others on the machine only add to it.
 """
 
 import ctypes
+import importlib
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from typing import Any
 import av
 import decord
 import numpy as np
+from av.video.reformatter import VideoReformatter
 from decode_clips import CLIPS, VIDEOS, make, repeat
 from measure import arguments, in_turn, show, verdict
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import decode as sparse
 from obygaze_features.video import index as video_index
 from obygaze_features.video import read_frames, read_windows, uniform
+from obygaze_features.video.picture import Converter
 
 FRAMES = 32
 AT_LEAST: dict[str, tuple[str, float]] = {
@@ -49,6 +52,9 @@ FILMED = ("hevc.mp4", "h264.mp4")
 """Clips that films are made of."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+
+MOST_CONVERSION = {"yuv420p": 1.1, "nv12": 1.7, "yuv420p10le": 1.7, "yuv422p10le": 1.7, "yuv420p12le": 1.7}
+"""The format of a frame, and the most that its conversion to RGB may take, in times swscale's default."""
 
 LOSSY = (decord.DECORDError, RuntimeError)
 
@@ -79,6 +85,43 @@ def by_pyav(path: Path) -> None:
 
 
 READERS: dict[str, Callable[[Path], None]] = {"ours": ours, "decord": by_decord, "PyAV": by_pyav}
+
+
+def add_torchcodec() -> str:
+    """Add torchcodec to the readers; say why if it cannot be loaded (it needs shared libraries of FFmpeg)."""
+    try:
+        decoders = importlib.import_module("torchcodec.decoders")
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"torchcodec is left out: {str(error).splitlines()[0]}"
+
+    def by_torchcodec(path: Path) -> None:
+        reader = decoders.VideoDecoder(str(path), num_ffmpeg_threads=1, dimension_order="NHWC")
+        count = reader.metadata.num_frames
+        reader.get_frames_at([i * count // FRAMES for i in range(FRAMES)]).data.numpy()
+
+    READERS["torchcodec"] = by_torchcodec
+    return ""
+
+
+def conversion_table(repeats: int) -> list[dict[str, Any]]:
+    """Measure what the conversion of frames of 1920 x 1080 costs, against swscale's default."""
+    y, x = np.mgrid[:1080, :1920]
+    waves = [120 + 90 * np.sin(x / 97 + y / 210), 120 + 80 * np.cos(y / 133), 90 + 70 * np.sin((x + y) / 150)]
+    grain = np.random.default_rng(0).normal(0, 3, (1080, 1920, 3))
+    picture = av.VideoFrame.from_ndarray((np.stack(waves, axis=-1) + grain).clip(0, 255).astype(np.uint8))
+    rows = []
+    for name, most in MOST_CONVERSION.items():
+        frame, convert, plain = picture.reformat(format=name), Converter(), VideoReformatter()
+        works: dict[str, Callable[[], object]] = {
+            "ours": lambda frame=frame, convert=convert: [convert(frame) for _ in range(20)],
+            "swscale": lambda frame=frame, plain=plain: [
+                plain.reformat(frame, format="rgb24", threads=1).to_ndarray() for _ in range(20)
+            ],
+        }
+        took = milliseconds(works, repeats)
+        ratio = took["ours"] / took["swscale"]
+        rows.append({"what": f"20 frames of {name}"} | took | {"ratio": ratio, "at most": most})
+    return rows
 
 
 def keep_memory() -> None:
@@ -188,6 +231,8 @@ def main() -> None:
         __doc__, videos=VIDEOS, seconds=60, repeats=3, only=[*codecs, FILMS], clips=[Path()], check=False
     )
     keep_memory()
+    if missing := add_torchcodec():
+        print(missing)
     with tempfile.TemporaryDirectory() as name:
         folder, films = Path(name), FILMS in asked.only
         names = [each for each in CLIPS if Path(each).stem.partition("-")[0] in asked.only]
@@ -202,6 +247,8 @@ def main() -> None:
         show(rows)
         spans = films_table(folder, asked.repeats) if films else []
         show(spans)
+    conversions = [] if own else conversion_table(asked.repeats)
+    show(conversions)
     wrong = [
         f"{row['clip']}: frames that decoding everything does not give" for row in rows if not row["equal"]
     ]
@@ -209,7 +256,11 @@ def main() -> None:
         reader, goal = AT_LEAST[row["clip"]]
         if row[f"to {reader}"] < goal:
             wrong.append(f"{row['clip']}: {row[f'to {reader}']:.2f} times {reader}, {goal} asked")
-    wrong += [f"{row['what']}: {row['ratio']:.2f}" for row in spans if row["ratio"] > row["at most"]]
+    wrong += [
+        f"{row['what']}: {row['ratio']:.2f}"
+        for row in [*spans, *conversions]
+        if row["ratio"] > row["at most"]
+    ]
     verdict(wrong, check=asked.check)
 
 
