@@ -56,13 +56,8 @@ def holds(words: Sequence[str], label: Sequence[str]) -> bool:
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 
-def prepare(captions: Sequence[Row], **how: Any) -> dict[str, Any]:
-    """Take the texts of the captions."""
-    return how | {"captions": [row["caption"] for row in captions]}
-
-
 @audited("cooc")
-def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | None = None) -> Finding:
+def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | None = None) -> Finding:
     """Count captions that name a gender, over all and object by object.
 
     A caption that names both genders counts for both; it is counted apart too, as are those with the plurals
@@ -71,7 +66,7 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     Parameters
     ----------
     captions
-        Texts.
+        Rows with a caption.
     objects
         Labels, of one or several words.
     model
@@ -85,7 +80,8 @@ def audit_cooc(captions: Sequence[str], objects: Sequence[str], *, model: str | 
     refuse_unknown(model, TOTALS)
     refuse_twins(objects, "the list of objects has twice:")
     known = [
-        (words := tokens(caption), named(caption), bool(set(PLURALS) & set(words))) for caption in captions
+        (words := tokens(row["caption"]), named(row["caption"]), bool(set(PLURALS) & set(words)))
+        for row in captions
     ]
     rows: list[dict[str, Any]] = []
     for label in (ALL, *objects):

@@ -7,7 +7,6 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +40,12 @@ Mode = Literal["gs", "ge"]
 
 LabelsMode = Literal["each", "joined"]
 """How an image with several objects counts: the mean over them, or their labels joined into one."""
+
+
+ScoredObject = Mapping[str, Any]
+"""One object beside one caption with a gender in it: the caption's id, image and text; the object's `label`;
+the `gender` that the scored text names; what the caption itself is `named`, a gender or "masked"; `distance`,
+the poster's Gender Object Distance, the cosine similarity of text and label; `score`, the revised belief."""
 
 
 def needed_texts(
@@ -166,7 +171,7 @@ def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _scored(
     row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode
-) -> tuple[dict[str, Any], list["ScoredObject"]]:
+) -> tuple[dict[str, Any], list[ScoredObject]]:
     """Make a caption's row, and list its objects with each gender that was scored; none if it is left out."""
     own, variants = named(row["caption"]), _variants(row["caption"], mode)
     gender = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
@@ -180,10 +185,10 @@ def _scored(
             revised = [scorer.revised(text, one) for one in chosen]
             scores[variant] = math.fsum(belief for _, belief in revised) / len(revised)
             if variant or len(own) == 1:
-                known = (row["caption_id"], row["image_id"], row["caption"])
+                about = {name: row[name] for name in KEPT} | {"gender": variant or own[0], "named": gender}
                 parts += [
-                    ScoredObject(*known, one.label, variant or own[0], gender, *pair)
-                    for one, pair in zip(chosen, revised, strict=True)
+                    about | {"label": one.label, "distance": distance, "score": score}
+                    for one, (distance, score) in zip(chosen, revised, strict=True)
                 ]
     except AuditError as error:
         left_out, scores, parts = str(error), {}, []
@@ -232,34 +237,6 @@ def _summary(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -
 
 # --- by object
 # ---------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ScoredObject:
-    """One object beside one caption with a gender in it.
-
-    Attributes
-    ----------
-    caption_id, image_id, caption : str
-    label : str
-    gender : {"man", "woman"}
-        That the scored text names.
-    named : str
-        What the caption itself names: a gender, or "masked".
-    distance : float
-        The poster's Gender Object Distance: the cosine similarity of text and label.
-    score : float
-        The revised belief.
-    """
-
-    caption_id: str
-    image_id: str
-    caption: str
-    label: str
-    gender: Gender
-    named: str
-    distance: float
-    score: float
-
-
 def by_object(
     parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
 ) -> list[dict[str, Any]]:
@@ -279,21 +256,21 @@ def by_object(
     A row for each object: mean distances and scores, `to_man` by their sums and, where captions were scored
     with both genders, by the captions whose own gender has the larger score.
     """
-    labels = dict.fromkeys(part.label for part in parts)
+    labels = dict.fromkeys(part["label"] for part in parts)
     held: dict[str, set[str]] = {label: {label} for label in labels}
     if objects is not None:
         held = {name: {label for label in labels if holds(tokens(label), tokens(name))} for name in objects}
     printed = TOTALS[model] if model else None
     rows = []
     for name, of_labels in held.items():
-        own = [part for part in parts if part.label in of_labels]
-        of = {gender: [part for part in own if part.gender == gender] for gender in GENDERS}
-        sums = {gender: math.fsum(part.score for part in scored) for gender, scored in of.items()}
+        own = [part for part in parts if part["label"] in of_labels]
+        of = {gender: [part for part in own if part["gender"] == gender] for gender in GENDERS}
+        sums = {gender: math.fsum(part["score"] for part in scored) for gender, scored in of.items()}
         correct = _correct(own)
         rows.append(
-            {"object": name, "n_captions": len({part.caption_id for part in own})}
-            | {f"distance_{gender}": _mean([part.distance for part in of[gender]]) for gender in GENDERS}
-            | {f"gs_{gender}": _mean([part.score for part in of[gender]]) for gender in GENDERS}
+            {"object": name, "n_captions": len({part["caption_id"] for part in own})}
+            | {f"distance_{gender}": _mean([part["distance"] for part in of[gender]]) for gender in GENDERS}
+            | {f"gs_{gender}": _mean([part["score"] for part in of[gender]]) for gender in GENDERS}
             | {"to_man": share(sums["man"], sums["woman"]), "to_woman": share(sums["woman"], sums["man"])}
             | {f"n_correct_{gender}": correct[gender] for gender in GENDERS}
             | {"to_man_by_n_correct": share(correct["man"], correct["woman"])}
@@ -307,7 +284,7 @@ def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
     """Count the captions beside an object whose own gender has the larger score of both; a tie is man."""
     scores: dict[tuple[str, str], dict[Gender, float]] = {}
     for part in parts:
-        scores.setdefault((part.caption_id, part.named), {})[part.gender] = part.score
+        scores.setdefault((part["caption_id"], part["named"]), {})[part["gender"]] = part["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
     for (_, own), both in scores.items():
         if len(both) == len(GENDERS):
@@ -341,11 +318,12 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     """
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
-        pairs.setdefault((part.caption_id, part.label), {})[part.gender] = part
+        pairs.setdefault((part["caption_id"], part["label"]), {})[part["gender"]] = part
     ratios = {
         key: ratio
         for key, both in pairs.items()
-        if len(both) == len(GENDERS) and (ratio := share(both["man"].score, both["woman"].score)) is not None
+        if len(both) == len(GENDERS)
+        and (ratio := share(both["man"]["score"], both["woman"]["score"])) is not None
     }
     ordered = sorted(ratios, key=lambda key: (ratios[key], key))
     men = [key for key in ordered[::-1] if ratios[key] > 0.5]
@@ -356,10 +334,10 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
         free = [key for key in keys if key not in chosen]
         chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
     return [
-        {"nearest_to": kind, "visual": pairs[key]["man"].label}
-        | {name: getattr(pairs[key]["man"], name) for name in ("caption", "caption_id", "image_id")}
-        | {f"distance_{gender}": pairs[key][gender].distance for gender in GENDERS}
-        | {f"gs_{gender}": pairs[key][gender].score for gender in GENDERS}
+        {"nearest_to": kind, "visual": pairs[key]["man"]["label"]}
+        | {name: pairs[key]["man"][name] for name in ("caption", "caption_id", "image_id")}
+        | {f"distance_{gender}": pairs[key][gender]["distance"] for gender in GENDERS}
+        | {f"gs_{gender}": pairs[key][gender]["score"] for gender in GENDERS}
         for key, kind in chosen.items()
     ]
 

@@ -6,8 +6,7 @@ sum to 1, and some label has the largest one whether its object is there or not.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,11 +47,6 @@ def needed_texts(objects: Sequence[str], prompt: str) -> list[str]:
     return list(prompts(objects, prompt).values())
 
 
-def prepare(texts: Embeddings, **how: Any) -> dict[str, Any]:
-    """Name the ids of the texts: what `audit_objects` takes."""
-    return how | {"texts": texts, "text_ids": texts.text_ids()}
-
-
 def probabilities(
     images: NDArray[np.float64], labels: NDArray[np.float64], scale: float = SCALE
 ) -> NDArray[np.float64]:
@@ -73,7 +67,6 @@ def probabilities(
 def audit_objects(
     images: Embeddings,
     texts: Embeddings,
-    text_ids: Mapping[str, str],
     objects: Sequence[str],
     *,
     prompt: str = PROMPT,
@@ -87,8 +80,6 @@ def audit_objects(
     ----------
     images, texts
         Of one space.
-    text_ids
-        Text -> its id in the text store.
     objects
         All labels, which compete.
     prompt
@@ -106,7 +97,7 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    wanted = needed_texts(objects, prompt)
+    wanted, text_ids = needed_texts(objects, prompt), texts.text_ids()
     if absent := [text for text in wanted if text not in text_ids]:
         raise AuditError(
             f"{texts.where} lacks {len(absent)} of the {len(wanted)} prompts, the first {absent[0]!r}: "

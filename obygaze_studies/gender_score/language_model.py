@@ -13,45 +13,28 @@ from obygaze_features.backbones import Compute, Weights, load_network
 from obygaze_features.errors import BackboneError
 
 
-@dataclass(frozen=True, slots=True)
-class TokenProbabilities:
-    """Four reductions of the probabilities p_1 to p_n of a text's n tokens.
+def reduce(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
+    """Reduce the log probabilities of a text's n tokens, p_1 to p_n, in four ways.
 
-    Attributes
-    ----------
-    n_tokens : int
-        Number of tokens, end token included.
-    lm_mean : float
-        (p_1 + ... + p_n) / n, the prior of the Gender Score (Sabir and Padró, 2023).
-    lm_prod : float
-        p_1 ... p_n, the probability of the text; for long texts it may underflow to 0.
-    lm_gmean : float
-        The n-th root of lm_prod, the inverse of the perplexity.
-    lm_hmean : float
-        n / (1/p_1 + ... + 1/p_n).
+    Returns
+    -------
+    dict of str to number
+        `n_tokens`, end token included; `lm_mean`, (p_1 + ... + p_n) / n, the prior of the Gender Score (Sabir
+        and Padró, 2023); `lm_prod`, p_1 ... p_n, the probability of the text, which may underflow to 0;
+        `lm_gmean`, its n-th root, the inverse of the perplexity; `lm_hmean`, n / (1/p_1 + ... + 1/p_n).
     """
-
-    n_tokens: int
-    lm_mean: float
-    lm_prod: float
-    lm_gmean: float
-    lm_hmean: float
-
-
-def reduce(log_probabilities: NDArray[np.float64]) -> TokenProbabilities:
-    """Reduce the log probabilities of a text's tokens, [n]."""
     n = len(log_probabilities)
     total = math.fsum(log_probabilities)
     # 1/p overflows for tiny p, so the largest term is factored out of the sum.
     least = float(log_probabilities.min())
     inverse = math.fsum(np.exp(least - log_probabilities))
-    return TokenProbabilities(
-        n,
-        lm_mean=math.fsum(np.exp(log_probabilities)) / n,
-        lm_prod=math.exp(total),
-        lm_gmean=math.exp(total / n),
-        lm_hmean=n * math.exp(least) / inverse,
-    )
+    return {
+        "n_tokens": n,
+        "lm_mean": math.fsum(np.exp(log_probabilities)) / n,
+        "lm_prod": math.exp(total),
+        "lm_gmean": math.exp(total / n),
+        "lm_hmean": n * math.exp(least) / inverse,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +85,7 @@ class LanguageModel:
             )
         return ids
 
-    def score(self, texts: Sequence[tuple[int, ...]]) -> list[TokenProbabilities]:
+    def score(self, texts: Sequence[tuple[int, ...]]) -> list[dict[str, int | float]]:
         """Score texts of one length together, each as `tokens` gives it.
 
         Texts of one length need no padding. The batch size affects a score only through the matrix library:

@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,7 +159,7 @@ def measure_priors(
             lines.append(identity)
         for number, batch in enumerate(batches):
             if number not in finished:
-                values = [asdict(score) for score in model.score([ids for _, ids in batch])]
+                values = model.score([ids for _, ids in batch])
                 lines.append({"batch": number, "values": values}, force=False)
                 finished[number] = values
             scores |= {text: score for (text, _), score in zip(batch, finished[number], strict=True)}

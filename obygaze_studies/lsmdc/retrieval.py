@@ -86,12 +86,6 @@ def in_words(measures: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
 
 
-def text_to_video_r1(measures: Mapping[str, Any]) -> float:
-    """Return the epoch selection criterion: published text-to-video R@1, in percent."""
-    value: float = measures["published"]["text_to_video"]["R@1"]
-    return value
-
-
 def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
     """Measure retrieval in both directions, as published and tie-safe.
 

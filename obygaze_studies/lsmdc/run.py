@@ -23,7 +23,7 @@ from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, j
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
-from obygaze_studies.lsmdc.retrieval import evaluate, in_words, text_to_video_r1
+from obygaze_studies.lsmdc.retrieval import evaluate, in_words
 from obygaze_studies.lsmdc.samples import (
     LEFT_OUT,
     Pairs,
@@ -318,8 +318,9 @@ class Training:
         epoch = self.position.epoch
         measures = self._measure("validation", epoch)
         best = self.position.best_epoch
-        r1 = text_to_video_r1(measures)
-        if best < 0 or r1 >= text_to_video_r1(self.position.measures[best]):
+        # The criterion is published text-to-video R@1.
+        r1 = [each["published"]["text_to_video"]["R@1"] for each in (*self.position.measures, measures)]
+        if best < 0 or r1[-1] >= r1[best]:
             best = epoch
         at = replace(
             self.position,

@@ -13,7 +13,7 @@ from scipy.special import expit
 from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
-from obygaze_models.dataset import Dataset, Exclusion, Features, Pool, load_dataset
+from obygaze_models.dataset import Dataset, Exclusion, load_dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.models import (
     BUILTIN_MODELS,
@@ -63,19 +63,12 @@ class DevAndTest:
     pretrained: bool | None
 
 
-def load_sides(
-    store: Store,
-    manifest: Manifest,
-    *,
-    backbone: str | None = None,
-    features: Features | None = None,
-    pool: Pool = "mean",
-) -> DevAndTest:
+def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None) -> DevAndTest:
     """Load the features and labels of the dev and the test clips.
 
     Parameters
     ----------
-    store, backbone, features, pool
+    store, backbone
         As `load_dataset` takes them.
     manifest : Manifest
         Of the codebook mediaeval15, with a column split.
@@ -95,7 +88,7 @@ def load_sides(
         )
     clips = of_manifest(manifest)
     refuse_leak(clips)
-    data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool, unlabelled=True)
+    data = load_dataset(store, manifest, backbone=backbone, unlabelled=True)
     split_of = {clip.clip_id: clip.split for clip in clips}
     excluded = {
         side: tuple(exclusion for exclusion in data.excluded if split_of[exclusion.clip_id] == side)

@@ -3,7 +3,7 @@
 import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -241,13 +241,9 @@ def _embedder(texts: TextBackbone, name: str, device: Any) -> Embed:
 
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Image, target text, and the group in which the map is averaged."""
-
-    image_id: str
-    text: str
-    group: str
+PAIR = ("image_id", "text", "group")
+Pair = Mapping[str, str]
+"""image_id, text, and the group in which the map is averaged."""
 
 
 def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
@@ -261,7 +257,7 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     rows = read_rows(path, ["image_id", "text"], unique=["image_id", "text"])
     if unknown := [row["image_id"] for row in rows if row["image_id"] not in images.by_id]:
         raise AuditError(f"{path}: the manifest has no image {unknown[0]!r}")
-    return tuple(Pair(row["image_id"], row["text"], row.get("group", "")) for row in rows)
+    return tuple({"group": ""} | {name: row[name] for name in PAIR if name in row} for row in rows)
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
@@ -276,7 +272,7 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
     """
     texts = [text for _, text in read_texts(path).rows]
     refuse_twins(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
-    return tuple(Pair(clip.clip_id, text, text) for clip in images for text in texts)
+    return tuple({"image_id": clip.clip_id, "text": text, "group": text} for clip in images for text in texts)
 
 
 def gradcam(
@@ -315,7 +311,9 @@ def gradcam(
     importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or HUB[backbone], Compute(device))
-    targets = {text: similarity(embed(text), score) for text in dict.fromkeys(pair.text for pair in wanted)}
+    targets = {
+        text: similarity(embed(text), score) for text in dict.fromkeys(pair["text"] for pair in wanted)
+    }
     about = {**mapped.about, "score": score, "source": SOURCE}
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, wanted, mapped, targets, about, progress=progress)
@@ -362,11 +360,11 @@ def map_pairs(
     records = []
     for row, (pair, frame) in enumerate(_frames(images, pairs)):
         try:
-            live = live_map(mapped, mapped.pixels(frame), targets[pair.text])
+            live = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
         except BackboneError as error:
-            raise BackboneError(f"image {pair.image_id}, text {pair.text!r}: {error}") from error
+            raise BackboneError(f"image {pair['image_id']}, text {pair['text']!r}: {error}") from error
         raw[row] = enlarged(live.cam, SIDE)
-        records.append({**asdict(pair), "score": live.score, "peak": float(raw[row].max())})
+        records.append({**pair, "score": live.score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))
     return Maps(dict(about), tuple(records), raw)
 
@@ -375,9 +373,9 @@ def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDA
     """Read the image of every pair; consecutive pairs of one image share one read."""
     last, frame = "", None
     for pair in pairs:
-        if frame is None or pair.image_id != last:
-            path = images.video_path(images.by_id[pair.image_id])
+        if frame is None or pair["image_id"] != last:
+            path = images.video_path(images.by_id[pair["image_id"]])
             if path is None:
-                raise ExtractError(f"clip {pair.image_id}: the manifest names no image for it")
-            frame, last = read_frames(path, uniform(1), strict=True).images[0], pair.image_id
+                raise ExtractError(f"clip {pair['image_id']}: the manifest names no image for it")
+            frame, last = read_frames(path, uniform(1), strict=True).images[0], pair["image_id"]
         yield pair, frame

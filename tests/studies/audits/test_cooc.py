@@ -9,13 +9,14 @@ from obygaze_studies.gender_score.cooc import ALL, audit_cooc, share
 from obygaze_studies.gender_score.published_values import OBJECTS, TOTALS
 from tests.files import rows_of
 
-CAPTIONS = [
+TEXTS = [
     "A man riding a motor scooter.",
     "a woman and a man on a motor scooter",
     "a woman with a scooter motor",
     "two men, one motor scooter",
     "a dog",
 ]
+CAPTIONS = [{"caption": text} for text in TEXTS]
 
 
 def cut(part, other):
@@ -34,11 +35,10 @@ def test_words_are_counted_by_caption_and_labels_word_by_word():
 
 def test_the_counts_of_the_first_800_karpathy_captions(shared_data):
     rows = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
-    captions = [row["caption"] for row in rows]
     (whole,) = (
-        row for row in records(audit_cooc(captions, OBJECTS, model="Vilbert").data) if row["object"] == ALL
+        row for row in records(audit_cooc(rows, OBJECTS, model="Vilbert").data) if row["object"] == ALL
     )
-    alone = [f" {one} " for one in captions]
+    alone = [f" {row['caption']} " for row in rows]
     assert whole["man"] == sum(" man " in one for one in alone) == 112
     assert whole["woman"] == sum(" woman " in one for one in alone) == 54
     assert whole["both"] == 9

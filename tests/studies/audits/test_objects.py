@@ -18,9 +18,7 @@ def stores(tmp_path, keep):
     texts = {f"t{place}": text for place, text in enumerate(prompts(OBJECTS).values())}
     vectors = np.eye(4)[:3] + 0.5 * np.eye(4)[1:]
     images = read_embeddings(keep(tmp_path / "images", IMAGES, 7 * vectors))
-    return images, read_embeddings(keep(tmp_path / "texts", texts, np.eye(4))), {
-        text: name for name, text in texts.items()
-    }  # fmt: skip
+    return images, read_embeddings(keep(tmp_path / "texts", texts, np.eye(4), texts=texts))
 
 
 def test_planted_objects_are_found_most_probable_first(stores):
@@ -48,7 +46,7 @@ def test_what_is_improbable_is_left_out_and_counted(stores):
 
 
 def test_mistakes_are_named(stores, tmp_path, keep):
-    images, texts, ids = stores
+    images, texts = stores
     other = read_embeddings(keep(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
     for given, objects, place in (
         (images, (*OBJECTS, "vase"), "a photo of a vase"),
@@ -57,6 +55,6 @@ def test_mistakes_are_named(stores, tmp_path, keep):
         (other, OBJECTS, "another"),
     ):
         with pytest.raises(AuditError, match=place):
-            audit_objects(given, texts, ids, objects)
+            audit_objects(given, texts, objects)
     with pytest.raises(AuditError, match="a photo"):
         prompts(OBJECTS, "a photo")

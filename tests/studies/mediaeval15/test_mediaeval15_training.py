@@ -203,7 +203,7 @@ def test_a_manifest_or_store_of_something_else_is_refused(make_task):
         load_sides(store, manifest.with_clips([]))
     with pytest.raises(TaskError, match="no test clip"):
         load_sides(store, manifest.with_clips([clip for clip in manifest if clip.extras["split"] == "dev"]))
-    with pytest.raises(DatasetError, match="frames"):
-        load_sides(store, manifest, features="frames")
+    with pytest.raises(DatasetError, match="xclip"):
+        load_sides(store, manifest, backbone="xclip")
     with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))
