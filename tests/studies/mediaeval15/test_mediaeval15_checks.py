@@ -103,5 +103,5 @@ def test_a_folder_without_runs_or_a_truth_without_split_can_not_be_checked(tmp_p
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match="empty"):
         check_runs(tmp_path / "empty", CLIPS)
-    with pytest.raises(TaskError, match="split test"):
+    with pytest.raises(TaskError, match="split"):
         check_runs(runs[0], CLIPS[:4])

@@ -90,11 +90,9 @@ def test_any_model_of_the_zoo_is_trained_and_a_baseline_knows_nothing(make_task)
     assert len(set(train_violence(sides, BUILTIN_MODELS["always_positive"])[0].values())) == 1
     calls, _ = train_affect(sides, BUILTIN_MODELS["median_level"])
     assert len(set(calls["arousal"].values())) == 1
-    with pytest.raises(TaskError, match=r"model median_level is not for violence: it is for ordinal"):
+    with pytest.raises(TaskError, match="median_level"):
         train_violence(sides, BUILTIN_MODELS["median_level"])
-    with pytest.raises(
-        TaskError, match="model pcbm_lr reads concepts, and the codebook mediaeval15 has none"
-    ):
+    with pytest.raises(TaskError, match="pcbm_lr"):
         train_violence(sides, BUILTIN_MODELS["pcbm_lr"])
 
 
@@ -201,7 +199,7 @@ def test_a_manifest_or_store_of_something_else_is_refused(make_task):
     store, manifest = make_task()
     with pytest.raises(TaskError, match="split"):
         load_sides(store, manifest.with_clips([]))
-    with pytest.raises(TaskError, match="no test clip"):
+    with pytest.raises(TaskError, match="films"):
         load_sides(store, manifest.with_clips([clip for clip in manifest if clip.extras["split"] == "dev"]))
     with pytest.raises(DatasetError, match="xclip"):
         load_sides(store, manifest, backbone="xclip")
