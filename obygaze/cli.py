@@ -28,9 +28,9 @@ manifest import folder | features.manifest_import:import_folder_ | Import a fold
 manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
 manifest import spans | features.manifest_import:spans | Import annotations, judgements, subtitles, tables.
-manifest import obygaze12 | studies.corpora:obygaze12 | Import ObyGaze12's annotations.
-manifest import mobygaze | studies.corpora:mobygaze | Import MObyGaze's segments.
-manifest import mediaeval15 | studies.corpora:mediaeval15 | Import the clips of MediaEval 2015.
+manifest import obygaze12 | studies.from_tables:obygaze12 | Import ObyGaze12's annotations.
+manifest import mobygaze | studies.from_tables:mobygaze | Import MObyGaze's segments.
+manifest import mediaeval15 | studies.from_tables:mediaeval15 | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
@@ -97,7 +97,7 @@ mobygaze | studies.mobygaze_command:mobygaze | Evaluate modalities and experts o
 audit | studies.from_tables:audit | Audit embeddings, captions and saliency for bias.
 task | | Run benchmark tasks of related papers.
   obygaze task mediaeval15 score --help
-task mediaeval15 | studies.from_tables:mediaeval15 | Run MediaEval 2015 Affective Impact of Movies.
+task mediaeval15 | studies.from_tables:task_mediaeval15 | Run MediaEval 2015 Affective Impact of Movies.
 film | | Score whole films; compare the scores with people.
   obygaze film run film.mkv --model run/pcbm_lr.model --out scored
   obygaze film score run/pcbm_lr.model stores/film --out scored

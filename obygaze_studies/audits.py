@@ -120,8 +120,9 @@ class Audit:
         Title and columns of the table that is shown.
     sentence, source, figure, out : str
         What is said of a `Finding`, where the audit comes from, captions of figure and file.
-    output : {"beside", "folder", "printed"}
-        Whether results are files beside the CSV of --out, files of a folder, if asked for, or an `Answer`.
+    output : {"beside", "folder", "printed", "manifest"}
+        Whether results are files beside the CSV of --out, files of a folder, if asked for, an `Answer`, or an
+        imported manifest.
     needs : mapping of str to sequence of str
         Option -> others that it needs, as NAME or NAME=VALUE.
     one_of : sequence of str
@@ -145,7 +146,7 @@ class Audit:
     sentence: str = ""
     source: str = ""
     figure: str = ""
-    output: Literal["beside", "folder", "printed"] = "beside"
+    output: Literal["beside", "folder", "printed", "manifest"] = "beside"
     out: str = "CSV file of the results; JSON and Markdown go beside it."
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     one_of: Sequence[str] = ()

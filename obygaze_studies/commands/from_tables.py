@@ -3,11 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import click
 
-from obygaze_features.options import json_option, show
+from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import Output, join_options, json_option, show
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
 from obygaze_studies.commands.declared import parameter
 from obygaze_studies.commands.output import ReportOutput, report_output
@@ -61,8 +64,8 @@ def audit() -> None:
     """
 
 
-@click.group(cls=Declared, words="task mediaeval15")
-def mediaeval15() -> None:
+@click.group("mediaeval15", cls=Declared, words="task mediaeval15")
+def task_mediaeval15() -> None:
     """Run MediaEval 2015 Affective Impact of Movies.
 
     \b
@@ -74,11 +77,13 @@ def mediaeval15() -> None:
 def made(words: str, entry: Audit) -> click.Command:
     """Make the command of an entry from its declaration."""
     starts = bool(entry.lists or entry.commands)  # these need less than the audit
-    command: Callable[..., Any] = partial(_run, entry)
+    command: Callable[..., Any] = partial(_import if entry.output == "manifest" else _run, entry)
     command.__name__, command.__doc__ = words, None
     beside = entry.output == "beside"
     figure = bool(beside and entry.figure)
     output = report_output(entry.out, required=beside and not starts, beside=beside, figure=figure)
+    if entry.output == "manifest":
+        output = join_options(manifest_output, videos_option)
     run = json_option(command) if entry.output == "printed" else output(command)
     for option in reversed(entry.options):
         run = parameter(option, required=option.needed and not (option.after or entry.commands))(run)
@@ -128,6 +133,26 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
     for remark in getattr(found, "remarks", ()):
         click.echo(remark, err=True)
     context.exit(getattr(found, "code", 0))
+
+
+def _import(
+    entry: Audit,
+    *,
+    source: Path,
+    output: Output,
+    videos: Path | None,
+    texts: Path | None = None,
+    **how: Any,
+) -> None:
+    refuse_existing(texts, force=output.force)
+    imported = entry.find(source=source, root=folder_for(output), videos=videos, **how)
+    write_imported(imported, output)
+    if texts:
+        rows = [("text_id", "text"), *imported.texts]
+        said = resolve(f"{FINDINGS}:write_rows")(rows, texts, "subtitles", force=output.force)
+        click.echo(said, err=output.as_json)
+    elif imported.texts:
+        click.echo(f"left out {len(imported.texts):,} subtitles: --texts keeps them", err=True)
 
 
 def _check(entry: Audit, given: dict[str, Any]) -> None:

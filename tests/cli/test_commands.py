@@ -459,9 +459,9 @@ manifest stats out/o.csv
 folds out/o.csv --task hn_s --test enhn_s --protocol paper
     0 | LEAKS: 31 to 40 of 103 test clips are in training | 51 clips of the split files are left out
 manifest import mobygaze data/mobygaze --out out/all.csv
-    0 | left out the subtitles of
+    0 | subtitles: --texts keeps them
 manifest import mobygaze data/mobygaze --records speech --texts out/texts.csv --out out/speech.csv
-    0 | texts.csv: subtitles of
+    0 | subtitles kept in out/texts.csv
 """,
     "demo": """
 demo --out in/films.csv

@@ -155,7 +155,7 @@ def test_code_that_lies_beside_a_model_is_not_even_offered_to_be_run(copied):
     auto = {"AutoConfig": "labnet.Config", "AutoModelForCausalLM": "labnet.Model"}
     path = copied(config=json.dumps({"model_type": "labnet", "auto_map": auto}))
     (Path(path) / "labnet.py").write_text("raise SystemExit('it was run')\n", encoding="utf-8")
-    with pytest.raises(BackboneError, match="labnet|tokenizer"):
+    with pytest.raises(BackboneError, match=r"labnet|tokenizer"):
         language_model(path, compute=cpu())
 
 
