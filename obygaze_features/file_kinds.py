@@ -164,3 +164,21 @@ def why_not(found: Path | bytes, wanted: str, remedy: str = "") -> str:
     if kind == UNKNOWN:
         return f"not {wanted}: damaged, or of another format; {remedy or AGAIN}"
     return f"this is {kind.name}, not {wanted}: {kind.remedy or remedy or f'name {wanted}'}"
+
+
+def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:
+    """Say in our words why a parser of JSON or TOML refuses a text: at which line, or what it is instead.
+
+    Parameters
+    ----------
+    error
+        What the parser raised: a text that cannot be decoded, a line that is damaged, or too deep a nesting.
+    wanted
+        What was expected, with its article.
+    """
+    if what(found).name != TEXT or isinstance(error, UnicodeDecodeError):
+        return why_not(found, wanted)
+    line = re.search(r"\bline (\d+)", str(error))
+    if isinstance(error, RecursionError):
+        return f"not {wanted}: nested too deeply"
+    return f"not {wanted}: damaged{f' at line {line[1]}' if line else ''}, or cut short; {AGAIN}"

@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.backbones.weights import read_json
+from obygaze_features.errors import BackboneError, VideoError
 from obygaze_features.file_kinds import (
     HDF5,
     NPY,
@@ -22,8 +24,12 @@ from obygaze_features.file_kinds import (
     TORCH,
     UNKNOWN,
     what,
+    where_damaged,
     why_not,
 )
+from obygaze_features.video.stills import load_still
+from obygaze_models.errors import ModelError
+from obygaze_models.persistence.archive import unpack_archive
 
 
 def bytes_of(write):
@@ -140,3 +146,33 @@ def test_a_table_that_begins_like_a_binary_format_is_text(text):
 def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
     assert what(tmp_path).name == "a folder"
     assert what(b"\0\xff\0\xff") == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'{\n"a": }', "line 2"),
+        (b"[" * 100_000, "deeply"),
+        (b"\xff\xfe\0", "UTF-16"),
+        (POINTER, "git lfs pull"),
+    ],
+)
+def test_a_damaged_text_is_refused_in_our_words(tmp_path, text, said):
+    path = tmp_path / "config.json"
+    path.write_bytes(text)
+    with pytest.raises(BackboneError) as error:
+        read_json(path, dict)
+    assert said in str(error.value)
+    assert not {"Expecting", "delimiter", "recursion", "codec"} & set(str(error.value).split())
+    assert "a list of models" in where_damaged(
+        ValueError("x (at line 3, column 1)"), b"a = ", "a list of models"
+    )
+
+
+def test_pictures_and_models_are_refused_by_what_they_are(tmp_path):
+    for name, data in (("a.jpg", POINTER), ("b.png", b"<!doctype html><html>")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(VideoError, match=r"git lfs pull|log in"):
+            load_still(tmp_path / name)
+    with pytest.raises(ModelError, match="git lfs pull"):
+        unpack_archive(POINTER, "a.model")

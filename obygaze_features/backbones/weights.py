@@ -23,7 +23,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
-from obygaze_features.file_kinds import TEXT, what, why_not
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import NO_LICENCE
 
 Json = TypeVar("Json", dict[str, Any], list[Any])
@@ -337,11 +337,10 @@ def read_json(path: Path, kind: type[Json]) -> Json:
     """
     try:
         document = json.loads(read_text(path), object_hook=_countable)
-    except (ValueError, RecursionError) as error:
-        reason = (
-            f"not readable as JSON ({error})" if what(path).name == TEXT else why_not(path, "a JSON file")
-        )
-        raise BackboneError(f"{path}: {reason}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
+    except ValueError as error:
+        raise BackboneError(f"{path}: {error}") from None
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")
     return document

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -160,19 +161,27 @@ def _encoding(path: Path) -> str:
     return "utf-16" if kind.name == UTF16 else "utf-8-sig"
 
 
-@contextmanager
-def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
+def _csv_rows(path: Path) -> tuple[list[list[str]], str]:
+    """Read the rows that are not empty, the header first, and what stands between their cells."""
     encoding = _encoding(path)
     opened = io.BufferedReader(open_regular(path, MOST_TEXT))
     with io.TextIOWrapper(opened, encoding=encoding, newline="") as file:
         try:
-            delimiter = _delimiter(file.readline())
-            file.seek(0)
-            header, *rows = [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
+            first = file.readline()
+            if not (said := re.match(r'"?sep=(.)', first)):  # Excel's own first line
+                file.seek(0)
+            delimiter = said[1] if said else _delimiter(first)
+            return [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row], delimiter
         except (csv.Error, UnicodeDecodeError) as error:
             raise StoreError(f"{path}: not a UTF-8 table ({error})") from error
-        except ValueError:
-            raise StoreError(f"{path}: empty; expected a header and a row per clip") from None
+
+
+@contextmanager
+def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
+    lines, delimiter = _csv_rows(path)
+    if not lines:
+        raise StoreError(f"{path}: empty; expected a header and a row per clip")
+    header, *rows = lines
     if short := next((n for n, row in enumerate(rows, 2) if len(row) != len(header)), None):
         raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
 

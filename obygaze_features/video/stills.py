@@ -11,6 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
 from obygaze_features.errors import VideoError
+from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
 from obygaze_features.video.source import check_file, naming_file
@@ -120,9 +121,12 @@ def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...
         try:
             image, rotation, mirrored = _load(path)
         except UnidentifiedImageError:
-            raise VideoError(
-                f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged", path
-            ) from None
+            kind = what(path)
+            if kind == UNKNOWN or kind.name.endswith(" picture"):
+                reason = f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
+            else:
+                reason = f"this is no image: {why_not(path, 'a picture')}"
+            raise VideoError(reason, path) from None
         except Image.DecompressionBombError:
             raise VideoError(_too_large("several times"), path) from None
         except VideoError:

@@ -19,6 +19,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from obygaze_features.errors import first_line
+from obygaze_features.file_kinds import why_not
 from obygaze_features.schema import one_of
 from obygaze_features.store.store_files import UNREADABLE
 from obygaze_models.errors import ModelError
@@ -93,6 +94,8 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
             return _read(archive, len(data))
     except _DAMAGED as error:
+        if not data.startswith(b"PK"):
+            raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
         raise ModelError(
             f"{name}: not a whole model file ({first_line(error, 200)}); get it again, or train it again"
         ) from error

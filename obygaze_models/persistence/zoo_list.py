@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from obygaze_features.door import MOST_TOML, parse_toml
 from obygaze_features.errors import StoreError
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text
 from obygaze_features.store.objects import files_in
@@ -141,8 +142,10 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     """
     try:
         listed = msgspec.convert(parse_toml(data.decode("utf-8")), _List).model
-    except (ValueError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+    except ValueError as error:
+        raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
     labels = [entry.label for entry in listed]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ModelError(f"{place}/{LIST}: {twice[0]} is listed twice")

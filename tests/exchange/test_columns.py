@@ -90,6 +90,51 @@ def test_labels_of_the_manifest_are_never_features_and_patterns_must_match():
         choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
 
 
+NAMES = (
+    "label y target class score hn_s fold split year fps duration n_frames frame age shot level2 rating weight valence "
+    "time seed length Label width height count"
+).split()
+"""Of numbers that tables of experiments have beside features."""
+
+
+def excel(frame, path):
+    """Write as Excel does where the comma is decimal."""
+    frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-8-sig")
+
+
+def named(frame, path):
+    """Write as Excel does, with the line that names what is between cells."""
+    path.write_text("sep=;\n" + frame.to_csv(index=False, sep=";", decimal=","), encoding="utf-8")
+
+
+def unicode_text(frame, path):
+    frame.to_csv(path, index=False, sep="\t", encoding="utf-16")
+
+
+FORMS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "excel.csv": excel,
+    "sep.csv": named,
+    "unicode.tsv": unicode_text,
+    "parquet": lambda frame, path: frame.to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_number_of_an_experiment_becomes_a_feature_whatever_the_form(tmp_path, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"a.{form}"
+    for name in NAMES:
+        frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [0.5, 1], name: [1.5, 0], "f1": [2, 3.0]})
+        FORMS[form](frame, path)
+        with pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"), table_items(path, None):
+            pass
+        with table_items(path, None, columns=[f"!{name}"]) as (found, about):
+            assert found["a"].load()[""].tolist() == [0.5, 2]
+            assert name in about["left_out"]
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_label_beside_features_is_refused_by_the_reader_of_each_format(tmp_path, form):
     if form == "parquet":

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
 from obygaze_features.manifest.spans.workbook import Records, read_sheet
 
@@ -168,8 +169,10 @@ class Given:
 
         try:
             return json.loads(self.text, parse_constant=no_number, object_pairs_hook=once)
-        except (ValueError, RecursionError) as error:
-            raise self.error(f"not a well-formed JSON document ({error})") from None
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
+        except ValueError as error:
+            raise self.error(f"not a JSON document: {error}") from None
 
     def xml(self, root: str, what: str) -> Element:
         """Parse it as XML without a document type, so that no entity is expanded; check its root."""
