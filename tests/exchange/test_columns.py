@@ -90,10 +90,23 @@ def test_labels_of_the_manifest_are_never_features_and_patterns_must_match():
         choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
 
 
-NAMES = (
-    "label y target class score hn_s fold split year fps duration n_frames frame age shot level2 rating weight valence "
-    "time seed length Label width height count"
-).split()
+NAMES = [
+    *(
+        "label",
+        "y",
+        "target",
+        "class",
+        "score",
+        "hn_s",
+        "fold",
+        "split",
+        "year",
+        "fps",
+        "duration",
+        "n_frames",
+    ),
+    *("frame", "age", "shot", "level2", "rating", "weight", "valence", "time", "seed", "length", "Label"),
+]
 """Of numbers that tables of experiments have beside features."""
 
 
