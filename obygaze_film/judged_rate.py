@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, count
 from pathlib import Path
 from typing import Final, Literal
@@ -42,6 +43,9 @@ PLACE: Final = "place"
 
 LEAST: Final = 10
 """Minimum number of blind judgements for a rate, unless the film has fewer windows."""
+
+MOST_PAIRS: Final = 100
+"""Pairs of judges whose agreement is computed; of more, so many are drawn."""
 
 MIN_VARIANCE: Final = 1e-12
 """Variance of p below which a model says the same of every cell."""
@@ -175,6 +179,9 @@ def correct_rate(
     estimates = estimate_rate(cells, judged[None], y[None], level=level)
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
+    agreement, n_pairs = _agreements(by_cell)
+    if len(agreement) < n_pairs:
+        notices.append(f"agreement of {len(agreement)} of {n_pairs:,} pairs of judges, drawn at random")
     rate = CorrectedRate(
         model=model.key,
         value=float(estimates.value[0]),
@@ -189,7 +196,7 @@ def correct_rate(
         worth=round(len(judged) * (alone / width) ** 2, 1) if width > 1e-9 else None,
         expected=model.rate.value,
         annotators=sorted({name for votes in by_cell.values() for name in votes if name}),
-        agreement=_agreements(by_cell),
+        agreement=agreement,
     )
     return rate, notices
 
@@ -244,8 +251,10 @@ def judged_cells(
             notices.append(f"left out {lost} judgement{'' if lost == 1 else 's'} {words}")
         return good
 
+    found = cache(cells.find)  # many judge the same windows
+
     def cell_of(clip: Clip) -> int | None:
-        return None if clip.start_s is None or clip.end_s is None else cells.find(clip.start_s, clip.end_s)
+        return None if clip.start_s is None or clip.end_s is None else found(clip.start_s, clip.end_s)
 
     own = kept(judgements, lambda clip: clip.movie == timeline.movie, "of other films")
     own = kept(own, lambda clip: clip.level is not None, "without a level")
@@ -287,19 +296,25 @@ def judged_cells(
     return cells, by_cell, notices
 
 
-def _agreements(by_cell: ByCell) -> list[JudgesAgreement]:
-    """Compare every two annotators on the cells that both judged."""
-    names = sorted({name for votes in by_cell.values() for name in votes if name})
+def _agreements(by_cell: ByCell) -> tuple[list[JudgesAgreement], int]:
+    """Compare every two annotators on the cells that both judged; of many pairs, some drawn at random."""
+    of_judge: dict[str, dict[int, bool]] = {}
+    for cell, own in sorted(by_cell.items()):
+        for name, vote in own.items():
+            of_judge.setdefault(name, {})[cell] = vote
+    of_judge.pop("", None)
+    pairs = [
+        pair for pair in combinations(sorted(of_judge), 2) if of_judge[pair[0]].keys() & of_judge[pair[1]]
+    ]
+    drawn = sorted(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS].tolist())
     agreements = []
-    for one, other in combinations(names, 2):
-        both = [votes for _, votes in sorted(by_cell.items()) if one in votes and other in votes]
-        if not both:
-            continue
-        a, b = (np.array([votes[name] for votes in both]) for name in (one, other))
+    for one, other in (pairs[number] for number in drawn):
+        both = [cell for cell in of_judge[one] if cell in of_judge[other]]
+        a, b = (np.array([of_judge[name][cell] for cell in both]) for name in (one, other))
         found = kappa_interval(a, b)
         known = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
         agreements.append(JudgesAgreement([one, other], len(both), int((a == b).sum()), *known))
-    return agreements
+    return agreements, len(pairs)
 
 
 def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:

@@ -4,7 +4,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,6 @@ MOST = sys.float_info.max
 PROBABILITIES = ("p", "p_low", "p_high")
 TEXTS = ("movie", "level_task", "model", "flags", "status", "detector", "text")
 """Columns that hold text; all others hold numbers."""
-
-
-def judged_files(folders: Iterable[Path], *names: str) -> list[Path]:
-    """Find the files of these names that people's judgements left in scored films' folders."""
-    return [path for folder in folders for name in names if (path := folder / name).is_file()]
 
 
 def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """Represent, read and write a scored film: its rows in time, its shots, and its record."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -230,8 +230,8 @@ def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
     return list(found_films([local_path(folder) for folder in folders]).values())
 
 
-def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
-    """Read scored films like `read_films`, by folder."""
+def found_films(folders: Sequence[Path], tell: Callable[[Path], object] = repr) -> dict[Path, Timeline]:
+    """Read scored films like `read_films`, by folder; `tell` gets each folder before it is read."""
     folder_of: dict[str, Path] = {}
     films = {}
     for folder in folders:
@@ -243,6 +243,7 @@ def found_films(folders: Sequence[Path]) -> dict[Path, Timeline]:
                 "'obygaze film run'"
             )
         for path in places:
+            tell(path)
             film = Timeline.read(path)
             if film.movie in folder_of:
                 raise FilmError(

@@ -190,8 +190,9 @@ def compare(
     from obygaze_features.manifest import find_codebook, import_spans
     from obygaze_film.film_groups import comparison_report, read_facts
     from obygaze_film.page.side_by_side import comparison_page
-    from obygaze_film.scored_files import JUDGEMENTS, judged_files
+    from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import check_folder
 
     if output.out is not None:
@@ -200,9 +201,9 @@ def compare(
     by_folder = found_films(folders)
     timelines, facts = [*by_folder.values()], None
     labels = find_codebook(codebook) if codebook else None
-    files = judged_files(by_folder, JUDGEMENTS)
+    files, notes = judged_files(by_folder, labels, JUDGEMENTS)
     imported = import_spans([*files, *judged], Path(), "judgements", codebook=labels)
-    notes = [*imported.notices]
+    notes += imported.notices
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
         notes += unmatched
@@ -258,14 +259,15 @@ def learn(
     from obygaze_features.manifest import import_spans
     from obygaze_features.screen import progress_bar
     from obygaze_film.learning import learning_report, stores_near
-    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, judged_files
+    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import new_folder, write_report
 
     refuse_existing(output.html, force=output.force)
     films = found_films(folders)
     clips, (corpus,) = read_inputs(manifest, [store])
-    files = judged_files(films, JUDGEMENTS, PASSAGES)
+    files, said = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
     imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
     labelled, notices = under_policy(clips, how["policy"])
     stores = [of.open_store(path) for path in windows]
@@ -275,7 +277,7 @@ def learn(
             learnt = obygaze_film.learn_from_judgements(
                 [*films.values()], imported.manifest, stores, labelled, corpus, progress=progress, **how
             )
-        report = learning_report(replace(learnt, notes=(*imported.notices, *notices, *learnt.notes)))
+        report = learning_report(replace(learnt, notes=(*said, *imported.notices, *notices, *learnt.notes)))
         write_report(report, folder)
         name = learnt.write(folder, [*films.values()], stores, licence)
     finish(report, replace(output, out=None))

@@ -37,8 +37,9 @@ def open_(
 
     FOLDERs are what `obygaze film score` wrote. --film is matched by the file's name, which must be the
     film's in the manifest, unless there is one of each. What you decide is written into the FOLDERs at once:
-    judgements.csv, passages.csv, notes.csv. Only this machine can open the address, and only with the token
-    in it. Stop with Ctrl-C.
+    into ledger/, and from it into judgements.csv, passages.csv, notes.csv. Several people may work on a film,
+    also on machines whose folders are synchronised. Only this machine can open the address, and only once.
+    Stop with Ctrl-C.
 
     \b
     Examples:
@@ -46,16 +47,18 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from obygaze_features.manifest import import_spans
+    from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
-    from obygaze_film.scored_files import JUDGEMENTS, judged_files
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions
     from obygaze_film.workspace.pages import OpenFilm
     from obygaze_film.workspace.server import serve
 
-    found = found_films(folders)
+    def tell(line: object) -> None:
+        click.echo(line, err=True)
+
+    found = found_films(folders, tell=lambda folder: tell(f"reading {folder}"))
     timelines = [*found.values()]
     book = codebook_of(timelines[0].model().codebook, codebook)
     path_of = matched(videos, timelines)
@@ -63,20 +66,21 @@ def open_(
         OpenFilm(number, film, Decisions(folder, film, book), path_of.get(film.movie))
         for number, (folder, film) in enumerate(found.items())
     ]
-    for notice in (notice for film in opened for notice in film.decisions.notices):
-        click.echo(notice, err=True)
-    for film in opened:  # a file that is no video is said before anybody works
+    for film in opened:
+        for notice in film.decisions.notices:
+            tell(notice)
+        film.decisions.notices.clear()
         if film.path is not None and not film.is_playable and film.played is None:
-            click.echo(f"{film.path}: browsers don't play this; the page offers to make a copy", err=True)
+            tell(f"{film.path}: browsers don't play this; the page offers to make a copy")
     facts = read_facts(films, timelines)[0] if films is not None else None
-    addresses = {film.timeline.movie: f"/film/{film.number}/read" for film in opened}
+    addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
 
     def compared() -> str:
-        files = judged_files(found, JUDGEMENTS)
-        judged = import_spans(files, Path(), "judgements", codebook=book).manifest
+        clips = [clip for film in opened for clip in film.decisions.judgements()]
+        judged = Manifest(tuple(clips), Path(), book)
         return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
 
-    compared()  # so is what can't be compared
+    compared()  # what can't be compared is said before anybody works
     serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
 
 

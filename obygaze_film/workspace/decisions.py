@@ -1,44 +1,82 @@
-"""Keep what people decide about a scored film: judgements, own passages and notes, a CSV file of each."""
+"""Keep what people decide about a scored film in its ledger; tables of the decisions are exports of it."""
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from threading import RLock
+from typing import Any, Final
 
-from obygaze_features.io import write_whole
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import ObygazeError
+from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import sheet_line
 from obygaze_features.manifest import (
     BUILTIN,
     CODEBOOK_COLUMN,
     FIELDS,
     SEEN_SCORE,
+    Clip,
     Codebook,
+    Manifest,
     Problems,
+    clip_of,
+    counted,
+    find_codebook,
     read_table,
     repeated_concepts,
 )
+from obygaze_features.manifest import Row as TableRow
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
-from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
+from obygaze_film.rows import SLACK_S
+from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import DRAW, RANDOM
+from obygaze_film.windows_to_judge import DRAW, RANDOM, choose_next
+from obygaze_film.workspace.ledger import ID, LEDGER, Ledger, Line, standing
 
 NOTES: Final = "notes.csv"
 
+FIXED: Final = "windows"
+"""Column of blind judgements: how many windows their judge had decided to judge, before the first."""
+
 COLUMNS: Final = {
-    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, "judged_at"),
+    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, FIXED, "judged_at"),
     PASSAGES: (*FIELDS, SEEN_SCORE, "origin", "judged_at"),
-    NOTES: ("movie", "start_s", "end_s", "annotator", "note", "written_at"),
+    NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
 }
-"""Of each file, in a scored film's folder; further columns that a file has are kept."""
+"""Of each table, in a scored film's folder; further columns that a table comes with are kept."""
+
+KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES}
+"""Kind of decision -> its table."""
+
+SPAN: Final = ("movie", "start_s", "end_s", "annotator")
+"""Columns in which no decision is empty."""
+
+TO_JUDGE: Final = 40
+"""Windows of a film that one is asked to judge, unless told otherwise."""
 
 Row = dict[str, str]
+State = tuple[int, int, int] | None
+
+
+def state_of(path: Path) -> State:
+    """Return what tells whether a file was changed or replaced; None without one."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Decisions:
-    """What people decided about one film, as its files say.
+    """What people decided about one film: the union of its ledger's sittings.
 
-    Every decision is written at once, its file whole: a crash loses at most the one that it interrupts.
+    Every decision is appended at once, and the tables are written anew. A table that is not as it was written
+    here was edited elsewhere: what it says comes in as a sitting.
 
     Parameters
     ----------
@@ -50,147 +88,300 @@ class Decisions:
 
     Attributes
     ----------
+    kept : dict
+        Kind -> the decisions that stand, nonsense left out, in one order everywhere. Their ids are the
+        ledger's; further columns are in `extras`.
     notices : list of str
-        What to look at again in the files, as they were read.
+        What is to be said, each thing once; who says it empties the list.
 
     Raises
     ------
-    FilmError
-        A file has not the columns of such a file.
+    ObygazeError
+        A table has not the columns of such a table, or nonsense in a row; names file and line.
     """
 
     def __init__(self, folder: Path, film: Timeline, codebook: Codebook) -> None:
         self.folder, self.film, self.codebook = folder, film, codebook
-        self.rows: dict[str, list[Row]] = {}
-        self._columns: dict[str, list[str]] = {}
-        self._undo: list[tuple[str, list[Row]]] = []
-        read: list[tuple[Path, int, Mapping[str, str]]] = []
-        for name, columns in COLUMNS.items():
-            path, given = folder / name, []
-            self.rows[name] = []
-            if path.is_file():
-                needed = [column for column in (*FIELDS, SEEN_SCORE) if column in columns]
-                table = read_table(path, needed or columns)
-                given = [*table.columns]
-                problems = Problems(path)
-                rows = [*table.timed(problems)]
-                problems.refuse()
-                self.rows[name] = [_as_here(row.cells) for row in rows]
-                read += [(path, row.line, row.cells) for row in rows]
-            own = [CODEBOOK_COLUMN] if name == JUDGEMENTS and codebook.name != BUILTIN[0] else []
-            self._columns[name] = [*dict.fromkeys((*given, *columns, *own))]
-        self.notices = [f"{path}: {notice}" for path, notice in repeated_concepts(read).items()]
+        self.ledger = Ledger(folder)
+        self.kept: dict[str, list[Clip]] = {}
+        self.notices: list[str] = []
+        self._own: list[Line] = []
+        self._said: set[str] = set()
+        self._clips: dict[str, tuple[Line, Clip | None]] = {}
+        self._places: dict[str, int] = {}
+        self._rows: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._tables: dict[str, tuple[State, str]] = dict.fromkeys(COLUMNS, (None, ""))
+        self._lock = RLock()
+        self._record = state_of(folder / RECORD)
+        self.refresh(opening=True)
 
-    def judge(
-        self,
-        start_s: float,
-        end_s: float,
-        level: str,
-        *,
-        annotator: str,
-        concepts: Sequence[str] = (),
-        place: int | None = None,
-    ) -> Row:
-        """Keep a judgement of a span; of a window that was drawn, `place` in the draw, made blindly.
+    # --- what is there
+    # ---------------------------------------------------------------------------
+    @property
+    def who(self) -> str:
+        """Who decided last in this sitting, else who decided all there is, if that is one person."""
+        names = {clip.annotator for clips in self.kept.values() for clip in clips}
+        return self._own[-1].row["annotator"] if self._own else names.pop() if len(names) == 1 else ""
 
-        Judged again by the same person in the same way, the later judgement stays.
-        """
-        model = self.film.model()
-        agreed = "agree" if level in model.positive else "disagree" if level in model.negative else "unsure"
-        more = {
-            SEEN_SCORE: "1" if place is None else "0",
-            "judgement": agreed if place is None else "",
-            DRAW: "" if place is None else RANDOM,
-            PLACE: "" if place is None else str(place),
-            CODEBOOK_COLUMN: self.codebook.name,
-        }
-        row = self._clip(start_s, end_s, level, annotator, concepts) | more
-        same = ("movie", "start_s", "end_s", "annotator", SEEN_SCORE)
-        kept = [old for old in self.rows[JUDGEMENTS] if any(old.get(name) != row[name] for name in same)]
-        self._write(JUDGEMENTS, [*kept, self._numbered(row, kept)])
-        return row
+    @cached_property
+    def windows(self) -> list[tuple[float, float]]:
+        """Windows to judge blindly, in the order of the draw."""
+        drawn = choose_next([self.film], 10**6, blind=True)
+        return [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in drawn]
 
-    def keep_passage(
-        self,
-        start_s: float,
-        end_s: float,
-        level: str,
-        *,
-        annotator: str,
-        concepts: Sequence[str] = (),
-        origin: str = "own",
-    ) -> Row:
-        """Keep a passage that a person marked, or the moved ends of one of the model's (`origin`)."""
-        row = self._clip(start_s, end_s, level, annotator, concepts) | {SEEN_SCORE: "1", "origin": origin}
-        self._write(PASSAGES, [*self.rows[PASSAGES], self._numbered(row, self.rows[PASSAGES])])
-        return row
+    def place_of(self, clip: Clip) -> int:
+        """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
+        text = clip.extras.get(PLACE, "")
+        place = int(text) if text.isdecimal() and len(text) < 10 and clip.extras[SEEN_SCORE] == "0" else 0
+        if not 0 < place <= len(self.windows):
+            return 0
+        ends = zip((clip.start_s, clip.end_s), self.windows[place - 1], strict=True)
+        return place * all(abs((a or 0.0) - b) <= SLACK_S for a, b in ends)
 
-    def note(self, start_s: float, end_s: float, text: str, *, annotator: str) -> Row:
-        """Keep a note on a span."""
-        row = self._span(start_s, end_s, annotator) | {"note": " ".join(text.split()), "written_at": _now()}
-        if not row["note"]:
-            raise FilmError("the note is empty")
-        self._write(NOTES, [*self.rows[NOTES], row])
-        return row
+    def blind(self) -> dict[str, dict[int, Clip]]:
+        """Map who judged blindly to their judgements by place in the draw."""
+        found: dict[str, dict[int, Clip]] = {}
+        for clip in self.kept["judgement"]:
+            if clip.level and (place := self._places[clip.clip_id]):
+                found.setdefault(clip.annotator, {})[place] = clip
+        return found
 
-    def undo(self) -> bool:
-        """Take back the last decision of this sitting; return whether there was one."""
-        if not self._undo:
-            return False
-        name, rows = self._undo[-1]
-        self._put(name, rows)
-        self._undo.pop()
-        return True
+    def fixed_by(self, who: str) -> int:
+        """Return how many windows somebody had decided to judge, before the first."""
+        judged = self.blind().get(who, {}).values()
+        given = [int(text) for clip in judged if (text := clip.extras.get(FIXED, "")).isdecimal()]
+        return max(given, default=TO_JUDGE)
 
-    def _span(self, start_s: float, end_s: float, annotator: str) -> Row:
-        whole_s = self.film.record.duration_s
-        if not 0 <= start_s < end_s <= whole_s + 1:
-            raise FilmError(f"{start_s:g} to {end_s:g} s is no span of a film of {whole_s:g} s")
-        who = " ".join(annotator.split())
-        if not who:
-            raise FilmError("a decision needs the name of who made it")
-        return {
-            "movie": self.film.movie,
-            "start_s": f"{start_s:.10g}",
-            "end_s": f"{end_s:.10g}",
-            "annotator": who,
-        }
+    def hides(self, who: str) -> bool:
+        """Whether others' blind judgements are hidden from somebody: until their own are finished."""
+        blind = self.blind()
+        own = len(blind.pop(who, ()))
+        return bool(blind) and (not own or own < min(self.fixed_by(who), len(self.windows)))
 
-    def _clip(self, start_s: float, end_s: float, level: str, annotator: str, concepts: Sequence[str]) -> Row:
-        book = self.codebook
-        if level not in book.level_names:
-            raise FilmError(f"{level!r} is no level of {book.name}: {', '.join(book.level_names)}")
-        if unknown := [name for name in concepts if name not in book.concept_names]:
-            raise FilmError(f"{unknown[0]!r} is no concept of {book.name}: {', '.join(book.concept_names)}")
-        names = {"level": level, "concepts": ";".join(concepts), "judged_at": _now()}
-        return self._span(start_s, end_s, annotator) | {"video": ""} | names
+    def conflicts(self) -> set[str]:
+        """Find decisions that stand in the same place, beside each other: nobody chose between them."""
+        by_place: dict[Any, list[str]] = {}
+        for clip in (clip for clips in self.kept.values() for clip in clips):
+            line = self.ledger.lines[clip.clip_id]
+            for place in (*line.replaces, *[_place(clip)] * (line.kind == "judgement")):
+                by_place.setdefault(place, []).append(line.id)
+        return {name for names in by_place.values() if len(names) > 1 for name in names}
 
-    def _numbered(self, row: Row, others: Sequence[Mapping[str, str]]) -> Row:
-        """Give a row an id that no other row of its file has."""
-        taken = {other["clip_id"] for other in others}
-        number = len(others) + 1
-        while (name := f"{self.folder.name}-{number:04d}") in taken:
-            number += 1
-        return {"clip_id": name, **row}
-
-    def _write(self, name: str, rows: list[Row]) -> None:
-        before = self.rows[name]
-        self._put(name, rows)
-        self._undo.append((name, before))
-
-    def _put(self, name: str, rows: list[Row]) -> None:
-        columns = self._columns[name]
-        lines = [
-            sheet_line(columns),
-            *(sheet_line([row.get(column, "") for column in columns]) for row in rows),
+    def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
+        """Make a manifest of judgements; of several that stand in one place the latest counts."""
+        judged = self.kept["judgement"] if clips is None else clips
+        latest = {_place(clip): clip for clip in judged if clip.level}
+        extras = [
+            {name: clip.extras.get(name, "") for name in (SEEN_SCORE, PLACE)} for clip in latest.values()
         ]
-        write_whole(self.folder / name, "".join(lines), links=False)  # a stranger's folder
-        self.rows[name] = rows
+        alike = (replace(clip, extras=more) for clip, more in zip(latest.values(), extras, strict=True))
+        return Manifest(tuple(alike), self.folder, self.codebook)
+
+    # --- what is decided
+    # ---------------------------------------------------------------------------
+    def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> Clip:
+        """Keep a decision on a span: `level` and `concepts` of a judgement or passage, `note` of a note.
+
+        A judgement of a window that was drawn, `place` in the draw, was made blindly; `windows` is the number
+        that its judge has decided to judge. A judgement stands in place of what the same person judged of the
+        span in the same way: blindly, or with the score in sight.
+        """
+        row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
+        row |= {"annotator": " ".join(who.split()), "written_at" if kind == "note" else "judged_at": _now()}
+        place, model, level = more.get("place", 0), self.film.model(), more.get("level", "")
+        if kind == "note":
+            row |= {"note": " ".join(more["note"].split())}
+        else:
+            row |= {"level": self.codebook.level_named(level), "concepts": ";".join(more.get("concepts", ()))}
+            row |= {SEEN_SCORE: "0" if place else "1"}
+        if kind == "passage":
+            row |= {"origin": more.get("origin", "own")}
+        elif kind == "judgement":
+            agreed = (
+                "agree" if level in model.positive else "disagree" if level in model.negative else "unsure"
+            )
+            fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
+            row |= fixed if place else {"judgement": agreed}
+            row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
+        row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
+        clip = self._checked(kind, row, "new", problems, 0)
+        if clip is None:
+            raise FilmError(problems.messages[0].partition(", ")[2])
+        if place and not self.place_of(clip):
+            raise FilmError(f"{start_s:g} to {end_s:g} s is not the window at place {place} of the draw")
+        with self._lock:
+            if state_of(self.folder / RECORD) != self._record:
+                raise FilmError(f"{self.folder}: removed, or scored again: start 'obygaze film open' again")
+            self.refresh()
+            there = self.kept[kind] if kind == "judgement" else ()
+            same = [old.clip_id for old in there if _place(old) == _place(clip)]
+            self._own.append(self.ledger.add(kind, row, same))
+            self._settle()
+        return clip
+
+    def undo(self, annotator: str) -> str:
+        """Take back the last decision of this sitting by the same person; return its id, or nothing."""
+        with self._lock:
+            self.refresh()
+            who = " ".join(annotator.split())
+            line = next((line for line in reversed(self._own) if line.row["annotator"] == who), None)
+            if line is None:
+                return ""
+            self.ledger.add("undo", {"annotator": who, "judged_at": _now()}, [line.id])
+            self._own.remove(line)
+            self._settle()
+            return line.id
+
+    def refresh(self, *, opening: bool = False) -> None:
+        """Read what others appended to the ledger, or edited in the tables."""
+        with self._lock:
+            states = {name: state_of(self.folder / name) for name in COLUMNS}
+            edited = [kind for kind, name in KINDS.items() if states[name] != self._tables[name][0]]
+            known = len(self.ledger.lines), len(self.ledger.damage)
+            for kind in edited:
+                name = KINDS[kind]
+                self._tables[name] = states[name], ""
+                try:
+                    if states[name]:
+                        self._take_in(kind, read_bytes(self.folder / name, MOST_BYTES, within=self.folder))
+                except (ObygazeError, OSError) as error:
+                    if opening:
+                        raise
+                    self._tables[name] = (0, 0, 0), HELD  # and tried again
+                    self._say(f"{error}; until that is mended the file is not written")
+            self.ledger.read()
+            if opening or edited or known != (len(self.ledger.lines), len(self.ledger.damage)):
+                self._settle()
+
+    # --- ledger and tables
+    # ---------------------------------------------------------------------------
+    def _take_in(self, kind: str, data: bytes) -> None:
+        """Append what a table has and the ledger has not, as a sitting."""
+        path, digest = self.folder / KINDS[kind], sha256_of(data)
+        self.ledger.read()  # after the table: what was exported into it is there
+        self._find()
+        if data == (text := self._table(kind)).encode():
+            self._tables[path.name] = self._tables[path.name][0], text
+            return
+        problems, noted = Problems(path), (*SPAN, "note")
+        rows = [*read_table(path, noted if kind == "note" else (*FIELDS, SEEN_SCORE)).timed(problems)]
+        said = [self._said_by(kind, row, problems) for row in rows]
+        problems.refuse()
+        if new := self.ledger.add_table(digest, kind, said):
+            self._say(f"{path}: edited elsewhere (SHA-256 {digest[:16]}): {counted(new, 'decision')} came in")
+            for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():
+                self._say(f"{path}: {notice}")
+        there = {row.cells.get("clip_id") for row in rows}
+        gone = sum(clip.clip_id not in there for clip in self.kept[kind])
+        if gone and path.stat().st_mtime > max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl"))):
+            self._say(f"{path}: lacked {counted(gone, 'decision')} of {LEDGER}/; written anew")
+
+    def _said_by(self, kind: str, row: TableRow, problems: Problems) -> tuple[Row, str] | None:
+        """Return the cells of a row of a table, and what it replaces; None if it says nothing new."""
+        cells = {name: " ".join(cell.split()) for name, cell in row.cells.items() if cell.strip()}
+        cells |= {name: f"{float(cells[name]):.10g}" for name in ("start_s", "end_s") if name in cells}
+        name = cells.pop("clip_id", "")
+        old = name if re.fullmatch(ID, name) else ""
+        if old in self.ledger.lines and self.ledger.lines[old].row == cells:
+            return None
+        clip = self._checked(kind, cells, "new", problems, row.line)
+        if clip is not None and kind != "note":
+            cells |= {"level": clip.level or "", "concepts": ";".join(clip.concepts)}
+        return {name: cell for name, cell in cells.items() if cell}, old
+
+    def _checked(self, kind: str, row: Row, name: str, problems: Problems, number: int) -> Clip | None:
+        """Check a decision; note what is nonsense in it."""
+        before = len(problems.messages)
+        for column in (*SPAN, "note" if kind == "note" else SEEN_SCORE):
+            if not row.get(column):
+                problems.add(number, "is empty", column)
+        if row.get(SEEN_SCORE, "1") not in {"0", "1"}:
+            problems.add(number, "expected 1 (the score was in sight) or 0", SEEN_SCORE)
+        if len(problems.messages) > before:
+            return None
+        clip = clip_of(TableRow(number, {**row, "clip_id": name}), problems, self.codebook, spelled=True)
+        whole_s = self.film.record.duration_s
+        if clip is not None and clip.movie == self.film.movie and (clip.end_s or 0) > whole_s + 1:
+            problems.add(number, f"{row['end_s']} s is behind the end of a film of {whole_s:g} s", "end_s")
+            return None
+        return clip
+
+    def _find(self) -> None:
+        """Find what stands; say what is wrong, each thing once."""
+        self.kept = {kind: [] for kind in KINDS}
+        for line in standing(self.ledger.lines.values()):
+            known, clip = self._clips.get(line.id, (None, None))
+            if known is not line:
+                path, number = self.ledger.where[line.id]
+                problems = Problems(path)
+                clip = self._checked(line.kind, dict(line.row), line.id, problems, number)
+                self._clips[line.id] = line, clip
+                blind = clip is not None and line.row.get(SEEN_SCORE) == "0" and clip.movie == self.film.movie
+                self._places[line.id] = self.place_of(clip) if blind and clip is not None else 0
+                if blind and not self._places[line.id]:
+                    problems.add(number, "of another window of the draw: it does not count", PLACE)
+                for problem in problems.messages:
+                    self._say(f"{path}: {problem}")
+            if clip is not None:
+                self.kept[line.kind].append(clip)
+
+    def _settle(self) -> None:
+        """Find what stands, and write the tables anew."""
+        self._find()
+        for line in self.ledger.lines.values():
+            for name in line.replaces if line.kind == "undo" else ():
+                if name in self.ledger.lines and name.partition("-")[0] != line.id.partition("-")[0]:
+                    path, number = self.ledger.where[line.id]
+                    self._say(f"{path}: line {number}: takes back {name}, of another sitting")
+        for damage in self.ledger.damage:
+            self._say(damage)
+        if conflicts := self.conflicts():
+            self._say(f"{self.folder}: {len(conflicts)} decisions stand beside each other: decide them again")
+        for kind, name in KINDS.items():
+            path, (state, before), text = self.folder / name, self._tables[name], self._table(kind)
+            if before == HELD or (before == text if state else not self.kept[kind]):
+                continue
+            try:
+                if state_of(path) == state:  # else it was edited just now: that is read first
+                    write_whole(path, text, links=False)  # a stranger's folder
+                    self._tables[name] = state_of(path), text
+            except OSError as error:
+                self._say(f"{path}: not written ({error.strerror}); {LEDGER}/ has what was decided")
+
+    def _table(self, kind: str) -> str:
+        """Write the decisions of a kind as a table."""
+        lines, first = [self.ledger.lines[clip.clip_id] for clip in self.kept[kind]], COLUMNS[KINDS[kind]]
+        columns = (*first, *sorted({name for line in lines for name in line.row}.difference(first)))
+        for line in lines:
+            if (line.id, columns) not in self._rows:
+                cells = {"clip_id": line.id, **line.row}
+                self._rows[line.id, columns] = sheet_line([cells.get(name, "") for name in columns])
+        return "".join([sheet_line(columns), *(self._rows[line.id, columns] for line in lines)])
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self.notices.append(message)
 
 
-def _as_here(cells: Mapping[str, str]) -> Row:
-    """Write the times of a row as this module does, so that spans compare."""
-    return {**cells, **{name: f"{float(cells[name]):.10g}" for name in ("start_s", "end_s") if cells[name]}}
+def judged_files(
+    films: Mapping[Path, Timeline], codebook: Codebook | None, *names: str
+) -> tuple[list[Path], list[str]]:
+    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
+    notices = []
+    for folder, film in films.items():
+        if (folder / LEDGER).is_dir():
+            book = codebook or find_codebook(film.model().codebook)
+            notices += Decisions(folder, film, book).notices
+    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
+
+
+HELD: Final = "\0"
+"""In place of the text of a table that can't be read."""
+
+
+def _place(clip: Clip) -> tuple[object, ...]:
+    return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
 def _now() -> str:

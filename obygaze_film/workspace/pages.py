@@ -6,30 +6,29 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
+from statistics import median
 from typing import Any
 
 import numpy as np
 
-from obygaze_features.manifest import SEEN_SCORE, import_spans
+from obygaze_features.manifest import SEEN_SCORE, Clip
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE, correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
 from obygaze_film.page import charts
 from obygaze_film.page.cards import timeline_position
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
-from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.anytime import anytime_interval
-from obygaze_film.workspace.decisions import NOTES, Decisions
+from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.proxy import plays_in_browser, proxy_path
 from obygaze_models.report import asset, json_data, page
 
 AROUND_S = 15.0
 """Seconds shown before and after a window that is judged."""
 
-TO_JUDGE = 40
-"""Windows of a film that one is asked to judge, unless told otherwise."""
+MOST_NAMED = 3
+"""Pairs of judges whose agreement is told one by one."""
 
 SOURCES = {"connect-src": "'self'", "media-src": "'self'"}
 
@@ -57,6 +56,20 @@ class OpenFilm:
     copy_error: str = ""
     words: Words = field(default_factory=lambda: Words("en"))
 
+    def __post_init__(self) -> None:
+        self._state = self.path and state_of(self.path)
+        self.described: dict[str, dict[str, Any]] = {}
+
+    @property
+    def lost(self) -> str:
+        """What became of the user's copy since the workspace was opened; empty if nothing."""
+        now = self.path and state_of(self.path)
+        if now == self._state:
+            return ""
+        return (
+            f"{self.path} was {'replaced' if now else 'removed'} meanwhile: start 'obygaze film open' again"
+        )
+
     @cached_property
     def is_playable(self) -> bool:
         """Whether browsers play the user's copy itself."""
@@ -72,7 +85,9 @@ class OpenFilm:
     @property
     def played(self) -> Path | None:
         """The file that the browser plays; None without any."""
-        if self.path is None or self.is_playable:
+        if self.path is None or self.lost:
+            return None
+        if self.is_playable:
             return self.path
         return self.copy_path if self.copy_path.is_file() else None
 
@@ -80,12 +95,6 @@ class OpenFilm:
     def view(self) -> FilmView:
         """The content of the page."""
         return FilmView(self.timeline, f"f{self.number}", self.words, top=20)
-
-    @cached_property
-    def windows(self) -> list[tuple[float, float]]:
-        """Windows in the order of the draw."""
-        drawn = choose_next([self.timeline], 10**6, blind=True)
-        return [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in drawn]
 
 
 def _asked_for(film: OpenFilm) -> list[str]:
@@ -98,7 +107,7 @@ def _asked_for(film: OpenFilm) -> list[str]:
 
 def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str, Any], **values: Any) -> str:
     record, book = film.timeline.record, film.decisions.codebook
-    rows = [row for name in (JUDGEMENTS, PASSAGES, NOTES) for row in film.decisions.rows[name]]
+    film.decisions.refresh()
     return page(
         template,
         asset("film.css", "obygaze_film.page") + asset("workspace.css", "obygaze_film.page"),
@@ -110,7 +119,7 @@ def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str
         mode=mode,
         film=film,
         record=record,
-        who=rows[-1]["annotator"] if rows else "",
+        who=film.decisions.who,
         levels=book.levels,
         concepts=_asked_for(film),
         clock=clock,
@@ -137,7 +146,7 @@ def read_page(film: OpenFilm) -> str:
         "read.html.j2", film, "read",
         "".join(asset(f"{name}.js", "obygaze_film.page") for name in ("timeline", "player", "read")),
         {"cited": cited, "passages": passages},
-        view=view, depth=2, you=shown_decisions(film),
+        view=view, depth=2, you=shown_decisions(film, film.decisions.who),
         folder=quote(str(film.decisions.folder)),
         texts=json_data({name: film.words[name] for name in SCRIPT}),
     )  # fmt: skip
@@ -146,72 +155,84 @@ def read_page(film: OpenFilm) -> str:
 def blind_page(film: OpenFilm) -> str:
     """Write the page on which windows are judged; it holds no score of the film."""
     script = asset("player.js", "obygaze_film.page") + asset("blind.js", "obygaze_film.page")
-    n_windows = len(film.windows)
+    n_windows, fixed = len(film.decisions.windows), film.decisions.fixed_by(film.decisions.who)
     return _page(
         "blind.html.j2", film, "blind", script, {"around": AROUND_S},
-        n=min(TO_JUDGE, n_windows), n_windows=n_windows, least=min(10, n_windows),
+        n=min(fixed, n_windows), n_windows=n_windows, least=min(10, n_windows),
     )  # fmt: skip
 
 
-def shown_decisions(film: OpenFilm) -> list[dict[str, Any]]:
-    """Describe what was decided in the film, in time order, for the tier "you" and the list."""
-    positive, rows = film.timeline.model().positive, film.decisions.rows
-    shown = []
-    for name in (JUDGEMENTS, PASSAGES, NOTES):
-        for row in rows[name]:
+def shown_decisions(film: OpenFilm, who: str) -> list[dict[str, Any]]:
+    """Describe what was decided in the film, in time order, for the tier "you" and the list.
+
+    Others' blind judgements are left out until those of `who` are finished.
+    """
+    decisions, shown = film.decisions, []
+    conflicts, is_hidden = decisions.conflicts(), decisions.hides(who)
+    for kind, clips in decisions.kept.items():
+        for clip in clips:
+            blind = clip.extras.get(SEEN_SCORE) == "0" and clip.annotator != who
             if (
-                row["movie"] != film.timeline.movie
-                or not row["start_s"]
-                or (name != NOTES and not row["level"])
+                clip.movie != film.timeline.movie
+                or not (clip.level or kind == "note")
+                or (blind and is_hidden)
             ):
                 continue
-            start, end = float(row["start_s"]), float(row["end_s"])
-            kind = "note" if name == NOTES else "agree" if row["level"] in positive else "disagree"
-            what = row["note"] if name == NOTES else f"{row['level']} {row['concepts']}".strip()
-            concepts = [] if name == NOTES else row["concepts"].split(";")
-            place = timeline_position(start, end, film.timeline.record.duration_s)
-            shown.append({
-                "kind": kind, "text": f"{clock(start)}–{clock(end)} {what} ({row['annotator']})",
-                "own": name == PASSAGES, "who": row["annotator"], "concepts": concepts, **place,
-            })  # fmt: skip
+            if clip.clip_id not in film.described:
+                film.described[clip.clip_id] = _described(film, kind, clip)
+            one = film.described[clip.clip_id]
+            shown.append(one | {"text": f"{one['text']}{BESIDE * (clip.clip_id in conflicts)}"})
     return sorted(shown, key=lambda one: float(one["start"]))
 
 
-def next_window(film: OpenFilm, who: str, n: int) -> dict[str, Any]:
+BESIDE = ": stands beside another decision in its place; decide again"
+
+
+def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
+    start, end = clip.start_s or 0.0, clip.end_s or 0.0
+    what = clip.extras.get("note") or f"{clip.level} {';'.join(clip.concepts)}".strip()
+    agrees = "agree" if clip.level in film.timeline.model().positive else "disagree"
+    return {
+        "kind": "note" if kind == "note" else agrees, "own": kind == "passage",
+        "text": f"{clock(start)}–{clock(end)} {what} ({clip.annotator})",
+        "who": clip.annotator, "concepts": clip.concepts,
+        **timeline_position(start, end, film.timeline.record.duration_s),
+    }  # fmt: skip
+
+
+def next_window(film: OpenFilm, who: str, n: int, *, tell: bool = False) -> dict[str, Any]:
     """Give the next window that somebody judges, or with `n` judged, the film's share.
+
+    Parameters
+    ----------
+    tell : bool
+        Whether to tell the interval so far.
 
     Returns
     -------
     dict
         `done`, and `window` (start, end, place) or `share`, a sentence; `sofar` a sentence on the interval
-        that is valid at any time, once 10 are judged.
+        that is valid at any time, once 10 are judged: of their own judgements until they are finished.
     """
+    decisions = film.decisions
+    decisions.refresh()
     name = " ".join(who.split())
-    judged = {
-        int(row[PLACE])
-        for row in film.decisions.rows[JUDGEMENTS]
-        if row["annotator"] == name
-        and row.get(SEEN_SCORE) == "0"
-        and row.get(PLACE, "").isdecimal()
-        and row["level"]
-    }
-    left = [place for place in range(1, len(film.windows) + 1) if place not in judged]
+    judged = decisions.blind().get(name, {})
+    left = next((place for place in range(1, len(decisions.windows) + 1) if place not in judged), 0)
     answer: dict[str, Any] = {"done": len(judged)}
     if left and len(judged) < n:
-        start, end = film.windows[left[0] - 1]
-        answer["window"] = {"start": start, "end": end, "place": left[0]}
-    answer |= _estimates(film, whole=len(judged) >= n)
+        start, end = decisions.windows[left - 1]
+        answer["window"] = {"start": start, "end": end, "place": left}
+    if tell or "window" not in answer:
+        answer |= _estimates(film, name, whole=len(judged) >= n)
     return answer
 
 
-def _estimates(film: OpenFilm, *, whole: bool) -> dict[str, str]:
-    """Say what the judgements so far tell of the film's share; of all who judged."""
-    path = film.decisions.folder / JUDGEMENTS
-    if not path.is_file():
-        return {}
-    judgements = import_spans(
-        [path], film.decisions.folder, "judgements", codebook=film.decisions.codebook
-    ).manifest
+def _estimates(film: OpenFilm, who: str, *, whole: bool) -> dict[str, str]:
+    """Say what the judgements so far tell of the film's share; of all who judged, once one's own are done."""
+    blind = film.decisions.blind()
+    seen = [blind.get(who, {})] if film.decisions.hides(who) else blind.values()
+    judgements = film.decisions.judgements(clip for judged in seen for clip in judged.values())
     cells, by_cell, _ = judged_cells(film.timeline, judgements)
     if len(by_cell) < least_judged(cells):
         return {}
@@ -220,7 +241,7 @@ def _estimates(film: OpenFilm, *, whole: bool) -> dict[str, str]:
     share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
     order = [cell for cell in cells.drawn(film.timeline.movie, 0) if cell in share_of]
     low, high = anytime_interval(cells, np.array(order), np.array([share_of[cell] for cell in order]))
-    rate, _ = correct_rate(film.timeline, judgements)
+    rate, notices = correct_rate(film.timeline, judgements)
     sofar = (
         f"{positive}: between {low:.0%} and {high:.0%} of the film, whenever you stop (95 %); "
         f"if this number had been fixed before, the interval would be {rate.high - rate.low:.0%} wide, "
@@ -230,9 +251,13 @@ def _estimates(film: OpenFilm, *, whole: bool) -> dict[str, str]:
         return {"sofar": sofar}
     share = f"{positive}: {rate.value:.0%} of the film [{rate.low:.0%}, {rate.high:.0%}], 95 %"
     share += f", from {rate.n} windows."
-    for pair in rate.agreement:
+    for pair in rate.agreement[:MOST_NAMED]:
         kappa = "undefined" if pair.kappa is None else f"{pair.kappa:.2f}"
         if pair.low is not None and pair.high is not None:
             kappa += f" [{pair.low:.2f}, {pair.high:.2f}]"
         share += f" {' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike, kappa {kappa}."
-    return {"sofar": sofar, "share": share}
+    kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
+    if len(rate.agreement) > MOST_NAMED and kappas:
+        between = f"{kappas[0]:.2f} to {kappas[-1]:.2f}, median {median(kappas):.2f}"
+        share += f" Kappa of {len(kappas)} pairs: {between}."
+    return {"sofar": sofar, "share": " ".join([share, *(f"{line}." for line in notices if "pairs" in line)])}

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,9 @@ from obygaze_features.video import opened, played, probe, read_frames
 MOST_LINES: Final = 540
 KEY_S: Final = 2
 """Seconds between key frames, for quick jumps."""
+
+KEPT_S: Final = 90 * 86_400
+"""Seconds after which a copy that nobody played is removed, when another is made."""
 
 TICK: Final = Fraction(1, 90_000)
 
@@ -85,6 +89,10 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         The film cannot be decoded.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
+    out.parent.chmod(0o700)  # nobody else's business
+    for old in out.parent.glob("*.mp4"):
+        if time.time() - max(old.stat().st_atime, old.stat().st_mtime) > KEPT_S:
+            old.unlink(missing_ok=True)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
         turned = read_frames(path, numbered([0])).rotation

@@ -1,14 +1,16 @@
 """Serve scored films, the user's copies and their decisions, to the user's browser on this machine alone."""
 
-import json
 import secrets
 import socket
+import tempfile
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Final, Literal
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,17 +24,19 @@ from starlette.responses import (
     RedirectResponse,
     Response,
 )
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.locks import alone_in
 from obygaze_film.errors import FilmError
+from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.pages import OpenFilm, blind_page, next_window, read_page, shown_decisions
 from obygaze_film.workspace.proxy import make_proxy
 
 MOST_BODY: Final = 1 << 16
 """Bytes of a decision."""
+
+COOKIE = "obygaze"
 
 ENTRY = "/enter/"
 """Before the token in the address; a query would be blotted out where addresses are printed."""
@@ -46,15 +50,33 @@ HEADERS = {
 }
 
 
-class OnlyOwner:
-    """Let in who has this start's token, at this address and from its own pages.
+class Secrets:
+    """Secrets of a start.
 
-    The token comes in the address that is printed, then as a cookie. A wrong `Host` is another site's name
-    that was pointed here (DNS rebinding); a wrong `Origin` on what writes is another site's page.
+    Attributes
+    ----------
+    token
+        In the address that is printed; good for one entry.
+    cookie
+        What the browser shows from then on.
+    path
+        Below which all pages are, and to which alone browsers send the cookie: they send cookies of this
+        machine to all of its ports, whoever listens there.
     """
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self.app, self.token, self.cookie = app, token, f"obygaze-{port}"
+    def __init__(self) -> None:
+        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
+
+
+class OnlyOwner:
+    """Let in who has this start's secrets, at this address and from its own pages.
+
+    A wrong `Host` is another site's name that was pointed here (DNS rebinding); a wrong or absent `Origin` on
+    what writes is not a page of ours.
+    """
+
+    def __init__(self, app: ASGIApp, keys: Secrets, port: int) -> None:
+        self.app, self.keys = app, keys
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,19 +92,41 @@ class OnlyOwner:
         await self._answer(Request(scope))(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> ASGIApp:
-        host = request.headers.get("host", "")
+        host, keys = request.headers.get("host", ""), self.keys
         if host not in self.hosts:
             return PlainTextResponse("not this address", 403)
         if request.method not in {"GET", "HEAD"} and request.headers.get("origin") != f"http://{host}":
             return PlainTextResponse("not from this page", 403)
         given = request.url.path.removeprefix(ENTRY)
-        if secrets.compare_digest(given.encode(), self.token.encode()):
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+        if (
+            request.method == "GET"
+            and keys.token
+            and secrets.compare_digest(given.encode(), keys.token.encode())
+        ):
+            keys.token = ""
+            answer = RedirectResponse(f"/{keys.path}/", 303)
+            answer.set_cookie(COOKIE, keys.cookie, path=f"/{keys.path}/", httponly=True, samesite="strict")
             return answer
-        if not secrets.compare_digest(request.cookies.get(self.cookie, "").encode(), self.token.encode()):
-            return PlainTextResponse("open the address that 'obygaze film open' printed", 403)
+        if not secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), keys.cookie.encode()):
+            return PlainTextResponse(
+                "An address of 'obygaze film open' opens once: go on in that browser, or start it again.", 403
+            )
         return self.app
+
+
+class Asked(msgspec.Struct):
+    """What a page asks to decide."""
+
+    kind: Literal["judgement", "passage", "note", "undo"]
+    who: str = ""
+    start_s: float = 0.0
+    end_s: float = 0.0
+    level: str = ""
+    concepts: tuple[str, ...] = ()
+    note: str = ""
+    origin: str = "own"
+    place: int = 0
+    windows: int = 0
 
 
 class Workspace:
@@ -98,23 +142,23 @@ class Workspace:
     def __init__(self, films: Sequence[OpenFilm], compared: Callable[[], str]) -> None:
         self.films, self.compared = films, compared
 
-    def app(self, token: str, port: int) -> Starlette:
-        """Make the application for a start: its token, and the port that it listens on."""
+    def app(self, keys: Secrets, port: int) -> Starlette:
+        """Make the application for a start: its secrets, and the port that it listens on."""
         film = "/film/{number:int}"
-        refused = dict.fromkeys((ObygazeError, OSError, ValueError, KeyError, TypeError), _refused)
+        routes = [
+            Route("/", self.first),
+            Route("/films", self.every),
+            Route(f"{film}/read", self.read),
+            Route(f"{film}/blind", self.blind),
+            Route(f"{film}/video", self.video),
+            Route(f"{film}/next", self.following),
+            Route(f"{film}/decide", self.decide, methods=["POST"]),
+            Route(f"{film}/copy", self.copy, methods=["GET", "POST"]),
+        ]
         return Starlette(
-            routes=[
-                Route("/", self.first),
-                Route("/films", self.every),
-                Route(f"{film}/read", self.read),
-                Route(f"{film}/blind", self.blind),
-                Route(f"{film}/video", self.video),
-                Route(f"{film}/next", self.following),
-                Route(f"{film}/decide", self.decide, methods=["POST"]),
-                Route(f"{film}/copy", self.copy, methods=["GET", "POST"]),
-            ],
-            middleware=[Middleware(OnlyOwner, token=token, port=port)],
-            exception_handlers=refused,
+            routes=[Mount(f"/{keys.path}", routes=routes)],
+            middleware=[Middleware(OnlyOwner, keys=keys, port=port)],
+            exception_handlers=dict.fromkeys((ObygazeError, OSError, *UNREADABLE), _refused),
         )
 
     def film(self, request: Request) -> OpenFilm:
@@ -126,7 +170,7 @@ class Workspace:
 
     def first(self, _: Request) -> Response:
         """Show the only film, or all."""
-        return RedirectResponse("/film/0/read" if len(self.films) == 1 else "/films", 303)
+        return RedirectResponse("film/0/read" if len(self.films) == 1 else "films", 303)
 
     def every(self, _: Request) -> Response:
         """Compare the films."""
@@ -142,16 +186,18 @@ class Workspace:
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
-        path = self.film(request).played
+        film = self.film(request)
+        path = film.played
         if path is None:
-            raise HTTPException(404, "no film that a browser plays")
+            raise HTTPException(404, film.lost or "no film that a browser plays")
         return FileResponse(path)
 
     def following(self, request: Request) -> Response:
         """Give the next window to judge."""
-        n, who = request.query_params.get("n", ""), request.query_params.get("who", "")
+        asked = request.query_params
+        n, who = asked.get("n", ""), asked.get("who", "")
         wanted = int(n) if n.isdecimal() and len(n) < 7 else 0
-        return JSONResponse(next_window(self.film(request), who, wanted))
+        return JSONResponse(next_window(self.film(request), who, wanted, tell="tell" in asked))
 
     async def decide(self, request: Request) -> Response:
         """Write a decision, and say what is there now."""
@@ -160,8 +206,12 @@ class Workspace:
             body += part
             if len(body) > MOST_BODY:
                 raise FilmError("this is longer than any decision")
-        asked = json.loads(body)
-        return JSONResponse({"said": _decided(film, asked), "you": shown_decisions(film)})
+        asked = msgspec.json.decode(body, type=Asked)
+        said = "; ".join([_decided(film, asked), *film.decisions.notices])
+        film.decisions.notices.clear()
+        # Of 10,000 decisions the list is long, and the page of blind judgements shows none.
+        you = shown_decisions(film, " ".join(asked.who.split())) if not asked.place else []
+        return JSONResponse({"said": said, "you": you})
 
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
@@ -175,25 +225,12 @@ async def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"said": str(error)}, 400)
 
 
-def _decided(film: OpenFilm, asked: Mapping[str, Any]) -> str:
+def _decided(film: OpenFilm, asked: Asked) -> str:
     """Write a decision."""
-    decisions, kind = film.decisions, asked["kind"]
-    if kind == "undo":
-        return "taken back" if decisions.undo() else "nothing to take back"
-    start, end, who = float(asked["start_s"]), float(asked["end_s"]), str(asked["who"])
-    if kind == "note":
-        decisions.note(start, end, str(asked["note"]), annotator=who)
-        return "kept"
-    level, concepts = str(asked["level"]), [str(name) for name in asked.get("concepts", [])]
-    if kind == "passage":
-        origin = str(asked.get("origin") or "own")
-        decisions.keep_passage(start, end, level, annotator=who, concepts=concepts, origin=origin)
-    elif kind == "judge":
-        place = asked.get("place")
-        place = None if place is None else int(place)
-        decisions.judge(start, end, level, annotator=who, concepts=concepts, place=place)
-    else:
-        raise FilmError(f"{kind!r} is no decision")
+    if asked.kind == "undo":
+        taken = film.decisions.undo(asked.who)
+        return f"taken back: {taken}" if taken else "nothing of yours to take back"
+    film.decisions.keep(**msgspec.structs.asdict(asked))
     return "kept"
 
 
@@ -228,23 +265,32 @@ def serve(
 
     Raises
     ------
-    StoreError
-        Another workspace has one of the folders.
     OSError
         The port is taken.
     """
     with ExitStack() as stack:
-        for film in films:
-            stack.enter_context(alone_in(film.decisions.folder, "showing this film (film open)"))
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", port)))]
         port = sockets[0].getsockname()[1]
         with suppress(OSError):  # a machine without IPv6
             sockets.append(stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6)))
-        token = secrets.token_urlsafe(24)
-        address = f"http://127.0.0.1:{port}{ENTRY}{token}"
+        keys = Secrets()
+        address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
         tell(address)
         if browser:
-            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        app = Workspace(films, compared).app(token, port)
+            door = stack.enter_context(_door(address))
+            Thread(target=webbrowser.open, args=(door,), daemon=True).start()
+        app = Workspace(films, compared).app(keys, port)
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         uvicorn.Server(config).run(sockets=sockets)
+
+
+@contextmanager
+def _door(address: str) -> Iterator[str]:
+    """Make a page that leads to an address, and that only its owner can read: all can read command lines."""
+    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
+    with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">')
+    try:
+        yield Path(name).as_uri()
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -117,7 +117,7 @@ WORKS = {
     "anndata": Work(_command("store export {at}/toy-1.0.0 {out}/o.h5ad --to h5ad"), "o.h5ad", exits=True),
     "score": Work(_command(f"{SCORE} --force"), "scored", {"scored": "scored"}),
     "film-run": Work(_command(RUN), "o/report.html", talks=True),
-    "decide": Work(_call("decide"), "scored", {"scored": "scored"}, grows=True),
+    "decide": Work(_call("decide"), "decided.txt", {"scored": "scored"}),
     "cut": Work(_command(CUT), "d.csv"),
     "evaluate": Work(_command(EVALUATE), "run", talks=True),
     "manifest": Work(_call("manifest"), "films.csv", old={"films.csv": b"old"}),

@@ -21,6 +21,7 @@ import h5py  # noqa: F401 - so that forks need not import it
 import numpy as np
 
 from obygaze import cli
+from obygaze_features.io import write_whole
 from obygaze_features.manifest import (
     Clip,
     Manifest,
@@ -327,30 +328,38 @@ def workspace() -> None:
 
 def decide(folder: Path) -> None:
     """Judge, mark and note in a scored film what is not decided yet, as `film open` writes it."""
+    from obygaze_film.errors import FilmError
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace import decisions
+    from obygaze_film.workspace import decisions, ledger
 
     decisions._now = lambda: "2026-01-01T00:00:00+00:00"
     at, film = next(iter(found_films([folder / "scored"]).items()))
+    # Names of sittings are random; here they are numbers, so that what comes out can be compared.
+    ledger.token_hex = lambda _: f"{len(list(at.glob('ledger/*.jsonl'))):016x}"
     desk = decisions.Decisions(at, film, builtin_codebook(film.model().codebook))
     levels = desk.codebook.level_names
 
     def known(word: str) -> set[str]:
-        found = {f"{name} {row['start_s']}" for name, rows in desk.rows.items() for row in rows}
+        found = {f"{kind} {clip.start_s:g}" for kind, clips in desk.kept.items() for clip in clips}
         for one in sorted(found):
             mark(f"{word} {one}")
         return found
 
     there = known("found")
-    for number in range(3):
-        start, end = 2.0 * number, 2.0 * number + 2
-        if f"judgements.csv {start:g}" not in there:
-            desk.judge(start, end, levels[number % 2], annotator="AB", place=number + 1)
-        if f"passages.csv {start:g}" not in there:
-            desk.keep_passage(start, end, levels[0], annotator="AB")
-        if f"notes.csv {start:g}" not in there:
-            desk.note(start, end, "as in the first scene", annotator="AB")
-        known("had")
+    for number, (start, end) in enumerate(desk.windows[:3], start=1):
+        for kind, what in {
+            "judgement": {"level": levels[number % 2], "place": number, "windows": 3},
+            "passage": {"level": levels[0]},
+            "note": {"note": "as in the first scene"},
+        }.items():
+            if f"{kind} {start:g}" not in there:
+                desk.keep(kind, start, end, "AB", **what)
+                for notice in desk.notices:
+                    raise FilmError(notice)
+            known("had")
+    tables = [(at / name).read_text("utf-8").splitlines()[1:] for name in decisions.COLUMNS]
+    rows = sorted(row.partition(",")[2] for table in tables for row in table)  # without the ids
+    write_whole(folder / "decided.txt", "\n".join(rows))
 
 
 CALLS = {

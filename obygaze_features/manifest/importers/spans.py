@@ -96,7 +96,7 @@ def import_spans(
     Notes
     -----
     A row of judgements without a level is left out; where an annotator judged a span again, the last
-    judgement counts. A concept belongs to the level above it, or to the level with its times and annotator.
+    judgement counts, blind ones apart from those in sight of the score. A concept belongs to the level above it, or to the level with its times and annotator.
 
     Raises
     ------
@@ -282,7 +282,8 @@ class _Made:
 
     def _judge(self, clip: Clip, account: Account, line: int) -> bool:
         """Keep a judgement; return whether it replaces an earlier one of the span by the same person."""
-        key = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
+        # What was judged blindly stays, whatever was judged in sight of the score.
+        key = (clip.movie, clip.annotator, clip.start_s, clip.end_s, clip.extras[SEEN_SCORE])
         place = self._judged.setdefault(key, len(self._clips))
         if place < len(self._clips):
             self._clips[place] = (

@@ -31,13 +31,13 @@ find("#begin").onclick = () => {
  advance();
 };
 find("#tell").onclick = async () => {
- const answer = await (await fetch(`next?n=${wanted}&who=${encodeURIComponent(who.value)}`)).json();
+ const answer = await (await fetch(`next?n=${wanted}&tell=1&who=${encodeURIComponent(who.value)}`)).json();
  panel("#estimate", answer.sofar || "Not before ten windows are judged.");
 };
 Object.assign(keys, {
  level: async (level) => {
   if (!current) return;
-  const judged = {kind: "judge", start_s: current.start, end_s: current.end, place: current.place, level, concepts: ticked()};
+  const judged = {kind: "judgement", start_s: current.start, end_s: current.end, place: current.place, windows: wanted, level, concepts: ticked()};
   current = null; // a second key press is of the next window
   if (await decide(judged)) await advance();
   else current = {start: judged.start_s, end: judged.end_s, place: judged.place};

@@ -27,7 +27,10 @@ if (video) {
  video.onloadedmetadata = () => {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) said.textContent = `This copy is ${hms(video.duration)} long, what was scored ${hms(state.whole)}: another cut?`;
  };
- video.onerror = () => { said.textContent = "The browser can't play this file."; };
+ video.onerror = async () => {
+  const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);
+  said.textContent = answer && !answer.ok ? await answer.text() : "The browser can't play this file.";
+ };
 }
 const toggle = () => video && (video.paused ? video.play().catch(() => {}) : video.pause());
 find("#play").onclick = toggle;

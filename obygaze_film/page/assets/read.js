@@ -52,7 +52,7 @@ Object.assign(keys, {
  level: async (level) => {
   if (!target) { said.textContent = "Choose a passage (N), or mark one (I, O)."; return; }
   const body = {start_s: target.start, end_s: target.end, level, concepts: ticked()};
-  const decided = target, result = await decide(target.rank ? {kind: "judge", ...body} : {kind: "passage", origin: target.origin, ...body});
+  const decided = target, result = await decide(target.rank ? {kind: "judgement", ...body} : {kind: "passage", origin: target.origin, ...body});
   decided.kept ||= Boolean(result); // what is marked next is another passage, with concepts of its own
   kept(result);
  },

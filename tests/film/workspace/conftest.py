@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlencode
 
 import click
 import pytest
@@ -31,25 +32,32 @@ def films(tmp_path_factory, trained):
 class Served:
     """A running `film open`, asked by plain HTTP."""
 
-    def __init__(self, address: str, said: str = "") -> None:
+    def __init__(self, address: str, said: str = "", *, enter: bool = True) -> None:
         self.address, self.said = address, said
         self.host, _, entry = address.removeprefix("http://").partition("/")
-        self.entry = f"/{entry}"
-        answer, _ = self.ask("GET", self.entry, cookie="")
-        self.cookie = answer.getheader("set-cookie", "").partition(";")[0]
+        self.entry, self.cookie, self.base = f"/{entry}", "", ""
+        if not enter:
+            return
+        self.entered, _ = self.ask("GET", self.entry)
+        self.base = self.entered.getheader("location", "").rstrip("/")
+        self.set_cookie = self.entered.getheader("set-cookie", "")
+        self.cookie = self.set_cookie.partition(";")[0]
 
-    def ask(self, method, path, body=None, *, cookie=None, **headers):
-        """Ask, as the page itself does unless told otherwise; headers by name, _ for -."""
+    def ask(self, method, path, body=None, *, base=None, **headers):
+        """Ask, as the page itself does unless told otherwise; headers by name, _ for -, None for none."""
         name, port = self.host.rsplit(":", 1)
         connection = http.client.HTTPConnection(name, int(port), timeout=60)
-        sent = {"Host": self.host, "Origin": f"http://{self.host}", "Cookie": cookie or ""}
-        if cookie is None:
-            sent["Cookie"] = self.cookie
+        sent = {"Host": self.host, "Origin": f"http://{self.host}", "Cookie": self.cookie}
         sent |= {key.replace("_", "-").title(): value for key, value in headers.items()}
+        sent = {key: value for key, value in sent.items() if value is not None}
+        data = json.dumps(body) if body is not None and not isinstance(body, bytes) else body
         with closing(connection):
-            connection.request(method, path, None if body is None else json.dumps(body), sent)
+            connection.request(method, (self.base if base is None else base) + path, data, sent)
             answer = connection.getresponse()
             return answer, answer.read()
+
+    def next(self, number=0, **asked):
+        return json.loads(self.ask("GET", f"/film/{number}/next?{urlencode(asked)}")[1])
 
     def decide(self, number=0, **body):
         answer, text = self.ask("POST", f"/film/{number}/decide", {"who": "AB", **body})
@@ -75,13 +83,13 @@ def serve(monkeypatch):
         finally:
             said.put("http://127.0.0.1:1/ended")  # where it ended before it listened, asking fails
 
-    def start(scored: Path, book: Path, *more: str) -> Served:
+    def start(scored: Path, book: Path, *more: str, enter: bool = True) -> Served:
         words = [str(scored), "--no-browser", "--codebook", str(book), *more]
         threading.Thread(target=run, args=(words,), daemon=True).start()
         before = []
         while not (line := said.get()).startswith("http://127.0.0.1:"):
             before.append(line)
-        return Served(line, "\n".join(before))
+        return Served(line, "\n".join(before), enter=enter)
 
     yield start
     for server, thread in running:

@@ -1,19 +1,22 @@
-"""What people decide: files that are read back, written whole, and taken back; the interval at any time."""
+"""What people decide: a ledger, the tables that are written of it, and tables that come back edited."""
 
 import errno
+import os
 
 import numpy as np
 import pytest
 
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
+from obygaze_features.lines import encode_line
 from obygaze_features.manifest import builtin_codebook, import_spans
 from obygaze_film import Timeline
 from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.workspace import pages
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
-from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
-from obygaze_film.workspace.pages import OpenFilm, next_window, read_page
+from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, judged_files
+from obygaze_film.workspace.pages import OpenFilm, next_window, read_page, shown_decisions
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.page.invented import invented_film, with_model
@@ -26,14 +29,41 @@ def place(tmp_path, trained):
     return folder, timeline, codebook(tmp_path)
 
 
+def judge(made, start, end, level="calm", who="AB", **more):
+    return made.keep("judgement", start, end, who, level=level, **more)
+
+
+def judge_blindly(made, *levels, who="AB", n=99):
+    """Judge the next windows of the draw."""
+    film = OpenFilm(0, made.film, made)
+    for level in levels:
+        window = next_window(film, who, n)["window"]
+        judge(made, window["start"], window["end"], level, who, place=window["place"], windows=n)
+
+
+def stands(made):
+    """All decisions, without ids."""
+    return {
+        kind: [
+            (clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
+            for clip in clips
+        ]
+        for kind, clips in made.kept.items()
+    }
+
+
+def levels(made):
+    return [(clip.annotator, clip.level) for clip in made.kept["judgement"]]
+
+
 def test_decisions_are_read_back_as_judgements_of_the_film(place):
     folder, film, book = place
     made = Decisions(folder, film, book)
     window = choose_next([film], 1, blind=True)[0]
-    made.judge(window.start_s, window.end_s, "violent", annotator=" A  B ", concepts=["Gun"], place=1)
-    made.judge(10, 20, "calm", annotator="=cmd()")
-    made.keep_passage(30, 41.5, "violent", annotator="AB", origin="passage 2")
-    made.note(30, 41.5, "why\nhere", annotator="AB")
+    judge(made, window.start_s, window.end_s, "violent", " A  B ", concepts=["Gun"], place=1, windows=40)
+    judge(made, 10, 20, who="=cmd()")
+    made.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
+    made.keep("note", 30, 41.5, "AB", note="why\nhere")
     imported = import_spans(
         [folder / JUDGEMENTS, folder / PASSAGES], folder, "judgements", codebook=book
     ).manifest
@@ -45,62 +75,227 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     assert (blind.extras["draw"], by_span[10, 20].extras["draw"]) == ("random", "")
     assert by_span[10, 20].extras["seen_score"] == by_span[30, 41.5].extras["seen_score"] == "1"
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["why here"]
+    before = {name: (folder / name).stat().st_mtime_ns for name in KINDS.values()}
     again = Decisions(folder, film, book)
-    assert again.rows == made.rows
+    assert stands(again) == stands(made)
+    assert (again.notices, len([*folder.glob("ledger/*.jsonl")])) == ([], 1)
+    assert before == {name: (folder / name).stat().st_mtime_ns for name in KINDS.values()}
     assert Timeline.read(folder).movie == "tt1"
 
 
-def test_the_last_judgement_of_a_span_stays_and_decisions_are_taken_back_in_turn(place):
+def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(place):
     made = Decisions(*place)
-    made.judge(10, 20, "calm", annotator="AB")
-    made.judge(10, 20, "violent", annotator="AB")
-    made.judge(10, 20, "calm", annotator="CD")
-    assert [(row["annotator"], row["level"]) for row in made.rows[JUDGEMENTS]] == [
-        ("AB", "violent"),
-        ("CD", "calm"),
-    ]
-    assert [made.undo() for _ in range(4)] == [True, True, True, False]
-    assert made.rows[JUDGEMENTS] == Decisions(*place).rows[JUDGEMENTS] == []
+    judge(made, 10, 20, "calm")
+    judge(made, 10, 20, "violent")
+    judge(made, 10, 20, "calm", "CD")
+    assert levels(made) == [("AB", "violent"), ("CD", "calm")]
+    assert [bool(made.undo("AB")) for _ in range(3)] == [True, True, False]
+    assert levels(made) == [("CD", "calm")]
+    assert made.undo("") == ""
+    assert levels(Decisions(*place)) == [("CD", "calm")]
+    assert not Decisions(*place).undo("CD")  # of another sitting
 
 
-def test_concepts_that_two_decisions_share_are_named_when_the_files_are_opened_again(place):
+def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(place):
+    folder, film, book = place
+    made = Decisions(*place)
+    judge_blindly(made, "violent")
+    judge(made, *made.windows[0], "calm")
+    judge(made, *made.windows[0], "unsure")
+    assert levels(made) == [("AB", "violent"), ("AB", "unsure")]
+    clips = import_spans([folder / JUDGEMENTS], folder, "judgements", codebook=book).manifest
+    assert [(clip.level, clip.extras["seen_score"]) for clip in clips] == [("violent", "0"), ("unsure", "1")]
+    assert next_window(OpenFilm(0, film, made), "AB", 99)["done"] == 1
+
+
+@pytest.mark.parametrize("place_given", [2, 10**6, -1])
+def test_a_blind_judgement_is_of_the_window_at_its_place(place, place_given):
+    made = Decisions(*place)
+    with pytest.raises(ObygazeError, match="place"):
+        judge(made, *made.windows[0], place=place_given, windows=40)
+    with pytest.raises(ObygazeError, match="place"):
+        judge(made, made.windows[0][0], made.windows[0][1] + 1, place=1, windows=40)
+    assert made.kept["judgement"] == []
+
+
+def test_concepts_that_decisions_of_an_earlier_page_share_are_named(place):
+    folder, film, book = place
     made = Decisions(*place)
     for start in (10, 30, 50):
-        made.judge(start, start + 5, "violent", annotator="AB", concepts=["Gun"] if start < 50 else [])
-    made.keep_passage(70, 75, "violent", annotator="AB", concepts=["Gun"])
-    assert made.notices == []
-    (notice,) = Decisions(*place).notices
-    assert notice.startswith(f"{place[0] / JUDGEMENTS}: 1 decision ")
-    assert notice.endswith(" line 3")
+        judge(made, start, start + 5, "violent", concepts=["Gun"] if start < 50 else [])
+    assert Decisions(*place).notices == []
+    rows = (folder / JUDGEMENTS).read_text("utf-8")
+    other, timeline = folder.parent / "other", film
+    other.mkdir()
+    (other / JUDGEMENTS).write_text(rows, "utf-8")
+    notices = Decisions(other, timeline, book).notices
+    assert any("1 decision " in notice and notice.endswith(" line 3") for notice in notices)
 
 
 @pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
 def test_a_decision_is_of_a_span_of_the_film(place, start, end):
     """Players round the end of a film, by less than a second."""
-    folder, film, book = place
-    whole_s = film.record.duration_s
-    made = Decisions(folder, film, book)
-    made.judge(whole_s - 20, whole_s + 0.9, "calm", annotator="AB")
+    whole_s = place[1].record.duration_s
+    made = Decisions(*place)
+    judge(made, whole_s - 20, whole_s + 0.9)
     with pytest.raises(ObygazeError):
-        made.judge(start, end if end < 100 else whole_s + 1.1, "calm", annotator="AB")
-    assert len(made.rows[JUDGEMENTS]) == 1
+        judge(made, start, end if end < 100 else whole_s + 1.1)
+    assert len(made.kept["judgement"]) == 1
 
 
-def test_what_other_tools_wrote_stays(place):
-    folder, film, book = place
+HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
+
+
+def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
+    folder = place[0]
     path = folder / JUDGEMENTS
-    path.write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
-        "a,tt1,,0,8,calm,,XY,0,random,1,kept\n",
-        "utf-8",
+    path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
+    (folder / NOTES).write_text(
+        "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
     )
-    Decisions(folder, film, book).judge(10, 20, "calm", annotator="AB")
-    rows = rows_of(path)
-    assert [(row["clip_id"], row["mine"]) for row in rows] == [("a", "kept"), (f"{folder.name}-0002", "")]
-    # A number that is taken is passed over.
-    path.write_text(path.read_text("utf-8").replace(f"{folder.name}-0002", f"{folder.name}-0003"), "utf-8")
-    Decisions(folder, film, book).judge(30, 40, "calm", annotator="AB")
-    assert rows_of(path)[-1]["clip_id"] == f"{folder.name}-0004"
+    made = Decisions(*place)
+    assert [str(path) in made.notices[0], str(folder / NOTES) in made.notices[1]] == [True, True]
+    assert stands(made)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
+    assert stands(made)["note"] == [("XY", 0, 1, None, "why")]
+    assert [row["mine"] for row in rows_of(path)] == ["kept", ""]
+    assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
+    again = Decisions(*place)
+    judge(again, 10, 20)
+    assert (again.notices, len(levels(again))) == ([], 3)
+    assert not made.undo("XY")
+
+
+def edited(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(place):
+    folder, path = place[0], place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    first, _ = judge(made, 0, 8), judge(made, 20, 28)
+    edited(path, ",calm,", ",violent,")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("b,tt1,,10,20,violent,,COLLEAGUE,1,,,,,,violence\n")
+    judge(made, 30, 38)
+    assert [str(path) in notice for notice in made.notices] == [True]
+    expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
+    assert sorted(levels(made)) == sorted(expected)
+    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
+    assert first.clip_id not in {clip.clip_id for clip in made.kept["judgement"]}
+    assert stands(Decisions(*place)) == stands(made)
+    assert len([*folder.glob("ledger/*.jsonl")]) == 2
+
+
+def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(place):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    judge(made, 0, 8.5, who="=A")
+    judge(made, 10, 20, "violent", concepts=["Gun", "Dim light"])
+    before = stands(made)
+    text = path.read_text("utf-8").replace("Gun;Dim light", "Gun|").replace(",", ";").replace("8.5;", "8.50;")
+    text = text.replace("Gun|", '"Gun;Dim light"')
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    again = Decisions(*place)
+    assert (stands(again), again.notices) == (before, [])
+    assert len([*place[0].glob("ledger/*.jsonl")]) == 1
+
+
+def test_rows_and_files_that_are_gone_are_written_anew(place):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    judge(made, 0, 8)
+    judge(made, 10, 20)
+    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
+    os.utime(path, (later := path.stat().st_mtime + 9, later))
+    again = Decisions(*place)
+    assert [str(path) in notice for notice in again.notices] == [True]
+    assert len(rows_of(path)) == len(levels(again)) == 2
+    path.unlink()
+    judge(made, 30, 40)
+    assert len(rows_of(path)) == 3
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a,tt1,,abc,8,calm,,AB,1,,,", "a,tt1,,nan,8,calm,,AB,1,,,", "a,tt1,,8,0,calm,,AB,1,,,",
+        "a,tt1,,,8,calm,,AB,1,,,", "a,tt1,,0,1e9,calm,,AB,1,,,", "a,tt1,,0,8,S,,AB,1,,,",
+        "a,tt1,,0,8,calm,Body,AB,1,,,", "a,tt1,,0,8,calm,,,1,,,", "a,tt1,,0,8,calm,,AB,,,,",
+        "a,tt1,,0,8,calm,,AB,2,,,", "a,tt1,,0,8,calm,,A\u202eB,1,,,", "a,,,0,8,calm,,AB,1,,,",
+    ],
+)  # fmt: skip
+def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(place, row):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{row}\n", "utf-8")
+    before = path.read_bytes()
+    with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
+        Decisions(*place)
+    judge(made, 10, 20)
+    judge(made, 20, 30)
+    assert [str(path) in notice and "line 3" in notice for notice in made.notices] == [True]
+    assert path.read_bytes() == before  # it may be mended
+    edited(path, row, "")
+    judge(made, 30, 40)
+    assert len(rows_of(path)) == len(levels(made)) == 4
+
+
+ROW = {"movie": "tt1", "start_s": "0", "end_s": "8", "level": "calm", "annotator": "AB", "seen_score": "1"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start_s": "nan"}, {"start_s": "9"}, {"end_s": "1e9"}, {"end_s": ""}, {"level": "S"},
+        {"concepts": "Body"}, {"annotator": ""}, {"annotator": "A\x1b[2J"}, {"seen_score": "2"},
+        {"start_s": "9" * 400}, {"mine": "\x00"}, {"seen_score": "0", "place": "9" * 400},
+        {"seen_score": "0", "place": "2"}, {"seen_score": "0"},
+    ],
+)  # fmt: skip
+def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere(place, wrong):
+    folder, film, _ = place
+    (folder / "ledger").mkdir()
+    path = folder / "ledger" / "0123456789abcdef.jsonl"
+    entry = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
+    bad = entry | {"id": "0123456789abcdef-2", "row": ROW | wrong}
+    path.write_bytes(encode_line(entry) + encode_line(bad))
+    made = Decisions(*place)
+    assert [str(path) in notice and "line 2" in notice for notice in made.notices] == [True]
+    judge(made, 10, 20)
+    assert len(made.notices) == 1
+    opened = OpenFilm(0, film, made)
+    assert next_window(opened, "AB", 99)["done"] == 0
+    assert read_page(opened)
+    assert len(shown_decisions(opened, "AB")) == 2 + ("place" in wrong or "0" in wrong.values())
+
+
+def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_again(place):
+    made, other = Decisions(*place), Decisions(*place)
+    judge(made, 10, 20)
+    other.ledger.read()  # both have seen it, and then not each other
+    old = made.kept["judgement"][0].clip_id
+    row = dict(made.ledger.lines[old].row)
+    other.ledger.add("judgement", row | {"level": "violent"}, [old])
+    made.ledger.add("judgement", row | {"level": "unsure"}, [old])
+    film = OpenFilm(0, made.film, made)
+    made.refresh()
+    assert len(levels(made)) == len(made.conflicts()) == 2
+    assert all("beside" in one["text"] for one in shown_decisions(film, "AB"))
+    assert any("beside" in notice for notice in made.notices)
+    judge(made, 10, 20, "violent")
+    assert (levels(made), made.conflicts()) == ([("AB", "violent")], set())
+
+
+def test_what_another_sitting_takes_back_is_said(place):
+    made, other = Decisions(*place), Decisions(*place)
+    clip = judge(made, 10, 20)
+    other.refresh()
+    other.ledger.add("undo", {"annotator": "AB"}, [made.kept["judgement"][0].clip_id])
+    made.refresh()
+    assert (made.kept["judgement"], clip.level) == ([], "calm")
+    assert any("takes back" in notice for notice in made.notices)
 
 
 @pytest.mark.parametrize(
@@ -108,44 +303,113 @@ def test_what_other_tools_wrote_stays(place):
     [
         {"level": "S"},
         {"concepts": ["Body"]},
-        {"start_s": 20.0},
-        {"end_s": 1000.0},
-        {"start_s": float("nan")},
-        {"annotator": " "},
+        {"start": 20.0},
+        {"end": 1000.0},
+        {"start": float("nan")},
+        {"end": float("inf")},
+        {"who": " "},
     ],
 )
 def test_what_is_no_judgement_of_this_film_is_refused(place, decision):
     made = Decisions(*place)
-    given = {"start_s": 10.0, "end_s": 20.0, "level": "calm", "annotator": "AB", **decision}
     with pytest.raises(ObygazeError):
-        made.judge(given.pop("start_s"), given.pop("end_s"), given.pop("level"), **given)
+        judge(made, **{"start": 10.0, "end": 20.0, **decision})
+    with pytest.raises(ObygazeError):
+        made.keep("note", 10, 20, "AB", note=" ")
     assert not (place[0] / JUDGEMENTS).exists()
+    assert not (place[0] / "ledger").exists()
 
 
-def test_a_full_disk_loses_the_decision_alone(place, monkeypatch):
+def test_a_full_disk_loses_no_decision_that_was_kept(place, monkeypatch):
+    folder = place[0]
     made = Decisions(*place)
-    made.judge(10, 20, "calm", annotator="AB")
-    before = (place[0] / JUDGEMENTS).read_bytes()
+    judge(made, 10, 20)
+    before = (folder / JUDGEMENTS).read_bytes()
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(io, "write_all", full)
+        disk.setattr(io, "write_all", full)  # of tables, and of new sittings
+        judge(made, 20, 30)
+    assert (folder / JUDGEMENTS).read_bytes() == before
+    assert [JUDGEMENTS in notice and "ledger/" in notice for notice in made.notices] == [True]
+    with monkeypatch.context() as disk:
+        disk.setattr("obygaze_features.lines.write_all", full)
         with pytest.raises(OSError, match="No space"):
-            made.judge(20, 30, "calm", annotator="AB")
+            judge(made, 30, 40)
         with pytest.raises(OSError, match="No space"):
-            made.undo()
-    assert (place[0] / JUDGEMENTS).read_bytes() == before
-    assert len(made.rows[JUDGEMENTS]) == 1
-    made.judge(20, 30, "calm", annotator="AB")
-    assert Decisions(*place).rows == made.rows
+            made.undo("AB")
+    assert len(levels(made)) == 2
+    assert made.undo("AB")  # the last that was kept
+    judge(made, 40, 50)
+    assert len(rows_of(folder / JUDGEMENTS)) == 2
+    assert stands(Decisions(*place)) == stands(made)
+
+
+def test_a_film_that_was_scored_again_or_removed_is_said(place):
+    made = Decisions(*place)
+    place[1].write(place[0])
+    with pytest.raises(ObygazeError, match="scored again"):
+        judge(made, 10, 20)
+
+
+def test_a_film_that_is_scored_again_keeps_its_ledger(place):
+    judge(Decisions(*place), 10, 20)
+    place[1].write(place[0])
+    assert levels(Decisions(*place)) == [("AB", "calm")]
 
 
 def test_a_file_of_other_columns_is_refused(place):
     (place[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
         Decisions(*place)
+
+
+def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
+    folder, film, book = place
+    made = Decisions(*place)
+    judge(made, 10, 20)
+    made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
+    (path,), notices = judged_files({folder: film}, book, JUDGEMENTS)
+    assert (len(rows_of(path)), notices) == (2, [])
+
+
+def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(place):
+    film = OpenFilm(0, place[1], Decisions(*place))
+    made = film.decisions
+    n = len(made.windows)
+    assert n > 11
+    judge_blindly(made, *["violent"] * 10, who="CD", n=10)
+    judge_blindly(made, *["calm"] * 9, who="AB", n=10)
+
+    def seen_by(who):
+        return {one["who"] for one in shown_decisions(film, who)}
+
+    assert [seen_by(who) for who in ("AB", "CD", "")] == [{"AB"}, {"AB", "CD"}, set()]
+    assert "sofar" not in next_window(film, "AB", 10, tell=True)  # of their own 9 alone
+    judge_blindly(made, "calm", who="AB", n=10)
+    assert seen_by("AB") == {"AB", "CD"}
+    share = next_window(film, "AB", 10)["share"]
+    assert "AB and CD: 0 of 10 windows alike" in share
+    judge_blindly(made, "calm", who="EF", n=n)  # who fixed more is not done at 10
+    judge_blindly(made, *["calm"] * 10, who="EF", n=10 + 1)
+    assert seen_by("EF") == {"EF"}
+
+
+def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, monkeypatch):
+    film, taken = OpenFilm(0, place[1], Decisions(*place)), []
+    judge_blindly(film.decisions, *["violent", "calm"] * 5, n=10)
+
+    def kept(cells, judged, y):
+        taken.append([(cells.spans[cell][0], share) for cell, share in zip(judged, y, strict=True)])
+        return 0.0, 1.0
+
+    monkeypatch.setattr(pages, "anytime_interval", kept)
+    next_window(film, "AB", 10, tell=True)
+    starts = [start for start, _ in film.decisions.windows[:10]]
+    assert starts != sorted(starts)
+    assert taken == [[*zip(starts, [1.0, 0.0] * 5, strict=True)]]
 
 
 @pytest.mark.parametrize(("share", "is_useful"), [(0.05, True), (0.2, False), (0.5, True)])
@@ -182,14 +446,13 @@ def test_a_wrong_model_costs_little_width_at_any_time():
 def test_windows_are_judged_in_the_order_of_the_draw(place):
     folder, timeline, book = place
     film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
-    for number, (start, end) in enumerate(film.windows, start=1):
+    for number, (start, end) in enumerate(film.decisions.windows, start=1):
         answer = next_window(film, " AB ", 99)
         assert answer["done"] == number - 1
         assert answer["window"] == {"start": start, "end": end, "place": number}
-        film.decisions.judge(start, end, "calm", annotator="AB", place=number)
+        judge(film.decisions, start, end, place=number)
     assert "window" not in next_window(film, "AB", 99)
-    invented = invented_film(n_rows=60, duration_s=600.0)
-    assert min(OpenFilm(0, invented, film.decisions).windows)[0] == 0
+    assert min(film.decisions.windows)[0] == 0
 
 
 def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
@@ -236,6 +499,26 @@ def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
 def test_judgements_name_their_codebook_unless_it_is_the_first(tmp_path, name, is_said):
     film = invented_film(n_rows=60, duration_s=600.0)
     made = Decisions(tmp_path, film, builtin_codebook(name))
-    made.judge(0, 10, "S", annotator="AB")
+    judge(made, 0, 10, "S")
     (row,) = rows_of(tmp_path / JUDGEMENTS)
     assert ("codebook" in row) == is_said
+
+
+def test_links_of_a_strangers_folder_lead_nowhere(place, tmp_path):
+    folder, other = place[0], tmp_path / "elsewhere"
+    other.mkdir()
+    (folder / "ledger").symlink_to(other)
+    made = Decisions(*place)
+    with pytest.raises(ObygazeError, match="link"):
+        judge(made, 10, 20)
+    (folder / "ledger").unlink()
+    (folder / JUDGEMENTS).symlink_to(other / "secret.csv")
+    (other / "secret.csv").write_text(HEAD, "utf-8")
+    with pytest.raises(ObygazeError, match="link"):
+        Decisions(*place)
+    judge(made, 10, 20)
+    assert (other / "secret.csv").read_text("utf-8") == HEAD
+    (folder / JUDGEMENTS).unlink()
+    judge(made, 20, 30)
+    assert len(rows_of(folder / JUDGEMENTS)) == 2
+    assert [path.name for path in other.iterdir()] == ["secret.csv"]

@@ -2,18 +2,20 @@
 
 import http.client
 import json
+import os
 import queue
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 import uvicorn
@@ -40,70 +42,118 @@ def copied(films, tmp_path):
     return tmp_path / "scored", films / "violence.codebook.toml"
 
 
+JUDGED = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
+DECIDE = "/film/0/decide"
+
+
 def test_only_the_owner_enters_and_only_from_its_pages(serve, copied):
     video = copied[0] / "tt1.mp4"
     video.write_bytes(b"not named on the command line")
     served = serve(*copied)
-    asked = {"kind": "judge", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
-    decide = "/film/0/decide"
+    port, secret = served.host.rpartition(":")[2], served.cookie.partition("=")[2]
     refused = {
-        "no token": ("GET", "/films", None, {"cookie": "none=1"}),
-        "wrong token": ("GET", "/enter/" + "x" * 32, None, {"cookie": "none=1"}),
-        "another site's name": ("GET", "/films", None, {"host": f"evil.example:{served.host[-5:]}"}),
-        "another site's page": ("POST", decide, asked, {"origin": "https://evil.example"}),
-        "no origin": ("POST", decide, asked, {"origin": ""}),
-        "a page of another port": ("POST", decide, asked, {"origin": "http://127.0.0.1:1"}),
+        "no cookie": ("GET", "/films", None, {"cookie": None}),
+        "an empty cookie": ("GET", "/films", None, {"cookie": "obygaze="}),
+        "a beginning of the cookie": ("GET", "/films", None, {"cookie": f"obygaze={secret[:-1]}"}),
+        "the path as a cookie": ("GET", "/films", None, {"cookie": f"obygaze={served.base[1:]}"}),
+        "the token as a cookie": ("GET", "/films", None, {"cookie": f"obygaze={served.entry[7:]}"}),
+        "another path": ("GET", "/films", None, {"base": ""}),
+        "the address again": ("GET", served.entry, None, {"base": ""}),
+        "an empty token": ("GET", "/enter/", None, {"base": "", "cookie": None}),
+        "a wrong token": ("GET", "/enter/" + "x" * 32, None, {"base": "", "cookie": None}),
+        "another site's name": ("GET", "/films", None, {"host": f"evil.example:{port}"}),
+        "no name": ("GET", "/films", None, {"host": ""}),
+        "another site's page": ("POST", DECIDE, JUDGED, {"origin": "https://evil.example"}),
+        "no origin": ("POST", DECIDE, JUDGED, {"origin": None}),
+        "an empty origin": ("POST", DECIDE, JUDGED, {"origin": ""}),
+        "a page of no origin": ("POST", DECIDE, JUDGED, {"origin": "null"}),
+        "a page of another port": ("POST", DECIDE, JUDGED, {"origin": "http://127.0.0.1:1"}),
         "a film that is not named": ("GET", "/film/2/read", None, {}),
         "a film that was not given": ("GET", "/film/0/video", None, {}),
-        "a path": ("GET", "/film/../../scored/tt1.mp4", None, {}),
+        "a path out": ("GET", "/film/../../scored/tt1.mp4", None, {}),
         "a coded path": ("GET", "/film/..%2f..%2ftt1.mp4/video", None, {}),
-        "a GET that writes": ("GET", decide, asked, {}),
+        "a GET that writes": ("GET", DECIDE, JUDGED, {}),
     }
     statuses = {name: served.ask(*words[:3], **words[3])[0].status for name, words in refused.items()}
     assert set(statuses.values()) <= {403, 404, 405}, statuses
-    assert statuses["a page of another port"] == statuses["no token"] == 403
+    assert {name for name, status in statuses.items() if status != 403} <= {
+        "another path", "the address again", "a film that is not named", "a film that was not given",
+        "a path out", "a coded path", "a GET that writes",
+    }  # fmt: skip
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
     page, _ = served.ask("GET", "/film/0/read")
     assert page.status == 200
-    assert page.getheader("content-security-policy") == "frame-ancestors 'none'"
-    assert page.getheader("cache-control") == "no-store"
-    assert served.decide(**asked)[0] == 200
+    for name, value in {
+        "content-security-policy": "frame-ancestors 'none'",
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-resource-policy": "same-origin",
+    }.items():
+        assert page.getheader(name) == value
+    assert served.decide(**JUDGED)[0] == 200
     assert (copied[0] / "tt1" / JUDGEMENTS).is_file()
+
+
+def test_the_secrets_are_long_and_differ_and_the_cookie_goes_to_no_other_path(serve, copied):
+    served = serve(*copied)
+    secret, token, path = served.cookie.partition("=")[2], served.entry.rpartition("/")[2], served.base[1:]
+    assert len({secret, token, path}) == 3
+    assert min(map(len, (secret, token, path))) >= 32  # 24 random bytes
+    said = {part.strip().casefold() for part in served.set_cookie.split(";")}
+    assert {f"path=/{path}/".casefold(), "httponly", "samesite=strict"} <= said
+    assert served.entered.status == 303
+    again = serve(*copied)
+    assert {again.cookie, again.entry, again.base}.isdisjoint({served.cookie, served.entry, served.base})
+
+
+def test_looking_at_the_address_without_entering_spends_nothing(serve, copied):
+    served = serve(*copied, enter=False)
+    for method, host in (("HEAD", served.host), ("GET", "evil.example:80")):
+        assert served.ask(method, served.entry, host=host)[0].status == 403
+    assert served.ask("GET", served.entry)[0].status == 303
+    assert served.ask("GET", served.entry)[0].status == 403
 
 
 def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, copied):
     served = serve(*copied)
-    good = {"kind": "judge", "start_s": 0, "end_s": 8, "level": "calm"}
+    window = served.next(who="AB", n=10)["window"]
+    blind = JUDGED | {"start_s": window["start"], "end_s": window["end"]}
     for wrong in (
-        {"kind": "x"},
-        {"start_s": "a"},
-        {"level": "S"},
-        {"who": ""},
-        {"place": "x"},
-        {"concepts": 1},
-    ):
-        status, answer = served.decide(**{**good, **wrong})
-        assert (status, bool(answer["said"])) == (400, True), wrong
-    assert served.ask("POST", "/film/0/decide", "x" * 100_000)[0].status == 400
+        *(JUDGED | more for more in (
+            {"kind": "x"}, {"start_s": "a"}, {"level": "S"}, {"level": ""}, {"who": ""}, {"place": "x"},
+            {"concepts": 1}, {"who": 3}, {"end_s": None},
+        )),
+        blind | {"place": 2}, blind | {"place": 10**6}, blind | {"place": -1}, {}, [], 1,
+        b"[" * 60_000, b'{"kind":"judgement","start_s":' + b"9" * 400 + b"}", b"{", b"\xff", b"",
+        json.dumps(blind).encode().replace(b"}", b', "place": 1e999}'),
+    ):  # fmt: skip
+        answer, text = served.ask("POST", DECIDE, wrong)
+        assert (answer.status, bool(json.loads(text)["said"])) == (400, True), wrong
+    padded = {size: json.dumps(JUDGED).encode().ljust(size) for size in (1 << 16, (1 << 16) + 1)}
+    assert served.ask("POST", DECIDE, padded[(1 << 16) + 1])[0].status == 400
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
+    assert served.ask("POST", DECIDE, padded[1 << 16])[0].status == 200
 
 
 def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
     both = serve(*copied, "--films", str(table), "--by", "director")
-    assert both.ask("GET", "/")[0].getheader("location") == "/films"
+    assert both.ask("GET", "/")[0].getheader("location") == "films"
     page, text = both.ask("GET", "/films")
     assert page.status == 200
-    assert b'href="/film/1/read"' in text
+    assert b'href="film/1/read"' in text
     assert text.count(b"Agnes") == text.count(b"Chantal") > 0
-    assert both.ask("GET", both.entry)[0].status == 303  # the address can be opened again
+    assert b'href="../../films"' in both.ask("GET", "/film/1/read")[1]
+    read = [line for line in both.said.splitlines() if line.startswith("reading ")]
+    assert [line.rpartition("tt")[2] for line in read] == ["1", "2"]
 
 
 def test_the_only_film_is_shown_at_once(serve, copied):
     served = serve(copied[0] / "tt2", copied[1])
     answer = served.ask("GET", "/")[0]
-    assert (answer.status, answer.getheader("location")) == (303, "/film/0/read")
+    assert (answer.status, answer.getheader("location")) == (303, "film/0/read")
 
 
 def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(serve, copied):
@@ -112,6 +162,9 @@ def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(ser
     assert served.host == f"127.0.0.1:{port}"
     with socket.create_connection(("::1", port), timeout=10):
         pass
+    if sys.platform == "linux":  # where all of 127.0.0.0/8 is this machine's
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port), timeout=10)
 
 
 def test_no_level_of_headings_is_skipped(serve, copied):
@@ -125,9 +178,10 @@ def test_no_level_of_headings_is_skipped(serve, copied):
 def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, copied):
     columns = COLUMNS[PASSAGES]
     other = dict.fromkeys(columns, "") | {"movie": "tt9", "start_s": "0", "end_s": "9", "level": "calm"}
+    other |= {"annotator": "XY", "seen_score": "1"}
     (copied[0] / "tt1" / PASSAGES).write_text(f"{','.join(columns)}\n{','.join(other.values())}\n", "utf-8")
     served = serve(*copied)
-    served.decide(kind="judge", start_s=300, end_s=330, level="calm")
+    served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
     served.decide(kind="passage", start_s=60, end_s=80, level="violent", origin="2")
     assert ",1,2,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
@@ -152,7 +206,7 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     served = serve(*copied)
     window = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])["window"]
     assert window["place"] == 1
-    span = {"kind": "judge", "start_s": window["start"], "end_s": window["end"], "level": "calm"}
+    span = {"kind": "judgement", "start_s": window["start"], "end_s": window["end"], "level": "calm"}
     served.decide(**span)  # in sight of the score
     served.decide(**span | {"place": 1, "who": "CD"})
     next_of = {who: json.loads(served.ask("GET", f"/film/0/next?who={who}&n=10")[1]) for who in ("AB", "CD")}
@@ -230,7 +284,7 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
         assert (found["done"], window["place"]) == (number, number + 1)
         level = "violent" if number < 3 else "calm"
         served.decide(
-            kind="judge", start_s=window["start"], end_s=window["end"], level=level, place=number + 1
+            kind="judgement", start_s=window["start"], end_s=window["end"], level=level, place=number + 1
         )
     found = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])
     assert "window" not in found
@@ -238,24 +292,76 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     assert "whenever you stop" in found["sofar"]
 
 
-def test_a_browser_that_hangs_keeps_no_workspace_open(monkeypatch):
-    opened = queue.Queue()
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.put((address, threading.current_thread())))
-    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
-    said = []
+def test_the_browser_is_opened_by_a_file_of_its_owner_and_may_hang(monkeypatch):
+    opened, said = queue.Queue(), []
+
+    def found(address):
+        path = Path(url2pathname(urlsplit(address).path))
+        opened.put((path, path.read_text("utf-8"), path.stat().st_mode & 0o777, threading.current_thread()))
+
+    monkeypatch.setattr("webbrowser.open", found)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: opened.put(opened.get(timeout=60)))
     server.serve([], str, port=0, browser=True, tell=said.append)
-    address, thread = opened.get(timeout=60)
-    assert ([address], thread.daemon) == (said, True)
+    path, text, mode, thread = opened.get(timeout=60)
+    assert (f"url={said[0]}" in text, thread.daemon, path.exists()) == (True, True, False)
+    assert said[0].rpartition("/")[2] not in str(path)
+    assert mode == 0o600 or sys.platform == "win32"
 
 
-def test_a_second_workspace_is_refused_by_name(serve, copied):
-    serve(*copied)
-    words = [sys.executable, "-m", "obygaze", "film", "open", str(copied[0] / "tt2"), "--no-browser"]
-    done = subprocess.run(
-        [*words, "--codebook", str(copied[1])], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 1
-    assert "tt2" in done.stderr
+def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
+    one, other = serve(*copied), serve(*copied)
+    for number in range(3):
+        for served, who in ((one, "AB"), (other, "CD")):
+            assert served.decide(**JUDGED | {"start_s": number, "end_s": 10, "who": who})[0] == 200
+    assert other.decide(kind="undo", who="AB")[1]["said"].startswith("nothing")
+    assert one.decide(kind="undo", who="AB")[1]["said"].startswith("taken back")
+    counts = [len(served.decide(kind="undo", who="")[1]["you"]) for served in (one, other)]
+    assert counts == [5, 5]
+    rows = (copied[0] / "tt1" / JUDGEMENTS).read_text("utf-8").splitlines()
+    assert len(rows) == 6
+
+
+def test_two_people_in_one_workspace_take_back_their_own(serve, copied):
+    served = serve(*copied)
+    served.decide(**JUDGED)
+    served.decide(**JUDGED | {"who": "CD"})
+    _, answer = served.decide(kind="undo", who="AB")
+    assert [one["who"] for one in answer["you"]] == ["CD"]
+
+
+def test_what_was_edited_meanwhile_is_said_where_one_decides(serve, copied):
+    served, path = serve(*copied), copied[0] / "tt1" / JUDGEMENTS
+    served.decide(**JUDGED)
+    path.write_text(path.read_text("utf-8").replace(",calm,", ",violent,"), "utf-8")
+    said = [served.decide(**JUDGED | {"who": who})[1]["said"] for who in ("CD", "EF")]
+    assert (said[0].startswith("kept; "), str(path) in said[0], said[1]) == (True, True, "kept")
+
+
+def test_a_film_that_is_replaced_or_removed_while_it_is_open_is_said(serve, copied, shared_data):
+    film = copied[0] / "film.mp4"
+    film.write_bytes((shared_data / "videos" / "arm_wrestling.mp4").read_bytes())
+    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
+    assert served.ask("GET", "/film/0/video", range="bytes=0-9")[0].status == 206
+    for become in ("replaced", "removed"):
+        film.write_bytes(b"not a film") if become == "replaced" else film.unlink()
+        answer, text = served.ask("GET", "/film/0/video", range="bytes=0-9")
+        assert (answer.status, become in text.decode()) == (404, True)
+        page, text = served.ask("GET", "/film/0/read")
+        assert (page.status, become in text.decode(), b"<video" in text) == (200, True, False)
+        assert served.decide(**JUDGED)[0] == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
+def test_copies_of_films_are_their_owners_and_are_not_kept_for_ever(tmp_path, shared_data):
+    folder = tmp_path / "films"
+    folder.mkdir(mode=0o755)
+    old, new = folder / "a.mp4", folder / "b.mp4"
+    for path, days in ((old, 91), (new, 89)):
+        path.write_bytes(b"copy")
+        os.utime(path, (time.time() - days * 86_400,) * 2)
+    proxy.make_proxy(shared_data / "videos" / "arm_wrestling.mp4", folder / "c.mp4", lambda _: None)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in folder.iterdir()) == ["b.mp4", "c.mp4"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
