@@ -96,7 +96,8 @@ def import_spans(
     Notes
     -----
     A row of judgements without a level is left out; where an annotator judged a span again, the last
-    judgement counts, blind ones apart from those in sight of the score. A concept belongs to the level above it, or to the level with its times and annotator.
+    judgement counts, blind ones apart from those in sight of the score. A concept belongs to the level above
+    it, or to the level with its times and annotator.
 
     Raises
     ------
