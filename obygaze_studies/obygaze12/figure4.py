@@ -8,7 +8,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
 from obygaze_models.report import Column, Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import CODEBOOK, refuse_other_codebook
+from obygaze_studies.obygaze12.corpus import CAPTIONS, CODEBOOK, refuse_other_codebook
 
 N_LISTED = 40
 """Clips listed one by one, if there are no more."""
@@ -108,19 +108,13 @@ def figure4(
             for place, clip in enumerate(rows["Merged"])
         ]
         blocks.append(block("Clips", [(name, name, str) for name in listed[0]], listed))
-    first = next(clip for clip in annotations if clip.movie == movie)
-    title = first.extras.get("movie_title") or movie
-    caption = (
-        f"{title}: free annotations, their projections onto clips by a smallest overlap of "
-        f"{threshold:.0%}, and the merge, which keeps the highest level"
-    )
+    title = next(clip for clip in annotations if clip.movie == movie).extras.get("movie_title") or movie
+    told, said = CAPTIONS["figure4"], {"title": title, "threshold": threshold}
+    draw = drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)
     return Report(
         name="figure4",
-        title=f"Figure 4 of 000: annotations, projections and merge of {title}",
-        notes=(
-            f"a segment counts for a clip if it covers {threshold:.0%} of it; the highest level is kept",
-            "the merge keeps the highest level of the projections and unites the concepts given at it",
-        ),
+        title=told["title"].format(**said),
+        notes=tuple(note.format(**said) for note in told["notes"]),
         blocks=tuple(blocks),
         data=pd.DataFrame(
             [
@@ -141,7 +135,7 @@ def figure4(
         answers=(
             "merged: " + ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names),
         ),
-        pictures=(Picture("figure4", caption, drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)),),
+        pictures=(Picture("figure4", told["drawn"].format(**said), draw),),
     )
 
 

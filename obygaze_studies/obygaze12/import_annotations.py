@@ -26,20 +26,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
-FILE_NAME = "ObyGaze12_thresh_02.csv"
-COLUMNS = (
-    "idx", "util", "clip", "label", "overlap_ratio", "concepts", "id", "movie", "srt_name", "video_name",
-    "graph_number",
-)  # fmt: skip
-EXTRAS: Mapping[str, str] = {
-    "scene_shots": "clip",  # tt0108160scene-003.ss-0003.es-0006: scene, first and last shot
-    "overlap_ratio": "overlap_ratio",
-    "srt_name": "srt_name",
-    "graph_number": "graph_number",
-    "util": "util",
-}
-"""Our extra columns and the file's: `clip` is renamed, since a clip is something else here; `idx`, the row's
-number, is the only column left out."""
+ANNOTATIONS: Mapping[str, Any] = PUBLISHED["annotations"]
 
 Split = Mapping[str, Any]
 """A released split file: its path, and the levels that each of its labels means."""
@@ -66,8 +53,8 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
     ManifestError
         Naming file, line and column, if a row is broken or a split file contradicts the annotations.
     """
-    path = file_in(source, (FILE_NAME,))
-    table = read_table(path, needed=COLUMNS, delimiter=";")
+    path = file_in(source, (ANNOTATIONS["file"],))
+    table = read_table(path, needed=ANNOTATIONS["columns"], delimiter=";")
     codebook = builtin_codebook("obygaze12")
     problems = Problems(path)
     collected = Collected(problems, "id")
@@ -121,7 +108,10 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
         video=stored_path(videos / video, root) if videos and video else video,
         level=level,
         concepts=concepts or (),
-        extras={**{ours: cells[theirs] for ours, theirs in EXTRAS.items()}, **_facts(cells["movie"])},
+        extras={
+            **{ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()},
+            **_facts(cells["movie"]),
+        },
     )
 
 
