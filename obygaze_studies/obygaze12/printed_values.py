@@ -37,32 +37,21 @@ class Printed:
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
-def _rows(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[Cell, Printed]]:
-    return {
-        name: {cell: _printed(row["source"], value) for cell, value in zip(CELLS, row["values"], strict=True)}
-        for name, row in table.items()
-    }
-
-
 def _printed(source: str, value: Sequence[float]) -> Printed:
     mean, *sd = value
     return Printed(mean, sd[0] if sd else None, source)
 
 
-PROBES = _rows(PUBLISHED["table2"]["probes"])
-"""The perceptron on each backbone, support-weighted F1."""
+TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
+    (row["model"], row["features"]): {
+        cell: _printed(row["source"], value) for cell, value in zip(CELLS, row["values"], strict=True)
+    }
+    for row in PUBLISHED["table2"]["printed"]
+}
+"""Our name of a model, and the papers' of its features -> F1: of the perceptron weighted, else of S."""
 
 PROBE_OF: Mapping[str, str] = PUBLISHED["table2"]["backbones"]
-"""Our name of a backbone -> its printed row."""
-
-BOTTLENECKS = _rows(PUBLISHED["table2"]["bottlenecks"])
-"""On X-CLIP's features, positive-class F1."""
-
-
-def printed_name(model: str) -> str:
-    """Name the printed row of one of our bottlenecks."""
-    return "PCBM-DT" if model.startswith("pcbm_dt") else "PCBM-LR"
-
+"""Our name of a backbone -> the papers'."""
 
 PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
 """Share of positive clips in the test task, as Appendix 8.2 of 000 prints it."""

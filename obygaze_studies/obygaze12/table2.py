@@ -27,14 +27,12 @@ from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, num
 from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (
-    BOTTLENECKS,
     CELLS,
-    PROBES,
+    TABLE2,
     TRIVIAL,
     Average,
     Cell,
     Printed,
-    printed_name,
     trivial_f1,
 )
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
@@ -83,7 +81,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         for row in TRIVIAL
     ]
     compact = {
-        cell: [row for row in own if row["metric"] == COMPACT_METRIC.get(row["model"], row["metric"])]
+        cell: [row for row in own if row["model"] != "mlp" or row["metric"] == papers_metric("mlp")]
         for cell, own in rows.items()
     }
     part = Part(
@@ -100,8 +98,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report("table2", [part], {"seed": results[0].seed}, folds=every)
 
 
-COMPACT_METRIC: Mapping[str, str] = {"mlp": "f1_weighted"}
-"""The papers' F1 of a model in Table 2, where it is not that of the positive class."""
+def papers_metric(model: str) -> str:
+    """Name the papers' F1 of a model in Table 2."""
+    return "f1_weighted" if model == "mlp" else "f1_pos"
+
 
 TRIVIAL_MODELS = ("random_half", "always_positive")
 """Baselines that stand in the papers' Table 2."""
@@ -170,7 +170,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     leaks = [count_leaks(fold).in_training for fold in folds]
     shared = {"n_test": len(side), "prevalence": float(side.mean())}
     shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
-    measured = [*_perceptrons(results, cell), *_bottlenecks(results, cell)]
+    measured = [*_measured(results, cell)]
     for row in (row for row in TRIVIAL if row["test"] == cell[1]):
         ours = trivial_f1(shared["prevalence"], row["called"], row["average"])
         printed = Printed(row["printed"], None, row["source"]) if printed_here else None
@@ -178,30 +178,20 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     return [{"train": cell[0], "test": cell[1]} | _row(*each) | shared for each in measured]
 
 
-def _perceptrons(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
+def _measured(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
+    """Yield what is measured and printed of the perceptron, then of the bottlenecks."""
     corpus = results[0].corpus
-    for result in results:
-        printed = PROBES.get(corpus.printed_row(result.source) or "", {}).get(cell)
-        values = by_fold(result.classifiers, "mlp", ">".join(cell))
-        for average in AVERAGES:
-            shown = printed if average == "f1_weighted" else None
-            yield "mlp", result.source.title, average, values[average].tolist(), shown
-    for name, row in PROBES.items():
-        if corpus.printed and name not in corpus.printed_rows:
-            yield "mlp", f"{name} (printed only)", "f1_weighted", None, row[cell]
-
-
-def _bottlenecks(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
-    corpus = results[0].corpus
-    for result in results:
-        on_xclip = corpus.printed_row(result.source) == "X-CLIP"
-        for model in result.heads.predictions.table["model"].unique():
-            values = by_fold(result.heads.predictions, model, ">".join(cell))["f1_pos"].tolist()
-            printed = BOTTLENECKS[printed_name(model)][cell] if on_xclip else None
-            yield model, result.source.title, "f1_pos", values, printed
-    for name, row in BOTTLENECKS.items():
-        if corpus.printed and "X-CLIP" not in corpus.printed_rows:
-            yield name.lower().replace("-", "_"), "X-CLIP (printed only)", "f1_pos", None, row[cell]
+    for kind, made in (("mlp", "classifiers"), ("pcbm", "bottlenecks")):
+        for result in results:
+            predictions, row = getattr(result, made), corpus.printed_row(result.source)
+            for model in predictions.table["model"].unique():
+                name, values = model.partition("|")[0], by_fold(predictions, model, ">".join(cell))
+                for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
+                    printed = TABLE2.get((name, row), {}) if metric == papers_metric(name) else {}
+                    yield model, result.source.title, metric, values[metric].tolist(), printed.get(cell)
+        for (name, row), printed in TABLE2.items():
+            if name.startswith(kind) and corpus.printed and row not in corpus.printed_rows:
+                yield name, f"{row} (printed only)", papers_metric(name), None, printed[cell]
 
 
 def _row(*measured: *Measured) -> dict[str, Any]:
@@ -301,11 +291,11 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
             if not looks and result is not results[0]:
                 continue
             by = metrics.set_index("metric").to_dict(orient="index")
-            metric = COMPACT_METRIC.get(model, "f1_pos")
+            metric, printed_row = papers_metric(model), result.corpus.printed_row(result.source)
             row = {"model": model, "features": result.source.title if looks else NOTHING, "metric": metric}
             row |= {shown: _shown(by[shown], wide) for shown, wide in SHOWN.items()}
-            printed = _printed(model, result.corpus.printed_row(result.source), cell)
-            rows.append(row | {"ours": by[metric]["pooled"], "_cell": printed})
+            printed = TABLE2.get((model, printed_row), {}).get(cell, NOTHING)
+            rows.append(row | {"ours": by[metric]["pooled"], "_cell": str(printed)})
     return rows
 
 
@@ -332,16 +322,6 @@ def _shown(row: Mapping[Any, Any], wide: bool) -> str:
     if not wide:
         return number(row["pooled"])
     return interval(row["pooled"], row["pooled_low"], row["pooled_high"])
-
-
-def _printed(model: str, printed_row: str | None, cell: Cell) -> str:
-    if printed_row is None:
-        return NOTHING
-    if model == "mlp":
-        return str(PROBES[printed_row][cell])
-    if printed_row == "X-CLIP" and model in {"pcbm_dt", "pcbm_lr"}:
-        return str(BOTTLENECKS[printed_name(model)][cell])
-    return NOTHING
 
 
 def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
