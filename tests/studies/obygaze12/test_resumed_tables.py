@@ -80,7 +80,7 @@ def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkey
 def test_tables_that_were_killed_at_their_first_write_begin_anew(tmp_path):
     partial = tmp_path / "out.partial"
     partial.mkdir()
-    (partial / f".{unfinished.INPUTS}.0123abcd.1.partial").touch()
+    (partial / f".{unfinished.INPUTS}.0123456789ab.partial").touch()
     with unfinished.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
         assert sorted(path.name for path in folder.iterdir()) == [unfinished.INPUTS, "trained"]
 
